@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A function of a dataset, with the values that it gets behind an element's components.
+#ifndef TENON_OPS_DATASET_CAPTURED_H_
+#define TENON_OPS_DATASET_CAPTURED_H_
+
+#include "dataset.h"
+
+namespace tenon::ops {
+
+class Captured {
+ public:
+  // Takes the inputs from `first` on, `count` of them.
+  Captured(const sdk::Function& function, const std::string& who, const sdk::RunContext& c, int32_t first, int32_t count);
+  Captured(const sdk::Function& function, const std::string& who, const sdk::RunContext& c, int32_t first)
+      : Captured(function, who, c, first, c.input_count() - first) {}
+
+  // The function's results for the components of `first`, then of `second`. A failure names the dataset.
+  Element Call(const Pass& pass, const Element& first, const Element& second = {}) const;
+  // Of a predicate: INVALID_ARGUMENT unless the result is one bool.
+  bool Ask(const Pass& pass, const Element& element) const;
+  // Of a function that gives one int64.
+  int64_t Count(const Pass& pass, const Element& element) const;
+  // Of a function that gives a dataset, of these types.
+  DatasetPtr CallForDataset(const Pass& pass, const Element& element, const std::vector<uint32_t>& types) const;
+  const std::string& who() const { return who_; }
+
+ private:
+  const sdk::Function function_;
+  const std::string who_;
+  const Element others_;
+};
+
+}  // namespace tenon::ops
+
+#endif  // TENON_OPS_DATASET_CAPTURED_H_

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// DirectedInterleaveDataset, which takes from the dataset that another one names; and UniqueDataset.
+#include <string>
+#include <unordered_set>
+
+#include "iterate.h"
+#include "op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+struct DirectedDataset final : Dataset {
+  struct Attrs : Node {
+    explicit Attrs(CreateContext& c) : Node(c), stop(c.Has("stop_on_empty_dataset") && c.Bool("stop_on_empty_dataset")) {}
+    bool stop;
+  };
+  DirectedDataset(const Attrs& attrs, const RunContext& c) : DirectedDataset(attrs, DatasetsOf(c, 0, c.input_count())) {}
+  DirectedDataset(const Attrs& attrs, std::vector<DatasetPtr> all) : Dataset(attrs, Raw(all), false), inputs(std::move(all)), stop(attrs.stop) {
+    if (inputs[0]->types() != std::vector<uint32_t>{TENON_DT_INT64}) Fail(TENON_INVALID_ARGUMENT, who(), ": the selector dataset must give one int64");
+    for (size_t i = 2; i < inputs.size(); ++i)
+      if (inputs[i]->types() != inputs[1]->types()) Fail(TENON_INVALID_ARGUMENT, who(), ": all datasets must have the same types");
+  }
+  IteratorPtr NewIterator(const Pass& pass) const override {
+    struct Chosen final : Iterator {
+      Chosen(const DirectedDataset& of, const Pass& in) : dataset(of), pass(in), left(of.inputs.size() - 1) {
+        for (const DatasetPtr& input : of.inputs) from.push_back(input->NewIterator(in));
+      }
+      bool Next(Element* out) override {
+        while (left > 0) {
+          pass.CheckCancelled();
+          Element choice;
+          if (!from[0]->Next(&choice)) break;
+          const tenon_tensor_view view = choice.empty() ? tenon_tensor_view{} : choice[0].view();
+          if (view.dtype != TENON_DT_INT64 || view.dl.ndim != 0) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": the selector dataset must give one int64");
+          const int64_t index = *Data<const int64_t>(view);
+          if (index < 0 || index >= static_cast<int64_t>(from.size()) - 1)
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Selector index out of range: ", index, " >= ", from.size() - 1);
+          IteratorPtr& chosen = from[static_cast<size_t>(index) + 1];
+          if (chosen == nullptr) continue;
+          if (chosen->Next(out)) return true;
+          if (dataset.stop) break;
+          chosen.reset();
+          --left;
+        }
+        left = 0;
+        return false;
+      }
+      const DirectedDataset& dataset;
+      const Pass& pass;
+      std::vector<IteratorPtr> from;
+      size_t left;
+    };
+    return std::make_unique<Chosen>(*this, pass);
+  }
+  static std::vector<const Dataset*> Raw(const std::vector<DatasetPtr>& datasets) {
+    std::vector<const Dataset*> raw;
+    for (const DatasetPtr& dataset : datasets) raw.push_back(dataset.get());
+    return raw;
+  }
+  const std::vector<DatasetPtr> inputs;
+  const bool stop;
+};
+
+struct UniqueDataset final : OverOne {
+  UniqueDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c) {
+    if (types().size() != 1) Fail(TENON_INVALID_ARGUMENT, who(), ": UniqueDataset only supports inputs with a single component.");
+    if (types()[0] != TENON_DT_INT32 && types()[0] != TENON_DT_INT64 && types()[0] != TENON_DT_STRING)
+      Fail(TENON_INVALID_ARGUMENT, who(), ": UniqueDataset only supports inputs with a single `tf.int32`, `tf.int64`, or `tf.string` component.");
+  }
+  IteratorPtr NewIterator(const Pass& pass) const override {
+    struct New final : OverIterator<UniqueDataset> {
+      using OverIterator::OverIterator;
+      bool Next(Element* out) override {
+        for (;;) {
+          pass.CheckCancelled();
+          if (!from->Next(out)) return false;
+          if (out->empty()) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements without a component");
+          if (seen.insert(Bytes((*out)[0].view())).second) return true;
+        }
+      }
+      // What makes two elements equal: shape and values, with lengths before what has none of its own.
+      static std::string Bytes(const tenon_tensor_view& view) {
+        std::string bytes;
+        const auto number = [&bytes](int64_t value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
+        number(view.dl.ndim);
+        for (int32_t i = 0; i < view.dl.ndim; ++i) number(view.dl.shape[i]);
+        if (view.dtype != TENON_DT_STRING) return bytes.append(Data<const char>(view), static_cast<size_t>(Count(view)) * ElementSize(view.dtype));
+        for (const std::string_view text : StringsOf(view)) {
+          number(static_cast<int64_t>(text.size()));
+          bytes += text;
+        }
+        return bytes;
+      }
+      std::unordered_set<std::string> seen;
+    };
+    return std::make_unique<New>(*this, pass);
+  }
+};
+
+}  // namespace
+
+TENON_KERNEL(kDirectedInterleaveDatasetKernel) = Registration<MakeDataset<DirectedDataset>>("DirectedInterleaveDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalDirectedInterleaveDatasetKernel) = Registration<MakeDataset<DirectedDataset>>("ExperimentalDirectedInterleaveDataset", kMakesDataset);
+TENON_KERNEL(kUniqueDatasetKernel) = Registration<MakeDataset<UniqueDataset>>("UniqueDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalUniqueDatasetKernel) = Registration<MakeDataset<UniqueDataset>>("ExperimentalUniqueDataset", kMakesDataset);
+
+TENON_OP(kDirectedInterleaveDataset) = DefineDataset({
+    .name = "DirectedInterleaveDataset",
+    .inputs = "selector_input_dataset: variant, data_input_datasets: N * variant",
+    .attrs = TENON_DATASET_TYPES "; N: int >= 1; stop_on_empty_dataset: bool = false",
+    .doc = "Elements of the datasets, each of that whose number the selector gives.",
+});
+
+TENON_OP(kExperimentalDirectedInterleaveDataset) = DefineDataset({
+    .name = "ExperimentalDirectedInterleaveDataset",
+    .inputs = "selector_input_dataset: variant, data_input_datasets: N * variant",
+    .attrs = TENON_DATASET_TYPES "; N: int >= 1",
+    .doc = "Elements of the datasets, each of that whose number the selector gives.",
+});
+
+TENON_OP(kUniqueDataset) = DefineDataset({
+    .name = "UniqueDataset",
+    .inputs = "input_dataset: variant",
+    .attrs = TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .doc = "The elements without those that came before.",
+});
+
+TENON_OP(kExperimentalUniqueDataset) = DefineDataset({
+    .name = "ExperimentalUniqueDataset",
+    .inputs = "input_dataset: variant",
+    .attrs = TENON_DATASET_TYPES,
+    .doc = "The elements without those that came before.",
+});
+
+}  // namespace tenon::ops

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datasets and iterators: what a pipeline is, and one pass over it.
+//
+// A Dataset is immutable and lives in a variant (tenon_work_services.variant_hold); it holds the datasets that it takes from, and its functions. An Iterator is one
+// pass, made by NewIterator(); those of one pipeline form a tree, which shares a Pass.
+//
+// Rules. One thread at a time calls an iterator's Next(). A failure is thrown (kernel.h) and loses nothing but the element that failed: the next call goes on behind it.
+// After the end every call says end. Whoever may wait says so (Dataset::waits), so that nobody waits on a thread that others need. What waits in an iterator wakes when the pass
+// is cancelled. Iterators that have tasks under way join them when they go.
+#ifndef TENON_OPS_DATASET_DATASET_H_
+#define TENON_OPS_DATASET_DATASET_H_
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "element.h"
+#include "tenon/sdk/kernel/kernel.h"
+#include "tenon/sdk/kernel/work.h"
+
+namespace tenon::ops {
+
+inline constexpr int64_t kInfinite = -1, kUnknown = -2;  // cardinalities, as TensorFlow writes them
+inline constexpr int64_t kAutotune = -1;                 // "as many as is good", for a number of calls or a buffer's size
+
+// What the iterators of one tree share; outlives them.
+class Pass {
+ public:
+  explicit Pass(const sdk::Work& work) : work_(work) {}
+  const sdk::Work& work() const { return work_; }
+  bool cancelled() const { return work_.cancelled(); }
+  // Fails when nobody wants elements any more.
+  void CheckCancelled() const {
+    if (cancelled()) [[unlikely]] sdk::Fail(TENON_CANCELLED, "the iterator was given up");
+  }
+
+ private:
+  const sdk::Work work_;
+};
+
+class Iterator {
+ public:
+  enum class Poll { kElement, kEnd, kLater };
+
+  virtual ~Iterator() = default;
+  // False at the end.
+  virtual bool Next(Element* out) = 0;
+  // The same where it can be said without waiting; otherwise kLater, and nothing happened.
+  virtual Poll TryNext(Element*) { return Poll::kLater; }
+};
+using IteratorPtr = std::unique_ptr<Iterator>;
+
+class Dataset;
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+class Dataset {
+ public:
+  // Datasets that lie in one another, at most: each level takes a piece of a thread's stack.
+  static constexpr int kMostDepth = 1000;
+
+  // What every dataset's node says of it.
+  struct Node {
+    // With attributes output_types and output_shapes, or (files) strings.
+    explicit Node(sdk::CreateContext& c, bool strings = false, std::string_view types_attr = "output_types");
+    // Of a dataset that no node made.
+    Node(std::string name, std::vector<uint32_t> its_types, std::vector<sdk::Shape> its_shapes)
+        : who(std::move(name)), types(std::move(its_types)), shapes(std::move(its_shapes)) {}
+    std::string who;
+    std::vector<uint32_t> types;
+    std::vector<sdk::Shape> shapes;
+  };
+
+  virtual ~Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  virtual IteratorPtr NewIterator(const Pass& pass) const = 0;
+  // The number of elements, kInfinite or kUnknown.
+  virtual int64_t Cardinality() const { return kUnknown; }
+
+  const std::vector<uint32_t>& types() const { return types_; }
+  const std::vector<sdk::Shape>& shapes() const { return shapes_; }
+  int depth() const { return depth_; }
+  bool waits() const { return waits_; }
+  const std::string& who() const { return who_; }  // "MapDataset 'node'", for messages
+
+ protected:
+  Dataset(const Node& node, std::initializer_list<const Dataset*> inputs, bool waits = false) : Dataset(node, std::span(inputs.begin(), inputs.size()), waits) {}
+  Dataset(const Node& node, std::span<const Dataset* const> inputs, bool waits);
+
+ private:
+  const std::string who_;
+  const std::vector<uint32_t> types_;
+  const std::vector<sdk::Shape> shapes_;
+  int depth_ = 1;
+  bool waits_;
+};
+
+// ---- In kernels ----
+
+// The dataset in a scalar variant. INVALID_ARGUMENT, thrown: it is none.
+DatasetPtr DatasetIn(const tenon_work_services& services, const tenon_tensor_view& view, std::string_view what);
+DatasetPtr DatasetOf(const sdk::RunContext& c, int32_t input);
+std::vector<DatasetPtr> DatasetsOf(const sdk::RunContext& c, int32_t first, int32_t count);
+// As output `index`, which is dynamic.
+void SetDataset(const sdk::RunContext& c, int32_t index, DatasetPtr dataset);
+// As an element's component.
+sdk::KeptTensor NewDataset(const sdk::Work& work, DatasetPtr dataset);
+
+// The kernel of an op that makes a D: D::Attrs is made of the node, D of that and the inputs.
+template <class D>
+struct MakeDataset {
+  explicit MakeDataset(sdk::CreateContext& c) : attrs(c) {}
+  void Run(sdk::RunContext c) const { SetDataset(c, 0, std::make_shared<const D>(attrs, c)); }
+  typename D::Attrs attrs;
+};
+inline constexpr sdk::Traits kMakesDataset = {.dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = UINT64_MAX};
+
+// An input that is one int64 or bool.
+inline int64_t IntOf(const sdk::RunContext& c, int32_t input) { return *c.input<int64_t>(input); }
+inline bool BoolOf(const sdk::RunContext& c, int32_t input) { return *c.input<bool>(input); }
+
+}  // namespace tenon::ops
+
+#endif  // TENON_OPS_DATASET_DATASET_H_

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "element.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tenon/sdk/kernel/element.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+KeptTensor Share(const KeptTensor& tensor) {
+  const tenon_tensor_view view = tensor.view();
+  if (view.buffer != nullptr) tenon_plugin_host->buffer_retain(view.buffer);
+  return KeptTensor(view);
+}
+
+Element Share(const Element& element) {
+  Element shared;
+  shared.reserve(element.size());
+  for (const KeptTensor& tensor : element) shared.push_back(Share(tensor));
+  return shared;
+}
+
+bool Fits(const Shape& shape, const Shape& wanted) {
+  if (!wanted.known_rank()) return true;
+  bool fits = shape.rank() == wanted.rank();
+  for (int i = 0; fits && i < shape.rank(); ++i) fits = wanted[i] < 0 || wanted[i] == shape[i];
+  return fits;
+}
+
+KeptTensor NewStrings(const Work& work, Dims dims, std::span<const std::string_view> texts) {
+  KeptTensor tensor = work.NewTensor(TENON_DT_STRING, dims, sdk::BytesOf(texts));
+  WriteStrings(Data<char>(tensor.view()), texts);
+  return tensor;
+}
+
+KeptTensor NewString(const Work& work, std::string_view text) { return NewStrings(work, {}, {&text, 1}); }
+
+KeptTensor RowOf(const Work& work, const tenon_tensor_view& batch, int64_t row) {
+  const Dims dims = DimsOf(batch).subspan(1);
+  const int64_t count = Count(dims);
+  if (batch.dtype == TENON_DT_STRING) {
+    if (count == 1) {
+      const std::string_view text = StringAt(batch, row);
+      return NewStrings(work, dims, {&text, 1});
+    }
+    std::vector<std::string_view> texts;
+    texts.reserve(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) texts.push_back(StringAt(batch, row * count + i));
+    return NewStrings(work, dims, texts);
+  }
+  const uint64_t size = ElementSize(batch.dtype);
+  if (size == 0) Fail(TENON_UNIMPLEMENTED, "rows of a tensor of ", TypeName(batch.dtype), " cannot be taken one by one");
+  KeptTensor copy = work.NewTensor(batch.dtype, dims);
+  const uint64_t bytes = static_cast<uint64_t>(count) * size;
+  if (bytes != 0) std::memcpy(Data<char>(copy.view()), Data<const char>(batch) + static_cast<uint64_t>(row) * bytes, bytes);
+  return copy;
+}
+
+namespace {
+
+// Calls function(source, target, count) for each run of elements that lies together in both, where a box of shape `inner` stands in the corner of one of shape
+// `outer`; positions are elements from the first.
+template <class Function>
+void ForEachRun(Dims inner, Dims outer, int64_t source, int64_t target, const Function& function) {
+  if (std::equal(inner.begin(), inner.end(), outer.begin())) return function(source, target, Count(inner));
+  const int64_t source_step = Count(inner.subspan(1)), target_step = Count(outer.subspan(1));
+  for (int64_t i = 0; i < inner[0]; ++i)
+    ForEachRun(inner.subspan(1), outer.subspan(1), source + i * source_step, target + i * target_step, function);
+}
+
+KeptTensor StackStrings(const Work& work, std::span<const tenon_tensor_view> rows, Dims row, Dims all, const tenon_tensor_view* padding) {
+  std::vector<std::string_view> texts(static_cast<size_t>(Count(all)), padding == nullptr ? std::string_view() : StringAt(*padding, 0));
+  for (size_t i = 0; i < rows.size(); ++i)
+    ForEachRun(DimsOf(rows[i]), row, 0, static_cast<int64_t>(i) * Count(row), [&](int64_t source, int64_t target, int64_t count) {
+      for (int64_t k = 0; k < count; ++k) texts[static_cast<size_t>(target + k)] = StringAt(rows[i], source + k);
+    });
+  return NewStrings(work, all, texts);
+}
+
+void Pad(char* to, int64_t elements, uint32_t dtype, const tenon_tensor_view& padding) {
+  DispatchSize(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::fill_n(reinterpret_cast<T*>(to), elements, *Data<const T>(padding));
+  });
+}
+
+}  // namespace
+
+KeptTensor Stack(const Work& work, std::span<const tenon_tensor_view> rows, const std::vector<int64_t>& row_shape, const tenon_tensor_view* padding) {
+  std::vector<int64_t> all = {static_cast<int64_t>(rows.size())};
+  all.insert(all.end(), row_shape.begin(), row_shape.end());
+  const uint32_t dtype = rows[0].dtype;
+  if (dtype == TENON_DT_STRING) return StackStrings(work, rows, row_shape, all, padding);
+  const auto size = static_cast<int64_t>(ElementSize(dtype));
+  if (size == 0) Fail(TENON_UNIMPLEMENTED, "tensors of ", TypeName(dtype), " cannot be made one batch");
+  KeptTensor batch = work.NewTensor(dtype, all);
+  const int64_t row_elements = Count(Dims(row_shape));
+  char* to = Data<char>(batch.view());
+  for (const tenon_tensor_view& from : rows) {
+    if (padding != nullptr && Count(from) != row_elements) Pad(to, row_elements, dtype, *padding);
+    ForEachRun(DimsOf(from), row_shape, 0, 0, [&](int64_t source, int64_t target, int64_t count) {
+      if (count != 0) std::memcpy(to + target * size, Data<const char>(from) + source * size, static_cast<size_t>(count * size));
+    });
+    to += row_elements * size;
+  }
+  return batch;
+}
+
+uint64_t BytesOf(const Element& element) {
+  uint64_t bytes = 0;
+  for (const KeptTensor& tensor : element) bytes += tensor.view().byte_size;
+  return bytes;
+}
+
+}  // namespace tenon::ops

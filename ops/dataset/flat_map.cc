@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datasets whose function gives a dataset for each element: FlatMapDataset, InterleaveDataset and the parallel forms of that.
+//
+// The parallel forms open the datasets of a cycle each with a prefetcher of its own (prefetch.h), so that they work beside one another; the order of the elements is the
+// plain one, whatever the threads.
+#include "captured.h"
+#include "iterate.h"
+#include "op.h"
+#include "prefetch.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+// What the function gave, and a pass over it.
+struct Inner {
+  DatasetPtr dataset;
+  IteratorPtr iterator;
+};
+
+struct FlatMapDataset final : OverOne {
+  struct Attrs : OverOne::Attrs {
+    explicit Attrs(CreateContext& c) : OverOne::Attrs(c), function(c, "f") {}
+    Function function;
+  };
+  FlatMapDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, true), function(attrs.function, who(), c, 1) {}
+  IteratorPtr NewIterator(const Pass& pass) const override {
+    struct Flat final : OverIterator<FlatMapDataset> {
+      using OverIterator::OverIterator;
+      bool Next(Element* out) override {
+        for (;;) {
+          pass.CheckCancelled();
+          if (inner.iterator != nullptr && inner.iterator->Next(out)) return true;
+          inner = {};
+          Element element;
+          if (!from->Next(&element)) return false;
+          inner.dataset = dataset.function.CallForDataset(pass, element, dataset.types());
+          inner.iterator = inner.dataset->NewIterator(pass);
+        }
+      }
+      Inner inner;
+    };
+    return std::make_unique<Flat>(*this, pass);
+  }
+  const Captured function;
+};
+
+// How the inputs of an op say it.
+enum class Form { kPlain, kLegacy, kV2, kV4 };
+
+template <Form kForm>
+struct InterleaveDataset final : OverOne {
+  using Attrs = FlatMapDataset::Attrs;
+  static constexpr int32_t kNumbers = kForm == Form::kPlain ? 2 : kForm == Form::kV2 ? 3 : 5;  // inputs behind the function's arguments
+  InterleaveDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c, true), function(attrs.function, who(), c, 1, c.input_count() - 1 - kNumbers) {
+    const int32_t first = c.input_count() - kNumbers;
+    cycle = IntOf(c, first);
+    block = IntOf(c, first + 1);
+    if (cycle == kAutotune && kForm != Form::kPlain) cycle = DefaultParallelism();
+    if (cycle <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `cycle_length` must be > 0");
+    if (cycle > kMostCycle) Fail(TENON_RESOURCE_EXHAUSTED, who(), ": cycle_length is ", cycle, "; ", kMostCycle, " is the most");
+    if (block <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `block_length` must be > 0");
+    if constexpr (kForm == Form::kLegacy) ahead = std::max<int64_t>(1, IntOf(c, first + 3));
+    if constexpr (kForm == Form::kV2) ahead = block;
+    if constexpr (kForm == Form::kV4) {
+      const int64_t buffer = IntOf(c, first + 2);
+      ahead = buffer == kAutotune ? block : buffer;
+      if (IntOf(c, first + 4) == 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `num_parallel_calls` must be greater than zero or -1.");
+    }
+  }
+
+  IteratorPtr NewIterator(const Pass& pass) const override {
+    struct InTurn final : OverIterator<InterleaveDataset> {
+      InTurn(const InterleaveDataset& of, const Pass& in) : OverIterator<InterleaveDataset>(of, in), open(static_cast<size_t>(of.cycle)) {}
+      bool Next(Element* out) override {
+        while (!ended || some > 0) {
+          this->pass.CheckCancelled();
+          Inner& inner = open[at];
+          if (inner.iterator != nullptr) {
+            if (inner.iterator->Next(out)) {
+              if (++taken == this->dataset.block) Turn();
+              return true;
+            }
+            inner = {};
+            --some;
+            Turn();
+          } else if (!ended) {
+            Fill();
+          } else {
+            Turn();
+          }
+        }
+        return false;
+      }
+      // Opens the dataset of the next element, and, in the parallel forms, of those that follow it in the cycle.
+      void Fill() {
+        for (size_t place = at; place < open.size() && open[place].iterator == nullptr; ++place) {
+          Element element;
+          if (!this->from->Next(&element)) {
+            ended = true;
+            return;
+          }
+          open[place].dataset = this->dataset.function.CallForDataset(this->pass, element, this->dataset.types());
+          open[place].iterator = open[place].dataset->NewIterator(this->pass);
+          ++some;
+          if constexpr (kForm == Form::kPlain) return;
+          open[place].iterator = NewPrefetcher(this->pass, std::move(open[place].iterator), std::max<int64_t>(1, this->dataset.ahead));
+          if (!first) return;
+        }
+        first = false;
+      }
+      void Turn() {
+        taken = 0;
+        at = (at + 1) % open.size();
+      }
+      std::vector<Inner> open;
+      size_t at = 0;
+      int64_t taken = 0;
+      int64_t some = 0;
+      bool ended = false;
+      bool first = true;  // the cycle has not been filled once
+    };
+    return std::make_unique<InTurn>(*this, pass);
+  }
+
+  static constexpr int64_t kMostCycle = 65536;
+  const Captured function;
+  int64_t cycle = 0, block = 0, ahead = 1;
+};
+
+}  // namespace
+
+TENON_KERNEL(kFlatMapDatasetKernel) = Registration<MakeDataset<FlatMapDataset>>("FlatMapDataset", kMakesDataset);
+TENON_KERNEL(kInterleaveDatasetKernel) = Registration<MakeDataset<InterleaveDataset<Form::kPlain>>>("InterleaveDataset", kMakesDataset);
+TENON_KERNEL(kParallelInterleaveDatasetKernel) = Registration<MakeDataset<InterleaveDataset<Form::kLegacy>>>("ParallelInterleaveDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalParallelInterleaveDatasetKernel) =
+    Registration<MakeDataset<InterleaveDataset<Form::kLegacy>>>("ExperimentalParallelInterleaveDataset", kMakesDataset);
+TENON_KERNEL(kParallelInterleaveDatasetV2Kernel) = Registration<MakeDataset<InterleaveDataset<Form::kV2>>>("ParallelInterleaveDatasetV2", kMakesDataset);
+TENON_KERNEL(kParallelInterleaveDatasetV3Kernel) = Registration<MakeDataset<InterleaveDataset<Form::kV2>>>("ParallelInterleaveDatasetV3", kMakesDataset);
+TENON_KERNEL(kParallelInterleaveDatasetV4Kernel) = Registration<MakeDataset<InterleaveDataset<Form::kV4>>>("ParallelInterleaveDatasetV4", kMakesDataset);
+
+#define TENON_DATASET_OF_DATASETS "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
+
+TENON_OP(kFlatMapDataset) = DefineDataset({
+    .name = "FlatMapDataset",
+    .inputs = "input_dataset: variant, other_arguments: Targuments",
+    .attrs = TENON_DATASET_OF_DATASETS TENON_DATASET_METADATA,
+    .doc = "The elements of the dataset that f gives for each element, one dataset after the other.",
+});
+
+TENON_OP(kInterleaveDataset) = DefineDataset({
+    .name = "InterleaveDataset",
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64",
+    .attrs = TENON_DATASET_OF_DATASETS TENON_DATASET_METADATA,
+    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0",
+    .doc = "The elements of the datasets that f gives for the elements: of cycle_length of them in turn, block_length from each.",
+});
+
+static constexpr std::string_view kParallelDoc = "As InterleaveDataset, and the datasets of a cycle work beside one another.";
+static constexpr std::string_view kParallelRanks = "rank(cycle_length) == 0; rank(block_length) == 0; rank(num_parallel_calls) == 0";
+
+TENON_OP(kParallelInterleaveDataset) = DefineDataset({
+    .name = "ParallelInterleaveDataset",
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, sloppy: bool, buffer_output_elements: int64, "
+              "prefetch_input_elements: int64",
+    .attrs = TENON_DATASET_OF_DATASETS TENON_DATASET_METADATA,
+    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(sloppy) == 0; rank(buffer_output_elements) == 0; rank(prefetch_input_elements) == 0",
+    .doc = kParallelDoc,
+});
+
+TENON_OP(kExperimentalParallelInterleaveDataset) = DefineDataset({
+    .name = "ExperimentalParallelInterleaveDataset",
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, sloppy: bool, buffer_output_elements: int64, "
+              "prefetch_input_elements: int64",
+    .attrs = TENON_DATASET_OF_DATASETS,
+    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(sloppy) == 0; rank(buffer_output_elements) == 0; rank(prefetch_input_elements) == 0",
+    .doc = kParallelDoc,
+});
+
+TENON_OP(kParallelInterleaveDatasetV2) = DefineDataset({
+    .name = "ParallelInterleaveDatasetV2",
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, num_parallel_calls: int64",
+    .attrs = TENON_DATASET_OF_DATASETS "; sloppy: bool = false" TENON_DATASET_METADATA,
+    .constraints = kParallelRanks,
+    .doc = kParallelDoc,
+});
+
+TENON_OP(kParallelInterleaveDatasetV3) = DefineDataset({
+    .name = "ParallelInterleaveDatasetV3",
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, num_parallel_calls: int64",
+    .attrs = "f: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .constraints = kParallelRanks,
+    .doc = kParallelDoc,
+});
+
+TENON_OP(kParallelInterleaveDatasetV4) = DefineDataset({
+    .name = "ParallelInterleaveDatasetV4",
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, buffer_output_elements: int64, "
+              "prefetch_input_elements: int64, num_parallel_calls: int64",
+    .attrs = "f: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(buffer_output_elements) == 0; rank(prefetch_input_elements) == 0; rank(num_parallel_calls) == 0",
+    .doc = kParallelDoc,
+});
+
+}  // namespace tenon::ops

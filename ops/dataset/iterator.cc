@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Iterators as resources: IteratorV2, OneShotIterator, AnonymousIterator, MakeIterator, IteratorGetNext, IteratorGetNextAsOptional, and their handles as strings.
+#include <map>
+
+#include "captured.h"
+#include "op.h"
+#include "root.h"
+#include "tenon/sdk/kernel/resource.h"
+#include "tenon/sdk/kernel/variant.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+constexpr tenon_span kIteratorType = TENON_SPAN("tenon.Iterator/1");
+constexpr tenon_span kHandlesType = TENON_SPAN("tenon.IteratorHandles/1");
+
+// What its node says that it gives.
+struct ElementSpec {
+  ElementSpec() = default;
+  explicit ElementSpec(CreateContext& c) : types(c.Types("output_types")), shapes(c.Shapes("output_shapes")) {
+    if (c.ok() && types.size() != shapes.size()) c.Invalid(c.op(), " has ", types.size(), " output_types and ", shapes.size(), " output_shapes");
+  }
+  void CheckDataset(const Dataset& dataset) const {
+    if (dataset.types().size() != types.size())
+      Fail(TENON_INVALID_ARGUMENT, "Number of components does not match: expected ", types.size(), " types but got ", dataset.types().size(), " from ", dataset.who());
+    for (size_t i = 0; i < types.size(); ++i) {
+      if (types[i] != dataset.types()[i])
+        Fail(TENON_INVALID_ARGUMENT, "Data type mismatch at component ", i, ": expected ", TypeName(types[i]), " but got ", TypeName(dataset.types()[i]), " from ", dataset.who());
+    }
+  }
+  void CheckElement(const Element& element) const {
+    if (element.size() != types.size()) Fail(TENON_INVALID_ARGUMENT, "the iterator gives ", element.size(), " components, ", types.size(), " are asked for");
+    for (size_t i = 0; i < types.size(); ++i) {
+      const tenon_tensor_view view = element[i].view();
+      if (view.dtype != types[i]) Fail(TENON_INVALID_ARGUMENT, "component ", i, " of the iterator is ", TypeName(view.dtype), "; ", TypeName(types[i]), " is asked for");
+      if (!Fits(ShapeOf(view), shapes[i])) Fail(TENON_INVALID_ARGUMENT, "component ", i, " of the iterator has shape ", ShapeOf(view), "; ", shapes[i], " is asked for");
+    }
+  }
+  std::vector<uint32_t> types;
+  std::vector<Shape> shapes;
+};
+
+// The resource's object.
+class IteratorResource {
+ public:
+  explicit IteratorResource(ElementSpec spec) : spec_(std::move(spec)) {}
+  const ElementSpec& spec() const { return spec_; }
+  std::shared_ptr<Root> root() const {
+    const std::lock_guard lock(mutex_);
+    return root_;
+  }
+  void SetRoot(std::shared_ptr<Root> root) {
+    const std::lock_guard lock(mutex_);
+    root_.swap(root);
+  }
+
+ private:
+  const ElementSpec spec_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Root> root_;
+};
+
+// The iterators of a session that have names, by what IteratorToStringHandle gives.
+struct Handles {
+  std::mutex mutex;
+  std::map<std::string, tenon_resource*, std::less<>> by_name;
+};
+
+tenon_resource* HandlesOf(CreateContext& c) {
+  tenon_resource* handle = nullptr;
+  c.Check(c.args().services->resource_handle(c.args().context, TENON_SPAN(""), TENON_SPAN("tenon iterator handles"), TENON_SPAN("iterator_handles"), 0, &handle));
+  return handle;
+}
+Handles& HandlesIn(const RunContext& c, tenon_resource* handle) {
+  return ObjectOf<Handles>(c, handle, kHandlesType, [] { return std::make_unique<Handles>(); });
+}
+
+// The attributes of an iterator with a name.
+struct Named {
+  explicit Named(CreateContext& c) : spec(c), handles(HandlesOf(c)) {
+    const std::string container(c.String("container"));
+    std::string own(c.String("shared_name"));
+    if (own.empty()) own = std::string(c.name());
+    name = Concat("iterator:", container.size(), ":", container, own);
+    if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(own), TENON_SPAN("iterator"), 0, &handle));
+  }
+  IteratorResource& Object(const RunContext& c) const {
+    Handles& table = HandlesIn(c, handles);
+    IteratorResource& object = ObjectOf<IteratorResource>(c, handle, kIteratorType, [this] { return std::make_unique<IteratorResource>(spec); });
+    if (object.spec().types != spec.types) Fail(TENON_INVALID_ARGUMENT, "the shared iterator '", name, "' exists with other output_types; give this one another shared_name");
+    const std::lock_guard lock(table.mutex);
+    table.by_name.emplace(name, handle);
+    return object;
+  }
+  ElementSpec spec;
+  tenon_resource* handles = nullptr;
+  tenon_resource* handle = nullptr;
+  std::string name;
+};
+
+struct NewIterator : Named {
+  using Named::Named;
+  void Run(RunContext c) const {
+    Object(c);
+    *c.output<tenon_resource*>(0) = handle;
+  }
+};
+
+// The first run makes the dataset, and the iterator begins; the function has no arguments.
+struct OneShot : Named {
+  explicit OneShot(CreateContext& c) : Named(c), factory(c, "dataset_factory") {}
+  void Run(RunContext c) const {
+    IteratorResource& object = Object(c);
+    const std::lock_guard lock(mutex);
+    if (object.root() == nullptr) {
+      const Element results = factory.Call(Work(c), {});
+      if (results.size() != 1) Fail(TENON_INVALID_ARGUMENT, "dataset_factory must give one dataset");
+      DatasetPtr dataset = DatasetIn(Work(c).services(), results[0].view(), "what dataset_factory gives");
+      spec.CheckDataset(*dataset);
+      object.SetRoot(std::make_shared<Root>(c, std::move(dataset)));
+    }
+    *c.output<tenon_resource*>(0) = handle;
+  }
+  Function factory;
+  mutable std::mutex mutex;
+};
+
+// One that nobody else can name: it ends with the step.
+template <bool kDeleter>
+struct Anonymous {
+  explicit Anonymous(CreateContext& c) : spec(c) {}
+  void Run(RunContext c) const {
+    tenon_resource* handle = nullptr;
+    Check(c.services().step_resource(c.frame(), TENON_SPAN("iterator"), &handle));
+    ObjectOf<IteratorResource>(c, handle, kIteratorType, [this] { return std::make_unique<IteratorResource>(spec); });
+    *c.output<tenon_resource*>(0) = handle;
+    if constexpr (kDeleter) c.AllocOutput(1, {});
+  }
+  ElementSpec spec;
+};
+
+struct Make {
+  void Run(RunContext c) const {
+    auto& iterator = ObjectOf<IteratorResource>(c, c.resource(1), kIteratorType);
+    DatasetPtr dataset = DatasetOf(c, 0);
+    iterator.spec().CheckDataset(*dataset);
+    iterator.SetRoot(std::make_shared<Root>(c, std::move(dataset)));
+  }
+};
+
+std::shared_ptr<Root> RootOf(const RunContext& c) {
+  std::shared_ptr<Root> root = ObjectOf<IteratorResource>(c, c.resource(0), kIteratorType).root();
+  if (root == nullptr)
+    Fail(TENON_FAILED_PRECONDITION,
+         "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer operation for this iterator before getting the next element.");
+  return root;
+}
+
+struct GetNext {
+  explicit GetNext(CreateContext& c) : spec(c) {}
+  void RunAsync(RunContext c, Done done) const {
+    RootOf(c)->Ask(c, done, [this](const RunContext& asker, const Element* element) {
+      if (element == nullptr) Fail(TENON_OUT_OF_RANGE, "End of sequence");
+      spec.CheckElement(*element);
+      for (size_t i = 0; i < element->size(); ++i) {
+        const tenon_tensor_view view = (*element)[i].view();
+        Check(asker.services().set_output(asker.frame(), static_cast<int32_t>(i), &view));
+      }
+    });
+  }
+  ElementSpec spec;
+};
+
+struct GetNextAsOptional {
+  explicit GetNextAsOptional(CreateContext& c) : spec(c) {}
+  void RunAsync(RunContext c, Done done) const {
+    RootOf(c)->Ask(c, done, [this](const RunContext& asker, const Element* element) {
+      std::vector<tenon_tensor_view> views;
+      if (element != nullptr) {
+        spec.CheckElement(*element);
+        for (const KeptTensor& tensor : *element) views.push_back(tensor.view());
+      }
+      tenon_variant* made = nullptr;
+      Check(asker.services().variant_new(asker.frame(), TENON_SPAN("tenon.Optional"), ToSpan(element != nullptr ? "some" : ""), views.data(), views.size(), &made));
+      SetVariant(asker, 0, made);
+    });
+  }
+  ElementSpec spec;
+};
+
+struct Delete {
+  void Run(RunContext c) const { Check(c.services().resource_destroy(c.frame(), c.resource(0))); }
+};
+
+// ---- Handles as strings ----
+
+struct ToStringHandle {
+  explicit ToStringHandle(CreateContext& c) : handles(HandlesOf(c)) {}
+  void Run(RunContext c) const {
+    const tenon_resource* wanted = c.resource(0);
+    Handles& table = HandlesIn(c, handles);
+    std::string name;
+    {
+      const std::lock_guard lock(table.mutex);
+      for (const auto& [text, handle] : table.by_name)
+        if (handle == wanted) name = text;
+    }
+    if (name.empty()) Fail(TENON_UNIMPLEMENTED, "an anonymous iterator has no string handle; make it by IteratorV2");
+    SetStrings(c, 0, {}, std::vector<std::string>{name});
+  }
+  tenon_resource* handles;
+};
+
+struct FromStringHandle {
+  explicit FromStringHandle(CreateContext& c) : handles(HandlesOf(c)), types(c.Types("output_types")) {}
+  void Run(RunContext c) const {
+    const std::string_view name = StringAt(c.input_view(0), 0);
+    Handles& table = HandlesIn(c, handles);
+    tenon_resource* handle = nullptr;
+    {
+      const std::lock_guard lock(table.mutex);
+      if (const auto at = table.by_name.find(name); at != table.by_name.end()) handle = at->second;
+    }
+    if (handle == nullptr) Fail(TENON_INVALID_ARGUMENT, "'", name, "' is the handle of no iterator of this session");
+    const auto& iterator = ObjectOf<IteratorResource>(c, handle, kIteratorType);
+    if (!types.empty() && iterator.spec().types != types) Fail(TENON_INVALID_ARGUMENT, "the iterator '", name, "' has other types than output_types");
+    *c.output<tenon_resource*>(0) = handle;
+  }
+  tenon_resource* handles;
+  std::vector<uint32_t> types;
+};
+
+// ---- Shapes ----
+
+void AllScalars(ShapeContext& c) {
+  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, Shape::Scalar());
+}
+void ElementShapes(ShapeContext& c) {
+  const std::vector<Shape> shapes = c.Shapes("output_shapes");
+  if (c.ok() && static_cast<int>(shapes.size()) != c.output_count())
+    return c.Invalid("`output_shapes` must be the same length as `output_types` (", shapes.size(), " vs. ", c.output_count(), ")");
+  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, shapes[static_cast<size_t>(i)]);
+}
+
+constexpr Traits kDynamic = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kPlain = {};
+
+struct IteratorOp {
+  std::string_view name;
+  std::string_view inputs = {};
+  std::string_view outputs = {};
+  std::string_view attrs = {};
+  std::string_view constraints = {};
+  std::string_view doc = {};
+  tenon_shape_function shape = ShapeFunction<AllScalars>;
+};
+consteval tenon_op_definition DefineIterator(const IteratorOp& op) {
+  return DefineOp({.name = op.name, .inputs = op.inputs, .outputs = op.outputs, .attrs = op.attrs, .constraints = op.constraints, .doc = op.doc,
+                   .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT, .shape = op.shape});
+}
+
+}  // namespace
+
+TENON_KERNEL(kIteratorKernel) = Registration<NewIterator>("Iterator", kPlain);
+TENON_KERNEL(kIteratorV2Kernel) = Registration<NewIterator>("IteratorV2", kPlain);
+TENON_KERNEL(kOneShotIteratorKernel) = Registration<OneShot>("OneShotIterator", {.flags = TENON_KERNEL_BLOCKING});
+TENON_KERNEL(kAnonymousIteratorKernel) = Registration<Anonymous<false>>("AnonymousIterator", kPlain);
+TENON_KERNEL(kAnonymousIteratorV2Kernel) = Registration<Anonymous<true>>("AnonymousIteratorV2", {.dynamic_outputs = 2});
+TENON_KERNEL(kAnonymousIteratorV3Kernel) = Registration<Anonymous<false>>("AnonymousIteratorV3", kPlain);
+TENON_KERNEL(kMakeIteratorKernel) = Registration<Make>("MakeIterator", {.flags = 0});
+TENON_KERNEL(kIteratorGetNextKernel) = Registration<GetNext>("IteratorGetNext", kDynamic);
+TENON_KERNEL(kIteratorGetNextSyncKernel) = Registration<GetNext>("IteratorGetNextSync", kDynamic);
+TENON_KERNEL(kIteratorGetNextAsOptionalKernel) = Registration<GetNextAsOptional>("IteratorGetNextAsOptional", kDynamic);
+TENON_KERNEL(kDeleteIteratorKernel) = Registration<Delete>("DeleteIterator", {.flags = 0});
+TENON_KERNEL(kIteratorToStringHandleKernel) = Registration<ToStringHandle>("IteratorToStringHandle", {.dynamic_outputs = 1});
+TENON_KERNEL(kIteratorFromStringHandleKernel) = Registration<FromStringHandle>("IteratorFromStringHandle", kPlain);
+TENON_KERNEL(kIteratorFromStringHandleV2Kernel) = Registration<FromStringHandle>("IteratorFromStringHandleV2", kPlain);
+
+#define TENON_ITERATOR_NAMED "shared_name: string; container: string; " TENON_DATASET_TYPES
+
+static constexpr std::string_view kNamedDoc = "An iterator, which MakeIterator begins, by its name.";
+static constexpr std::string_view kAnonymousDoc = "An iterator that only those have whom the step gives it to, and that ends with the step.";
+static constexpr std::string_view kNextDoc = "The next element of an iterator. OUT_OF_RANGE at the end.";
+static constexpr std::string_view kFromDoc = "The iterator of this session that IteratorToStringHandle gave this string for.";
+
+TENON_OP(kIterator) = DefineIterator({.name = "Iterator", .outputs = "handle: resource", .attrs = TENON_ITERATOR_NAMED, .doc = kNamedDoc});
+TENON_OP(kIteratorV2) = DefineIterator({.name = "IteratorV2", .outputs = "handle: resource", .attrs = TENON_ITERATOR_NAMED, .doc = kNamedDoc});
+TENON_OP(kOneShotIterator) = DefineIterator({.name = "OneShotIterator", .outputs = "handle: resource",
+                                             .attrs = "dataset_factory: func; " TENON_DATASET_TYPES "; container: string = ''; shared_name: string = ''",
+                                             .doc = "An iterator over the dataset that a function gives."});
+TENON_OP(kAnonymousIterator) = DefineIterator({.name = "AnonymousIterator", .outputs = "handle: resource", .attrs = TENON_DATASET_TYPES, .doc = kAnonymousDoc});
+TENON_OP(kAnonymousIteratorV2) =
+    DefineIterator({.name = "AnonymousIteratorV2", .outputs = "handle: resource, deleter: variant", .attrs = TENON_DATASET_TYPES, .doc = kAnonymousDoc});
+TENON_OP(kAnonymousIteratorV3) = DefineIterator({.name = "AnonymousIteratorV3", .outputs = "handle: resource", .attrs = TENON_DATASET_TYPES, .doc = kAnonymousDoc});
+TENON_OP(kMakeIterator) =
+    DefineIterator({.name = "MakeIterator", .inputs = "dataset: variant, iterator: resource", .doc = "Begins a pass of the iterator over the dataset, from its first element."});
+TENON_OP(kIteratorGetNext) = DefineIterator({.name = "IteratorGetNext", .inputs = "iterator: resource", .outputs = "components: output_types", .attrs = TENON_DATASET_TYPES,
+                                             .doc = kNextDoc, .shape = ShapeFunction<ElementShapes>});
+TENON_OP(kIteratorGetNextSync) = DefineIterator({.name = "IteratorGetNextSync", .inputs = "iterator: resource", .outputs = "components: output_types",
+                                                 .attrs = TENON_DATASET_TYPES, .doc = kNextDoc, .shape = ShapeFunction<ElementShapes>});
+TENON_OP(kIteratorGetNextAsOptional) = DefineIterator({.name = "IteratorGetNextAsOptional", .inputs = "iterator: resource", .outputs = "optional: variant",
+                                                       .attrs = TENON_DATASET_TYPES, .doc = "The next element of an iterator as an optional, which at the end has no value."});
+TENON_OP(kDeleteIterator) = DefineIterator({.name = "DeleteIterator", .inputs = "handle: resource, deleter: variant", .doc = "Ends an iterator."});
+TENON_OP(kIteratorToStringHandle) = DefineIterator({.name = "IteratorToStringHandle", .inputs = "resource_handle: resource", .outputs = "string_handle: string",
+                                                    .doc = "A string that stands for the iterator, which has a name, in this session."});
+TENON_OP(kIteratorFromStringHandle) = DefineIterator({.name = "IteratorFromStringHandle", .inputs = "string_handle: string", .outputs = "resource_handle: resource",
+                                                      .attrs = "output_types: list(type) = []; output_shapes: list(shape) = []", .constraints = "rank(string_handle) == 0",
+                                                      .doc = kFromDoc});
+TENON_OP(kIteratorFromStringHandleV2) = DefineIterator({.name = "IteratorFromStringHandleV2", .inputs = "string_handle: string", .outputs = "resource_handle: resource",
+                                                        .attrs = "output_types: list(type) = []; output_shapes: list(shape) = []", .constraints = "rank(string_handle) == 0",
+                                                        .doc = kFromDoc});
+
+}  // namespace tenon::ops

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a whole dataset comes to, within a step: ReduceDataset, DatasetToSingleElement, DatasetCardinality.
+#include "captured.h"
+#include "op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+void Give(const RunContext& c, const Element& element, const std::vector<Shape>& shapes) {
+  if (static_cast<int32_t>(element.size()) != c.output_count()) Fail(TENON_INVALID_ARGUMENT, "there are ", element.size(), " components, ", c.output_count(), " are asked for");
+  for (int32_t i = 0; i < c.output_count(); ++i) {
+    const tenon_tensor_view view = element[static_cast<size_t>(i)].view();
+    const Shape& shape = shapes[static_cast<size_t>(i)];
+    if (view.dtype != c.output_view(i).dtype) Fail(TENON_INVALID_ARGUMENT, "component ", i, " is ", TypeName(view.dtype), "; ", TypeName(c.output_view(i).dtype), " is asked for");
+    if (!Fits(ShapeOf(view), shape)) Fail(TENON_INVALID_ARGUMENT, "component ", i, " has shape ", ShapeOf(view), "; ", shape, " is asked for");
+    Check(c.services().set_output(c.frame(), i, &view));
+  }
+}
+
+struct Reduce {
+  explicit Reduce(CreateContext& c)
+      : function(c, "f"), states(static_cast<int32_t>(c.Types("Tstate").size())), shapes(c.Shapes("output_shapes")), who(Concat(c.op(), " '", c.name(), "'")) {
+    if (c.ok() && static_cast<int32_t>(function.result_dtypes().size()) != states)
+      c.Invalid("f gives ", function.result_dtypes().size(), " values, the state has ", states);
+  }
+  void Run(RunContext c) const {
+    const DatasetPtr dataset = DatasetOf(c, 0);
+    const Captured reduce(function, who, c, 1 + states);
+    const Pass pass{Work(c)};
+    Element state;
+    for (int32_t i = 0; i < states; ++i) state.push_back(KeptTensor::OfInput(c, 1 + i));
+    const IteratorPtr iterator = dataset->NewIterator(pass);
+    for (Element element; iterator->Next(&element);) {
+      c.CheckCancelled();
+      state = reduce.Call(pass, state, element);
+    }
+    Give(c, state, shapes);
+  }
+  Function function;
+  int32_t states;
+  std::vector<Shape> shapes;
+  std::string who;
+};
+
+struct SingleElement {
+  explicit SingleElement(CreateContext& c) : shapes(c.Shapes("output_shapes")) {}
+  void Run(RunContext c) const {
+    const DatasetPtr dataset = DatasetOf(c, 0);
+    const Pass pass{Work(c)};
+    const IteratorPtr iterator = dataset->NewIterator(pass);
+    Element element, more;
+    if (!iterator->Next(&element)) Fail(TENON_INVALID_ARGUMENT, "Dataset was empty.");
+    if (iterator->Next(&more)) Fail(TENON_INVALID_ARGUMENT, "Dataset had more than one element.");
+    Give(c, element, shapes);
+  }
+  std::vector<Shape> shapes;
+};
+
+struct CardinalityOf {
+  void Run(RunContext c) const { *c.output<int64_t>(0) = DatasetOf(c, 0)->Cardinality(); }
+};
+
+void ElementShapes(ShapeContext& c) {
+  const std::vector<Shape> shapes = c.Shapes("output_shapes");
+  if (c.ok() && static_cast<int>(shapes.size()) != c.output_count())
+    return c.Invalid("`output_shapes` must be the same length as `output_types` (", shapes.size(), " vs. ", c.output_count(), ")");
+  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, shapes[static_cast<size_t>(i)]);
+}
+
+constexpr Traits kWhole = {.flags = TENON_KERNEL_BLOCKING, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = UINT64_MAX};
+
+}  // namespace
+
+TENON_KERNEL(kReduceDatasetKernel) = Registration<Reduce>("ReduceDataset", kWhole);
+TENON_KERNEL(kDatasetToSingleElementKernel) = Registration<SingleElement>("DatasetToSingleElement", kWhole);
+TENON_KERNEL(kDatasetCardinalityKernel) = Registration<CardinalityOf>("DatasetCardinality", {});
+TENON_KERNEL(kExperimentalDatasetCardinalityKernel) = Registration<CardinalityOf>("ExperimentalDatasetCardinality", {});
+
+TENON_OP(kReduceDataset) = DefineOp({
+    .name = "ReduceDataset",
+    .inputs = "input_dataset: variant, initial_state: Tstate, other_arguments: Targuments",
+    .outputs = "components: output_types",
+    .attrs = "f: func; Tstate: list(type) >= 1; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES "; use_inter_op_parallelism: bool = true" TENON_DATASET_METADATA,
+    .doc = "The state after f of state and element for each element.",
+    .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<ElementShapes>,
+});
+
+TENON_OP(kDatasetToSingleElement) = DefineOp({
+    .name = "DatasetToSingleElement",
+    .inputs = "dataset: variant",
+    .outputs = "components: output_types",
+    .attrs = TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .doc = "The element of a dataset that has one alone.",
+    .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<ElementShapes>,
+});
+
+TENON_OP(kDatasetCardinality) = DefineOp({
+    .name = "DatasetCardinality",
+    .inputs = "input_dataset: variant",
+    .outputs = "cardinality: int64",
+    .attrs = "cardinality_options: string = ''",
+    .doc = "The number of elements; -1: without end, -2: unknown.",
+    .traits = TENON_OP_NO_GRADIENT | TENON_OP_NO_FOLD,
+    .shape = ShapeFunction<OneDataset>,
+});
+
+TENON_OP(kExperimentalDatasetCardinality) = DefineOp({
+    .name = "ExperimentalDatasetCardinality",
+    .inputs = "input_dataset: variant",
+    .outputs = "cardinality: int64",
+    .doc = "The number of elements; -1: without end, -2: unknown.",
+    .traits = TENON_OP_NO_GRADIENT | TENON_OP_NO_FOLD,
+    .shape = ShapeFunction<OneDataset>,
+});
+
+}  // namespace tenon::ops

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Root: one pass over a dataset, from which steps take elements, one each.
+//
+// Nobody waits in a thread of a step. Who asks gets an element at once where that is possible without waiting; otherwise it stands in line, and a task on a thread that may wait makes
+// elements as long as somebody does. An element whose asker went away meanwhile is the next asker's.
+//
+// Invariants. `making_` says who calls the iterator: one at a time. An attempt is in line or finished; who takes it out of the line, under the mutex, finishes it without the
+// mutex. An attempt holds the root.
+#ifndef TENON_OPS_DATASET_ROOT_H_
+#define TENON_OPS_DATASET_ROOT_H_
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "dataset.h"
+
+namespace tenon::ops {
+
+class Root : public std::enable_shared_from_this<Root> {
+ public:
+  // What is done in the asker's frame with an element, or at the end: nullptr. It may throw.
+  using Give = std::function<void(const sdk::RunContext&, const Element*)>;
+
+  Root(const sdk::RunContext& c, DatasetPtr dataset);
+  ~Root();
+
+  const Dataset& dataset() const { return *dataset_; }
+  // Ends with done, at once or later, unless it throws.
+  void Ask(sdk::RunContext c, sdk::Done done, Give give);
+
+ private:
+  // An element, the end, or why there is none.
+  struct Made {
+    std::optional<Element> element;
+    sdk::Outcome failure;
+  };
+  struct Attempt;
+  using Line = std::list<std::unique_ptr<Attempt>>;
+
+  // Without the mutex, by who is `making_`.
+  Made Make() noexcept;
+  bool MakeAtOnce(Made* made) noexcept;
+  void MakeInTask();
+  void Work(const sdk::Outcome& outcome);
+  void FailLine(const sdk::Outcome& why);
+  static void Finish(std::unique_ptr<Attempt> attempt, Made made) noexcept;
+  static void OnCancelled(void* attempt, tenon_status* why);
+
+  const DatasetPtr dataset_;
+  std::optional<sdk::Background> background_;
+  const Pass pass_;
+  IteratorPtr iterator_;
+  std::mutex mutex_;  // guards all below
+  Line line_;
+  std::deque<Made> ready_;  // whose askers went away
+  bool making_ = false;
+};
+
+}  // namespace tenon::ops
+
+#endif  // TENON_OPS_DATASET_ROOT_H_

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// WindowDataset, whose elements are datasets of neighbouring elements; and GroupByWindowDataset, whose windows are of elements with one key.
+#include "window.h"
+
+#include <deque>
+#include <map>
+
+#include "captured.h"
+#include "iterate.h"
+#include "op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+// Elements that lie in memory.
+class Held final : public Dataset {
+ public:
+  Held(const Node& node, std::vector<Element> elements) : Dataset(node, {}), elements_(std::move(elements)) {}
+  int64_t Cardinality() const override { return static_cast<int64_t>(elements_.size()); }
+  IteratorPtr NewIterator(const Pass&) const override {
+    struct Each final : Iterator {
+      explicit Each(const Held& of) : dataset(of) {}
+      bool Next(Element* out) override {
+        if (at >= dataset.elements_.size()) return false;
+        *out = Share(dataset.elements_[at++]);
+        return true;
+      }
+      Poll TryNext(Element* out) override { return Next(out) ? Poll::kElement : Poll::kEnd; }
+      const Held& dataset;
+      size_t at = 0;
+    };
+    return std::make_unique<Each>(*this);
+  }
+
+ private:
+  const std::vector<Element> elements_;
+};
+
+struct WindowDataset final : OverOne {
+  WindowDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), size(IntOf(c, 1)), shift(IntOf(c, 2)), stride(IntOf(c, 3)), drop(BoolOf(c, 4)) {
+    const auto check = [this](const char* name, int64_t value) {
+      if (value <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": Window ", name, " must be greater than zero.");
+    };
+    check("size", size);
+    check("shift", shift);
+    check("stride", stride);
+    if (__builtin_mul_overflow(size - 1, stride, &reach) || __builtin_add_overflow(reach, 1, &reach)) Fail(TENON_INVALID_ARGUMENT, who(), ": size times stride is too large");
+  }
+  int64_t Cardinality() const override {
+    const int64_t n = input->Cardinality();
+    if (n < 0) return n;
+    if (!drop) return n / shift + (n % shift == 0 ? 0 : 1);
+    return n < reach ? 0 : (n - reach) / shift + 1;
+  }
+  IteratorPtr NewIterator(const Pass& pass) const override {
+    struct Windows final : OverIterator<WindowDataset> {
+      using OverIterator::OverIterator;
+      bool Next(Element* out) override {
+        while (!ended && static_cast<int64_t>(buffer.size()) < dataset.reach) {
+          pass.CheckCancelled();
+          Element element;
+          if (!from->Next(&element)) ended = true;
+          else if (skip > 0) --skip;
+          else buffer.push_back(std::move(element));
+        }
+        if (buffer.empty() || (dataset.drop && static_cast<int64_t>(buffer.size()) < dataset.reach)) return false;
+        std::vector<const Element*> window;
+        for (size_t i = 0; i < buffer.size() && static_cast<int64_t>(window.size()) < dataset.size; i += static_cast<size_t>(dataset.stride)) window.push_back(&buffer[i]);
+        *out = ByComponent(window);
+        const auto gone = std::min<int64_t>(dataset.shift, static_cast<int64_t>(buffer.size()));
+        buffer.erase(buffer.begin(), buffer.begin() + gone);
+        skip = dataset.shift - gone;
+        return true;
+      }
+      // A dataset for each component.
+      Element ByComponent(const std::vector<const Element*>& window) const {
+        Element datasets;
+        const std::vector<uint32_t>& types = dataset.input->types();
+        for (size_t i = 0; i < types.size(); ++i) {
+          std::vector<Element> column;
+          for (const Element* element : window) {
+            if (i >= element->size()) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements of ", element->size(), " components");
+            column.emplace_back();
+            column.back().push_back(Share((*element)[i]));
+          }
+          datasets.push_back(NewHeldDataset(pass.work(), dataset.who(), {types[i]}, {dataset.input->shapes()[i]}, std::move(column)));
+        }
+        return datasets;
+      }
+      std::deque<Element> buffer;
+      int64_t skip = 0;  // elements between windows
+      bool ended = false;
+    };
+    return std::make_unique<Windows>(*this, pass);
+  }
+  const int64_t size, shift, stride;
+  const bool drop;
+  int64_t reach = 0;  // elements from a window's first to its last
+};
+
+struct GroupByWindowDataset final : OverOne {
+  struct Attrs : OverOne::Attrs {
+    explicit Attrs(CreateContext& c)
+        : OverOne::Attrs(c), key(c, "key_func"), reduce(c, "reduce_func"), size(c, "window_size_func"), key_count(Arguments(c, "Tkey_func_other_arguments")),
+          reduce_count(Arguments(c, "Treduce_func_other_arguments")), size_count(Arguments(c, "Twindow_size_func_other_arguments")) {}
+    static int32_t Arguments(CreateContext& c, std::string_view attr) { return static_cast<int32_t>(c.Types(attr).size()); }
+    Function key, reduce, size;
+    int32_t key_count, reduce_count, size_count;
+  };
+  GroupByWindowDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c, true), key(attrs.key, who(), c, 1, attrs.key_count), reduce(attrs.reduce, who(), c, 1 + attrs.key_count, attrs.reduce_count),
+        size(attrs.size, who(), c, 1 + attrs.key_count + attrs.reduce_count, attrs.size_count) {}
+  IteratorPtr NewIterator(const Pass& pass) const override {
+    struct Groups final : OverIterator<GroupByWindowDataset> {
+      using OverIterator::OverIterator;
+      bool Next(Element* out) override {
+        for (;;) {
+          pass.CheckCancelled();
+          if (group != nullptr && group->Next(out)) return true;
+          group.reset();
+          inner.reset();
+          if (ended && windows.empty()) return false;
+          if (ended) Begin(windows.begin());
+          else Gather();
+        }
+      }
+      void Gather() {
+        Element element;
+        if (!from->Next(&element)) {
+          ended = true;
+          return;
+        }
+        const int64_t its = dataset.key.Count(pass, element);
+        const auto at = windows.try_emplace(its).first;
+        Window& window = at->second;
+        if (window.elements.empty()) {
+          window.size = dataset.size.Count(pass, KeyAsElement(its));
+          if (window.size <= 0) {
+            windows.erase(at);
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Window size must be greater than zero, but got ", window.size, ".");
+          }
+        }
+        window.elements.push_back(std::move(element));
+        if (static_cast<int64_t>(window.elements.size()) == window.size) Begin(at);
+      }
+      Element KeyAsElement(int64_t its) const {
+        Element element;
+        element.push_back(NewScalar<int64_t>(pass.work(), TENON_DT_INT64, its));
+        return element;
+      }
+      struct Window {
+        int64_t size = 0;
+        std::vector<Element> elements;
+      };
+      void Begin(std::map<int64_t, Window>::iterator at) {
+        Element arguments = KeyAsElement(at->first);
+        arguments.push_back(NewHeldDataset(pass.work(), dataset.who(), dataset.input->types(), dataset.input->shapes(), std::move(at->second.elements)));
+        windows.erase(at);
+        inner = dataset.reduce.CallForDataset(pass, arguments, dataset.types());
+        group = inner->NewIterator(pass);
+      }
+      std::map<int64_t, Window> windows;
+      DatasetPtr inner;
+      IteratorPtr group;
+      bool ended = false;
+    };
+    return std::make_unique<Groups>(*this, pass);
+  }
+  const Captured key, reduce, size;
+};
+
+}  // namespace
+
+KeptTensor NewHeldDataset(const Work& work, const std::string& who, std::vector<uint32_t> types, std::vector<Shape> shapes, std::vector<Element> elements) {
+  return NewDataset(work, std::make_shared<const Held>(Held::Node{who, std::move(types), std::move(shapes)}, std::move(elements)));
+}
+
+TENON_KERNEL(kWindowDatasetKernel) = Registration<MakeDataset<WindowDataset>>("WindowDataset", kMakesDataset);
+TENON_KERNEL(kGroupByWindowDatasetKernel) = Registration<MakeDataset<GroupByWindowDataset>>("GroupByWindowDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalGroupByWindowDatasetKernel) = Registration<MakeDataset<GroupByWindowDataset>>("ExperimentalGroupByWindowDataset", kMakesDataset);
+
+TENON_OP(kWindowDataset) = DefineDataset({
+    .name = "WindowDataset",
+    .inputs = "input_dataset: variant, size: int64, shift: int64, stride: int64, drop_remainder: bool",
+    .attrs = TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .constraints = "rank(size) == 0; rank(shift) == 0; rank(stride) == 0; rank(drop_remainder) == 0",
+    .doc = "Datasets of size elements each, stride apart; each begins shift elements behind the one before.",
+});
+
+#define TENON_GROUP_INPUTS                                                                                                                        \
+  "input_dataset: variant, key_func_other_arguments: Tkey_func_other_arguments, reduce_func_other_arguments: Treduce_func_other_arguments, " \
+  "window_size_func_other_arguments: Twindow_size_func_other_arguments"
+#define TENON_GROUP_ATTRS                                                                                                                                             \
+  "key_func: func; reduce_func: func; window_size_func: func; Tkey_func_other_arguments: list(type) >= 0; Treduce_func_other_arguments: list(type) >= 0; " \
+  "Twindow_size_func_other_arguments: list(type) >= 0; " TENON_DATASET_TYPES
+
+static constexpr std::string_view kGroupDoc = "The elements of the datasets that reduce_func gives for windows of elements with one key.";
+
+TENON_OP(kGroupByWindowDataset) =
+    DefineDataset({.name = "GroupByWindowDataset", .inputs = TENON_GROUP_INPUTS, .attrs = TENON_GROUP_ATTRS TENON_DATASET_METADATA, .doc = kGroupDoc});
+TENON_OP(kExperimentalGroupByWindowDataset) =
+    DefineDataset({.name = "ExperimentalGroupByWindowDataset", .inputs = TENON_GROUP_INPUTS, .attrs = TENON_GROUP_ATTRS, .doc = kGroupDoc});
+
+}  // namespace tenon::ops
