@@ -18,6 +18,8 @@ struct Queue::Attempt {
   bool fewer = false;
   uint64_t token = 0;
   tenon_status* failure = nullptr;
+  SharedQueue::Taken taken = nullptr;  // who gets the element of a dequeue, in place of outputs and done
+  void* taken_argument = nullptr;
 };
 
 Queue::Queue(QueueOptions options) : options_(std::move(options)), random_(options_.seed, options_.seed2) {}
@@ -49,6 +51,14 @@ void Queue::Enqueue(RunContext c, Done done, std::vector<Element> elements) {
 void Queue::DequeueOne(RunContext c, Done done) {
   auto attempt = std::make_unique<Attempt>(Attempt{Kind::kDequeue, c, done, shared_from_this()});
   attempt->count = 1;
+  Submit(std::move(attempt));
+}
+
+void Queue::TakeOne(RunContext c, SharedQueue::Taken taken, void* argument) {
+  auto attempt = std::make_unique<Attempt>(Attempt{Kind::kDequeue, c, Done{}, shared_from_this()});
+  attempt->count = 1;
+  attempt->taken = taken;
+  attempt->taken_argument = argument;
   Submit(std::move(attempt));
 }
 
@@ -232,12 +242,28 @@ void Queue::GiveOutputs(Attempt* attempt) {
   }
 }
 
+// The attempt is not in line any more; it ends with this.
+void Queue::GiveTaken(Attempt* attempt, tenon_status* failure) {
+  if (failure != nullptr) return attempt->taken(attempt->taken_argument, failure, nullptr, 0);
+  std::vector<tenon_tensor_view> views;
+  try {
+    for (const Component& component : attempt->elements[0]) views.push_back(component.view());
+  } catch (...) {
+    return attempt->taken(attempt->taken_argument, CurrentFailure(), nullptr, 0);
+  }
+  attempt->taken(attempt->taken_argument, nullptr, views.data(), views.size());
+}
+
 void Queue::Finish(Line finished) {
   for (auto& attempt : finished) {
     const RunContext& c = attempt->context;
     (void)c.services().cancel_unsubscribe(c.frame(), attempt->token);
     const std::shared_ptr<Queue> queue = attempt->queue;
     tenon_status* failure = attempt->failure;
+    if (attempt->taken != nullptr) {
+      GiveTaken(attempt.get(), failure);
+      continue;
+    }
     if (attempt->kind == Kind::kDequeue && failure == nullptr) {
       try {
         queue->GiveOutputs(attempt.get());

@@ -27,6 +27,7 @@
 
 #include "element.h"
 #include "tenon/sdk/kernel/random.h"
+#include "tenon/sdk/kernel/shared_queue.h"
 #include "tenon/sdk/shape.h"
 
 namespace tenon::ops {
@@ -55,6 +56,8 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // Each ends with done, at once or later, unless it throws.
   void Enqueue(sdk::RunContext c, sdk::Done done, std::vector<Element> elements);
   void DequeueOne(sdk::RunContext c, sdk::Done done);
+  // The same for another kernel, which gets the element in place of its outputs.
+  void TakeOne(sdk::RunContext c, sdk::SharedQueue::Taken taken, void* argument);
   // fewer: what is left of a closed queue will do.
   void DequeueRows(sdk::RunContext c, sdk::Done done, int64_t count, bool fewer);
   void Close(sdk::RunContext c, sdk::Done done);
@@ -83,6 +86,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // Without the mutex.
   static void Finish(Line finished);
   void GiveOutputs(Attempt* attempt);
+  static void GiveTaken(Attempt* attempt, tenon_status* failure);
   void End(const char* why);
   static void OnCancelled(void* attempt, tenon_status* why);
 

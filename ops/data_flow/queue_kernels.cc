@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tenon/sdk/kernel/resource.h"
+#include "tenon/sdk/kernel/shared_queue.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -28,16 +29,28 @@ void CheckOptions(const QueueOptions& o) {
 
 enum class Order { kFifo, kPadding, kShuffle };
 
-constexpr tenon_span kQueueType = TENON_SPAN("tenon.Queue");
-
 // The container's: who waits has the queue too, and is told when it goes.
-struct HeldQueue {
-  explicit HeldQueue(const QueueOptions& options) : queue(std::make_shared<Queue>(options)) {}
-  ~HeldQueue() { queue->Abandon(); }
-  HeldQueue(const HeldQueue&) = delete;
-  HeldQueue& operator=(const HeldQueue&) = delete;
+struct HeldQueue final : SharedQueue {
+  explicit HeldQueue(const QueueOptions& options) : queue(std::make_shared<Queue>(options)), name(queue->Describe()) {}
+  ~HeldQueue() override { queue->Abandon(); }
+  tenon_status* TakeOne(tenon_frame* frame, Taken taken, void* argument) noexcept override {
+    try {
+      queue->TakeOne(RunContext(frame), taken, argument);
+      return nullptr;
+    } catch (...) {
+      return CurrentFailure();
+    }
+  }
+  const uint32_t* component_types(uint64_t* out_count) const noexcept override {
+    *out_count = queue->options().types.size();
+    return queue->options().types.data();
+  }
+  tenon_span description() const noexcept override { return ToSpan(name); }
   const std::shared_ptr<Queue> queue;
+  const std::string name;
 };
+
+HeldQueue& Held(SharedQueue& queue) { return static_cast<HeldQueue&>(queue); }  // nobody else makes one
 
 template <Order kOrder>
 struct MakeQueue {
@@ -65,14 +78,15 @@ struct MakeQueue {
     c.Check(args.services->resource_handle(args.context, ToSpan(container), ToSpan(o.name), ToSpan("queue"), 0, &handle));
   }
   void Run(RunContext c) const {
-    ObjectOf<HeldQueue>(c, handle, kQueueType, [this] { return std::make_unique<HeldQueue>(options); }).queue->CheckSame(options);
+    const auto make = [this]() -> std::unique_ptr<SharedQueue> { return std::make_unique<HeldQueue>(options); };
+    Held(ObjectOf<SharedQueue>(c, handle, kQueueType, make)).queue->CheckSame(options);
     *c.output<tenon_resource*>(0) = handle;
   }
   QueueOptions options;
   tenon_resource* handle = nullptr;
 };
 
-std::shared_ptr<Queue> QueueOf(const RunContext& c) { return ObjectOf<HeldQueue>(c, c.resource(0), kQueueType).queue; }
+std::shared_ptr<Queue> QueueOf(const RunContext& c) { return Held(QueueIn(c, 0)).queue; }
 
 void CheckTimeout(CreateContext& c) {
   if (c.Int("timeout_ms") != -1) c.Fail(TENON_INVALID_ARGUMENT, "timeout_ms is not supported; give the step a deadline");

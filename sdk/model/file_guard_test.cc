@@ -57,6 +57,22 @@ TEST(FileGuard, RefusesPathsOfTheGraphsOwn) {
   ExpectRefused(Check(Restore("go", "a") + "node { name: 'a' op: 'Identity' input: 'b' } node { name: 'b' op: 'Identity' input: 'a' }"), "node 'go'");
 }
 
+TEST(FileGuard, KnowsFilesOfTheInputPackage) {
+  EXPECT_TRUE(Check("node { name: 'go' op: 'ReadFile' input: 'path' }").ok());
+  EXPECT_TRUE(Check("node { name: 'go' op: 'MatchingFiles' input: 'path' }").ok());
+  EXPECT_TRUE(Check("node { name: 'go' op: 'WriteFile' input: ['path', 'constant'] }").ok());
+  ExpectRefused(Check("node { name: 'go' op: 'ReadFile' input: 'constant' }"), "node 'go' (ReadFile) would touch a file whose path ('filename') the graph chose");
+  ExpectRefused(Check("node { name: 'go' op: 'WriteFile' input: ['constant', 'path'] }"), "('filename')");
+  ExpectRefused(Check("node { name: 'go' op: 'MatchingFiles' input: 'constant' }"), "('pattern')");
+  // What a queue gives is what the graph put in, whoever chose it.
+  const std::string nodes = "node { name: 'queue' op: 'FIFOQueueV2' } node { name: 'reader' op: 'TextLineReaderV2' } "
+                            "node { name: 'put' op: 'QueueEnqueueV2' input: ['queue', 'constant'] } ";
+  ExpectRefused(Check(nodes + "node { name: 'go' op: 'ReaderReadV2' input: ['reader', 'queue', '^put'] }"),
+                "node 'go' (ReaderReadV2) would touch a file whose path ('queue_handle') the graph chose");
+  ExpectRefused(Check(nodes + "node { name: 'go' op: 'NoOp' input: '^read' } node { name: 'read' op: 'ReaderReadUpToV2' input: ['reader', 'queue', 'names'] }"), "node 'read'");
+  EXPECT_TRUE(Check(nodes + "node { name: 'go' op: 'NoOp' input: ['^reader', '^put'] }").ok()) << "nothing is read";
+}
+
 TEST(FileGuard, DoesNotMindWhatIsNotReached) {
   EXPECT_TRUE(Check(Restore("other", "constant") + "node { name: 'go' op: 'NoOp' }").ok());
   EXPECT_TRUE(Check(Restore("before", "constant") + "node { name: 'go' op: 'Identity' input: 'path' } ").ok());

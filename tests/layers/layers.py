@@ -31,7 +31,8 @@ RULES = {
     "core/graph/graphdef": (("core", "plugin_api"), ("protobuf",)),
     "plugins": (("core", "plugin_api", "sdk/bytes"), ("boost", "json")),
     "net/cluster": (("core", "plugin_api"), ("protobuf",)),
-    "sdk/plugin": (("plugin_api",), ()),
+    # zlib: of packed files, for those who include the header that reads them.
+    "sdk/plugin": (("plugin_api", "sdk/bytes"), ("zlib",)),
     "sdk/testing": (("plugin_api", "sdk/plugin"), ("GoogleTest",)),
     "sdk/host": (("plugins", "net/cluster", "core", "plugin_api", "sdk/bytes"), ("protobuf", "spdlog", "fmt")),
     "sdk/bytes": ((), ()),
@@ -49,8 +50,9 @@ RULES = {
     "devices/rocm": (("devices/gpu", *PACKAGE[0]), PACKAGE[1]),
 }
 PACKAGE_ROOMS = ("ops", "devices", "net", "files")
-# Boost: the loader, and the fibers of an emulated grid; of it, Beast: the server of a worker's metrics. JSON: manifests in plugins, what `--json` prints in the command line, and credentials.
-PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "beast": ("sdk/cli",), "json": ("plugins", "sdk/cli", "net/grpc")}
+# Boost: the loader, and the fibers of an emulated grid; of it, Beast: the server of a worker's metrics. JSON: manifests in plugins, what `--json` prints in the command line, credentials, and
+# what an op parses.
+PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "beast": ("sdk/cli",), "json": ("plugins", "sdk/cli", "net/grpc", "ops/parse")}
 PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h", "plugin_api/include/tenon/session_options.h",
                    "plugin_api/include/tenon/model.h", "plugin_api/include/tenon/train.h")
 
@@ -88,7 +90,7 @@ LIBRARIES = (
     ("google/protobuf/", "protobuf"), ("boost/asio/", "beast"), ("boost/beast/", "beast"), ("boost/", "boost"), ("nlohmann/", "json"), ("Eigen/", "Eigen"),
     ("unsupported/Eigen/", "Eigen"), ("dnnl", "oneDNN"), ("oneapi/", "oneDNN"), ("grpc", "gRPC"),
     ("CLI/", "CLI11"), ("spdlog/", "spdlog"), ("fmt/", "fmt"), ("gtest/", "GoogleTest"),
-    ("gmock/", "GoogleTest"), ("benchmark/", "Google Benchmark"),
+    ("gmock/", "GoogleTest"), ("benchmark/", "Google Benchmark"), ("zlib.h", "zlib"),
 )
 C_STANDARD = frozenset(
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign "

@@ -144,6 +144,8 @@ class Planted(unittest.TestCase):
             ("sdk/model/a.cc", '"sdk/data/include/tenon/data/npy.h"'),
             ("sdk/train/a.cc", '"sdk/bytes/include/tenon/sdk/wire.h"'),
             ("ops/io/a.cc", '"sdk/bytes/include/tenon/sdk/wire.h"'),
+            ("ops/parse/a.cc", "<nlohmann/json.hpp>"),
+            ("sdk/plugin/include/tenon/sdk/a.h", "<zlib.h>"),
             ("sdk/cli/a.cc", "<tenon/app.h>"),
             ("sdk/examples/a.cc", "<tenon/plugin/op.h>"),
             ("tests/golden/a.cc", '"core/base/status.h"'),

@@ -123,6 +123,21 @@ inline tenon_status* Rename(tenon_span from, tenon_span to) {
   disk.files[String(to)] = std::move(node.mapped());
   return nullptr;
 }
+// What stands right in a folder, which is one when something does.
+inline tenon_status* List(tenon_span path, tenon_file_names names, void* argument) {
+  MemoryFiles& disk = *MemoryFiles::Current();
+  if (tenon_status* bad = disk.Asked("list", View(path))) return bad;
+  const std::string folder = String(path).ends_with('/') ? String(path) : String(path) + "/";
+  std::set<std::string> found;
+  const auto look = [&](const std::string& each) {
+    if (each.size() > folder.size() && each.starts_with(folder)) found.insert(each.substr(folder.size(), each.find('/', folder.size()) - folder.size()));
+  };
+  for (const auto& [name, text] : disk.files) look(name);
+  for (const std::string& name : disk.folders) look(name);
+  if (found.empty() && !disk.folders.contains(View(path))) return NoFile("list", View(path));
+  for (const std::string& name : found) names(argument, Span(name));
+  return nullptr;
+}
 inline tenon_status* Remove(tenon_span path) {
   MemoryFiles& disk = *MemoryFiles::Current();
   if (tenon_status* bad = disk.Asked("remove", View(path))) return bad;
@@ -159,6 +174,7 @@ inline const tenon_files* MemoryFiles::Table() {
       ++Current()->calls;
       return Current()->files.contains(View(path)) || Current()->folders.contains(View(path)) ? 1 : 0;
     };
+    f.list = internal::List;
     return f;
   }();
   return &table;
