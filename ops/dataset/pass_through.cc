@@ -15,12 +15,6 @@ struct Same {
 
 }  // namespace
 
-#define TENON_SAME_DATASET(constant, op, in, more, text)                                       \
-  TENON_KERNEL(constant##Kernel) = Registration<Same>(op, kMakesDataset);                      \
-  TENON_OP(constant) = DefineDataset({                                                         \
-      .name = op, .inputs = in, .attrs = more TENON_DATASET_TYPES, .doc = text,                \
-  });
-
 static constexpr std::string_view kDoc = "The dataset itself.";
 
 TENON_KERNEL(kOptionsDatasetKernel) = Registration<Same>("OptionsDataset", kMakesDataset);
@@ -63,18 +57,24 @@ TENON_OP(kFinalizeDataset) = DefineDataset({
     .doc = kDoc,
 });
 
-TENON_SAME_DATASET(kAssertNextDataset, "AssertNextDataset", "input_dataset: variant, transformations: string", "", kDoc)
-TENON_SAME_DATASET(kRewriteDataset, "RewriteDataset", "input_dataset: variant, rewrite_name: string", "", kDoc)
-TENON_SAME_DATASET(kMaxIntraOpParallelismDataset, "MaxIntraOpParallelismDataset", "input_dataset: variant, max_intra_op_parallelism: int64", "", kDoc)
-TENON_SAME_DATASET(kPrivateThreadPoolDataset, "PrivateThreadPoolDataset", "input_dataset: variant, num_threads: int64", "", kDoc)
-TENON_SAME_DATASET(kNonSerializableDataset, "NonSerializableDataset", "input_dataset: variant", "", kDoc)
-TENON_SAME_DATASET(kLatencyStatsDataset, "LatencyStatsDataset", "input_dataset: variant, tag: string", "", kDoc)
-TENON_SAME_DATASET(kBytesProducedStatsDataset, "BytesProducedStatsDataset", "input_dataset: variant, tag: string", "", kDoc)
+TENON_KERNEL(kAssertNextDatasetKernel) = Registration<Same>("AssertNextDataset", kMakesDataset);
+TENON_OP(kAssertNextDataset) = DefineDataset({.name = "AssertNextDataset", .inputs = "input_dataset: variant, transformations: string", .attrs = TENON_DATASET_TYPES, .doc = kDoc});
+TENON_KERNEL(kRewriteDatasetKernel) = Registration<Same>("RewriteDataset", kMakesDataset);
+TENON_OP(kRewriteDataset) = DefineDataset({.name = "RewriteDataset", .inputs = "input_dataset: variant, rewrite_name: string", .attrs = TENON_DATASET_TYPES, .doc = kDoc});
+TENON_KERNEL(kMaxIntraOpParallelismDatasetKernel) = Registration<Same>("MaxIntraOpParallelismDataset", kMakesDataset);
+TENON_OP(kMaxIntraOpParallelismDataset) = DefineDataset({.name = "MaxIntraOpParallelismDataset", .inputs = "input_dataset: variant, max_intra_op_parallelism: int64", .attrs = TENON_DATASET_TYPES, .doc = kDoc});
+TENON_KERNEL(kPrivateThreadPoolDatasetKernel) = Registration<Same>("PrivateThreadPoolDataset", kMakesDataset);
+TENON_OP(kPrivateThreadPoolDataset) = DefineDataset({.name = "PrivateThreadPoolDataset", .inputs = "input_dataset: variant, num_threads: int64", .attrs = TENON_DATASET_TYPES, .doc = kDoc});
+TENON_KERNEL(kNonSerializableDatasetKernel) = Registration<Same>("NonSerializableDataset", kMakesDataset);
+TENON_OP(kNonSerializableDataset) = DefineDataset({.name = "NonSerializableDataset", .inputs = "input_dataset: variant", .attrs = TENON_DATASET_TYPES, .doc = kDoc});
+TENON_KERNEL(kLatencyStatsDatasetKernel) = Registration<Same>("LatencyStatsDataset", kMakesDataset);
+TENON_OP(kLatencyStatsDataset) = DefineDataset({.name = "LatencyStatsDataset", .inputs = "input_dataset: variant, tag: string", .attrs = TENON_DATASET_TYPES, .doc = kDoc});
+TENON_KERNEL(kBytesProducedStatsDatasetKernel) = Registration<Same>("BytesProducedStatsDataset", kMakesDataset);
+TENON_OP(kBytesProducedStatsDataset) = DefineDataset({.name = "BytesProducedStatsDataset", .inputs = "input_dataset: variant, tag: string", .attrs = TENON_DATASET_TYPES, .doc = kDoc});
 
 // A dataset that lies in a variant of its own.
-struct SameVariant : Same {};
-TENON_KERNEL(kWrapDatasetVariantKernel) = Registration<SameVariant>("WrapDatasetVariant", kMakesDataset);
-TENON_KERNEL(kUnwrapDatasetVariantKernel) = Registration<SameVariant>("UnwrapDatasetVariant", kMakesDataset);
+TENON_KERNEL(kWrapDatasetVariantKernel) = Registration<Same>("WrapDatasetVariant", kMakesDataset);
+TENON_KERNEL(kUnwrapDatasetVariantKernel) = Registration<Same>("UnwrapDatasetVariant", kMakesDataset);
 TENON_OP(kWrapDatasetVariant) = DefineDataset({.name = "WrapDatasetVariant", .inputs = "input_handle: variant", .attrs = "", .doc = kDoc, .outputs = "output_handle: variant"});
 TENON_OP(kUnwrapDatasetVariant) = DefineDataset({.name = "UnwrapDatasetVariant", .inputs = "input_handle: variant", .attrs = "", .doc = kDoc, .outputs = "output_handle: variant"});
 

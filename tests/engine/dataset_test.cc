@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datasets: passes that many steps take from, that wait, fail, are cancelled and end with their session; files as sources. What their elements are stands in
+// tests/golden. Covers M1, M2, M4, M11.
+#include <zlib.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "tests/engine/engine.h"
+#include "tests/fakes/temporary_folder.h"
+
+namespace tenon::engine {
+namespace {
+
+using Types = std::vector<DType>;
+using Shapes = std::vector<Shape>;
+
+// A graph that builds a pipeline of elements of one component, and takes from it.
+struct Pipeline {
+  Pipeline() : g(TheRuntime()) {}
+
+  Attrs Spec(Attrs more = {}) const {
+    more.push_back({"output_types", Types{type}});
+    more.push_back({"output_shapes", Shapes{shape}});
+    return more;
+  }
+  Output Int(int64_t value) { return g.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::Scalar(value)}}); }
+  Output Bool(bool value) { return g.Op("Const", {}, {{"dtype", DType::kBool}, {"value", *Tensor::Scalar(value)}}); }
+  void Range(int64_t stop) { dataset = g.Op("RangeDataset", {Int(0), Int(stop), Int(1)}, Spec()); }
+  void Strings(const std::string& op, const std::vector<Output>& inputs) {
+    type = DType::kString;
+    dataset = g.Op(op, inputs);
+  }
+  // A function of one element.
+  void Map(const std::string& name, std::function<Output(Graph&, const Output&)> f, int64_t calls = 0) {
+    const Function function = Define(g, name, [&f](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{f(body, x[0])}; }, {type});
+    const Attrs attrs = Spec({{"f", function}, {"Targuments", Types{}}});
+    dataset = calls == 0 ? g.Op("MapDataset", {dataset}, attrs) : g.Op("ParallelMapDatasetV2", {dataset, Int(calls)}, attrs);
+  }
+  void Then(const std::string& op, const std::vector<Output>& more = {}) {
+    std::vector<Output> inputs = {dataset};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    dataset = g.Op(op, {inputs}, Spec());
+  }
+  // Ends the building.
+  Session Open(const SessionOptions& options = {}) {
+    iterator = g.Op("IteratorV2", {}, Spec({{"shared_name", std::string("it")}, {"container", std::string()}}));
+    make = g.AddNode("MakeIterator", {dataset, iterator});
+    next = g.Op("IteratorGetNext", {iterator}, Spec());
+    EXPECT_TRUE(g.status().ok()) << g.status().message();
+    auto session = Session::Create(TheRuntime(), g, options);
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    return std::move(*session);
+  }
+  Status Begin(const Session& session) const { return session.RunTargets({make}); }
+  Result<int64_t> Next(const Session& session, const RunOptions& options = {}) const {
+    auto values = session.Run({}, {next}, {}, options);
+    if (!values.ok()) return values.status();
+    return (*values)[0].scalar<int64_t>();
+  }
+  Result<std::string> Text(const Session& session) const {
+    auto values = session.Run({}, {next});
+    if (!values.ok()) return values.status();
+    return std::string((*values)[0].string(0));
+  }
+  // To the end, or the first failure but it.
+  std::vector<int64_t> All(const Session& session) const {
+    std::vector<int64_t> all;
+    for (;;) {
+      const auto value = Next(session);
+      if (!value.ok()) {
+        EXPECT_EQ(value.status().code(), Code::kOutOfRange) << value.status().message();
+        return all;
+      }
+      all.push_back(*value);
+    }
+  }
+
+  Graph g;
+  DType type = DType::kInt64;
+  Shape shape;
+  Output dataset, iterator, next;
+  Operation make;
+};
+
+std::vector<int64_t> UpTo(int64_t count) {
+  std::vector<int64_t> all(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) all[static_cast<size_t>(i)] = i;
+  return all;
+}
+
+// x + 0, by way of a queue: nobody gets further than what was put in.
+void ThroughQueue(Pipeline* p, int64_t calls) {
+  const Attrs attrs = {{"component_types", Types{DType::kInt64}}};
+  const auto queue = [](Graph& graph) {
+    return graph.Op("FIFOQueueV2", {}, {{"component_types", Types{DType::kInt64}}, {"shapes", Shapes{Shape()}}, {"shared_name", std::string("gate")}});
+  };
+  p->Map("through", [&](Graph& body, const Output& x) { return body.Op("AddV2", {x, body.Op("QueueDequeueV2", {queue(body)}, attrs)}); }, calls);
+}
+struct Gate {
+  explicit Gate(Pipeline* p) {
+    const Output queue =
+        p->g.Op("FIFOQueueV2", {}, {{"component_types", Types{DType::kInt64}}, {"shapes", Shapes{Shape()}}, {"shared_name", std::string("gate")}});
+    open = p->g.AddNode("QueueEnqueueV2", {queue, p->Int(0)});
+  }
+  Operation open;
+};
+
+TEST(Datasets, ThreadsOfStepsGetEachElementOnce) {
+  for (const int64_t calls : {0, 3}) {
+    Pipeline p;
+    p.Range(2000);
+    p.Map("same", [](Graph& body, const Output& x) { return body.Op("Identity", {x}); }, calls);
+    p.Then("PrefetchDataset", {p.Int(4)});
+    const Session session = p.Open();
+    ASSERT_TRUE(p.Begin(session).ok());
+    std::mutex mutex;
+    std::multiset<int64_t> got;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&] {
+        for (const int64_t value : p.All(session)) {
+          const std::lock_guard lock(mutex);
+          got.insert(value);
+        }
+      });
+    for (auto& thread : threads) thread.join();
+    const std::vector<int64_t> all = UpTo(2000);
+    EXPECT_EQ(got, std::multiset<int64_t>(all.begin(), all.end()));
+  }
+}
+
+TEST(Datasets, AStepThatGivesUpLosesNoElement) {
+  Pipeline p;
+  p.Range(3);
+  ThroughQueue(&p, 0);
+  const Gate gate(&p);
+  const Session session = p.Open();
+  ASSERT_TRUE(p.Begin(session).ok());
+  RunOptions options;
+  options.timeout = std::chrono::milliseconds(5);
+  EXPECT_EQ(p.Next(session, options).status().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(p.Next(session, options).status().code(), Code::kDeadlineExceeded);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(session.RunTargets({gate.open}).ok());
+  EXPECT_EQ(p.All(session), UpTo(3));
+}
+
+TEST(Datasets, APassThatWaitsEndsWithItsSessionAndWithANewPass) {
+  for (const int64_t calls : {0, 4}) {
+    for (const bool ahead : {false, true}) {
+      Pipeline p;
+      p.Range(100);
+      ThroughQueue(&p, calls);
+      if (ahead) p.Then("PrefetchDataset", {p.Int(3)});
+      const Gate gate(&p);
+      auto session = std::make_unique<Session>(p.Open());
+      ASSERT_TRUE(p.Begin(*session).ok());
+      RunOptions options;
+      options.timeout = std::chrono::milliseconds(5);
+      EXPECT_FALSE(p.Next(*session, options).ok());
+      ASSERT_TRUE(p.Begin(*session).ok()) << "a new pass while the old one waits";
+      std::thread waiting([&p, owned = session.get()] { EXPECT_EQ(p.Next(*owned).status().code(), Code::kCancelled); });
+      std::this_thread::yield();
+      session.reset();
+      waiting.join();
+    }
+  }
+}
+
+TEST(Datasets, AFailureNamesItsDatasetAndTheOthersComeAllTheSame) {
+  for (const int64_t calls : {0, 2}) {
+    Pipeline p;
+    p.Range(6);
+    p.Map("three_fails", [](Graph& body, const Output& x) {
+      const Output three = body.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::Scalar(int64_t{3})}});
+      return body.Op("FloorDiv", {x, body.Op("Sub", {x, three})}, {}, "by_nothing");
+    }, calls);
+    const Session session = p.Open();
+    ASSERT_TRUE(p.Begin(session).ok());
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(p.Next(session).ok());
+    const auto failed = p.Next(session);
+    ASSERT_FALSE(failed.ok());
+    for (const char* part : {"MapDataset", "three_fails", "by_nothing"})
+      EXPECT_NE(failed.status().message().find(calls == 0 || part[0] != 'M' ? part : "ParallelMapDatasetV2"), std::string::npos) << failed.status().message();
+    EXPECT_EQ(p.All(session).size(), 2u);
+  }
+}
+
+TEST(Datasets, ElementsThatAreMadeAheadCountAgainstTheSessionsLimit) {
+  Pipeline p;
+  p.Range(1000);
+  p.shape = Shape::Unknown();
+  p.Map("large", [](Graph& body, const Output& x) {
+    const Output dims = body.Op("Const", {}, {{"dtype", DType::kInt32}, {"value", *Tensor::From(std::vector<int32_t>{1 << 17}, {1})}});
+    return body.Op("Fill", {dims, x});
+  });
+  p.Then("PrefetchDataset", {p.Int(100)});
+  SessionOptions options;
+  options.memory_limit = 20 << 20;  // some twenty of them
+  const Session session = p.Open(options);
+  ASSERT_TRUE(p.Begin(session).ok());
+  int ok = 0, exhausted = 0;
+  for (int i = 0; i < 120; ++i) {
+    auto values = session.Run({}, {p.next});
+    if (values.ok()) ++ok;
+    else if (values.status().code() == Code::kResourceExhausted) ++exhausted;
+    else FAIL() << values.status().message();
+  }
+  EXPECT_GT(ok, 10);
+  EXPECT_GT(exhausted, 0);
+}
+
+TEST(Datasets, ADatasetOfAnotherSessionKeepsNothingAliveAndRunsNoFunctionOfIt) {
+  Pipeline p;
+  p.Range(3);
+  p.Map("next", [](Graph& body, const Output& x) { return body.Op("AddV2", {x, x}); });
+  const Output fed = p.g.Placeholder("fed", DType::kVariant, Shape());
+  const Operation make_fed = p.g.AddNode("MakeIterator", {fed, p.g.Op("IteratorV2", {}, p.Spec({{"shared_name", std::string("it")}, {"container", std::string()}}))});
+  auto first = std::make_unique<Session>(p.Open());
+  auto values = first->Run({}, {p.dataset});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  const Session second = p.Open();
+  first.reset();
+  ASSERT_TRUE(second.Run({{fed, (*values)[0]}}, {}, {make_fed}).ok());
+  const auto value = p.Next(second);
+  ASSERT_FALSE(value.ok());
+  EXPECT_NE(value.status().message().find("session"), std::string::npos) << value.status().message();
+}
+
+TEST(Datasets, LieInOneAnotherUpToABound) {
+  Pipeline p;
+  p.Range(2);
+  for (int i = 0; i < 900; ++i) p.Then("SkipDataset", {p.Int(0)});
+  {
+    const Session session = p.Open();
+    ASSERT_TRUE(p.Begin(session).ok());
+    EXPECT_EQ(p.All(session), UpTo(2));
+  }
+  for (int i = 0; i < 200; ++i) p.Then("SkipDataset", {p.Int(0)});
+  const Session session = p.Open();
+  const Status status = p.Begin(session);
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_NE(status.message().find("deeper than 1000"), std::string::npos) << status.message();
+}
+
+TEST(Datasets, WhatIsNoDatasetIsRefused) {
+  Pipeline p;
+  p.Range(1);
+  const Output none = p.g.Op("OptionalNone", {});
+  p.dataset = none;
+  const Session session = p.Open();
+  const Status status = p.Begin(session);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(status.message().find("no dataset"), std::string::npos) << status.message();
+}
+
+// ---- Files ----
+
+class DatasetFiles : public ::testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& bytes) const {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  std::string WriteGzip(const std::string& name, const std::string& bytes) const {
+    const std::string path = folder_ + "/" + name;
+    gzFile file = gzopen(path.c_str(), "wb");
+    EXPECT_EQ(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())), static_cast<int>(bytes.size()));
+    gzclose(file);
+    return path;
+  }
+  const std::string folder_ = fakes::TemporaryFolder("datasets");
+};
+
+TEST_F(DatasetFiles, LinesOfPlainAndPackedFiles) {
+  for (const bool packed : {false, true}) {
+    const std::string text = "one\r\n\ntwo\nlast";
+    const std::string path = packed ? WriteGzip("a.gz", text) : Write("a.txt", text);
+    Pipeline p;
+    p.Strings("TextLineDataset", {p.g.StringConst(path), p.g.StringConst(packed ? "GZIP" : ""), p.Int(0)});
+    const Session session = p.Open();
+    ASSERT_TRUE(p.Begin(session).ok());
+    for (const char* line : {"one", "", "two", "last"}) EXPECT_EQ(*p.Text(session), line);
+    EXPECT_EQ(p.Text(session).status().code(), Code::kOutOfRange);
+  }
+}
+
+TEST_F(DatasetFiles, AFileThatIsNotThereIsNamedAndTheNextOnesAreRead) {
+  const std::string there = Write("there.txt", "a\nb\n"), gone = folder_ + "/gone.txt";
+  Pipeline p;
+  const Output names = p.g.Op("Pack", {std::vector<Output>{p.g.StringConst(gone), p.g.StringConst(there)}});
+  p.Strings("TextLineDataset", {names, p.g.StringConst(""), p.Int(0)});
+  const Session session = p.Open();
+  ASSERT_TRUE(p.Begin(session).ok());
+  const auto failed = p.Text(session);
+  EXPECT_EQ(failed.status().code(), Code::kNotFound);
+  EXPECT_NE(failed.status().message().find(gone), std::string::npos) << failed.status().message();
+  EXPECT_EQ(*p.Text(session), "a");
+  EXPECT_EQ(*p.Text(session), "b");
+}
+
+TEST_F(DatasetFiles, ADamagedFileOfRecordsIsLeftOutWhereErrorsAreIgnored) {
+  const std::string damaged = Write("damaged", std::string(40, 'x')), empty = Write("empty", "");
+  Pipeline p;
+  const Output names = p.g.Op("Pack", {std::vector<Output>{p.g.StringConst(damaged), p.g.StringConst(empty)}});
+  p.Strings("TFRecordDataset", {names, p.g.StringConst(""), p.Int(0)});
+  {
+    const Session session = p.Open();
+    ASSERT_TRUE(p.Begin(session).ok());
+    const auto failed = p.Text(session);
+    EXPECT_EQ(failed.status().code(), Code::kDataLoss);
+    EXPECT_NE(failed.status().message().find(damaged), std::string::npos) << failed.status().message();
+  }
+  p.Then("IgnoreErrorsDataset");
+  const Session session = p.Open();
+  ASSERT_TRUE(p.Begin(session).ok());
+  EXPECT_EQ(p.Text(session).status().code(), Code::kOutOfRange);
+}
+
+TEST_F(DatasetFiles, RecordsOfOneLengthBetweenHeaderAndFooter) {
+  for (const bool packed : {false, true}) {
+    const std::string bytes = "HHaaabbbcccF";
+    const std::string path = packed ? WriteGzip("fixed.gz", bytes) : Write("fixed", bytes);
+    Pipeline p;
+    p.Strings("FixedLengthRecordDatasetV2", {p.g.StringConst(path), p.Int(2), p.Int(3), p.Int(1), p.Int(0), p.g.StringConst(packed ? "GZIP" : "")});
+    const Session session = p.Open();
+    ASSERT_TRUE(p.Begin(session).ok());
+    for (const char* record : {"aaa", "bbb", "ccc"}) EXPECT_EQ(*p.Text(session), record);
+    EXPECT_EQ(p.Text(session).status().code(), Code::kOutOfRange);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::engine
