@@ -182,6 +182,19 @@ def pipeline(d):
     return Program(graph, runs, about)
 
 
+@op("SparseTensorSliceDataset", count=3)
+def sparse_rows(d):
+    with tf.Graph().as_default() as graph:
+        rows, width = d.int(0, 5), d.int(1, 3)
+        at = sorted({(d.int(0, max(rows - 1, 0)), d.int(0, width - 1)) for _ in range(d.int(0, 6) if rows else 0)})
+        kind = d.pick([tf.float32, tf.string, tf.int64])
+        values = tf.constant(d.tensor(kind, (len(at),)), kind)
+        made = raw.SparseTensorSliceDataset(indices=tf.constant(np.array(at, np.int64).reshape(-1, 2)), values=values, dense_shape=int64([rows, width]))
+        ds = tf.data.experimental.from_variant(made, (tf.TensorSpec([None, 1], tf.int64), tf.TensorSpec([None], kind), tf.TensorSpec([1], tf.int64)))
+        runs, about = steps(tf.compat.v1.data.make_initializable_iterator(ds), "rows of a sparse tensor")
+    return Program(graph, runs, about)
+
+
 @op("OneShotIterator", count=3)
 def one_shot(d):
     with tf.Graph().as_default() as graph:

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that call a Python function of the process that wrote the graph: PyFunc, PyFuncStateless, EagerPyFunc. A graph has a number of the function alone, so that they cannot run anywhere
+// else, in TensorFlow neither. They are known by name, and say why.
+#include "tenon/sdk/kernel/kernel.h"
+#include "tenon/sdk/op/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+struct Refused {
+  explicit Refused(CreateContext& c) {
+    c.Fail(TENON_UNIMPLEMENTED, c.op(), " '", c.name(), "' calls a Python function of the process that wrote the graph, of which the graph has the number ",
+           c.Has("token") ? Concat("'", c.String("token"), "' ") : std::string(), "alone: it can run in no other program. Make it of ops, or feed what it gives.");
+  }
+  void Run(RunContext) const {}
+};
+
+constexpr Traits kNothing = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+
+}  // namespace
+
+TENON_KERNEL(kPyFuncKernel) = Registration<Refused>("PyFunc", kNothing);
+TENON_KERNEL(kPyFuncStatelessKernel) = Registration<Refused>("PyFuncStateless", kNothing);
+TENON_KERNEL(kEagerPyFuncKernel) = Registration<Refused>("EagerPyFunc", kNothing);
+
+static constexpr std::string_view kDoc = "A Python function of the process that wrote the graph: it runs nowhere else.";
+
+TENON_OP(kPyFunc) = DefineOp({
+    .name = "PyFunc",
+    .inputs = "input: Tin",
+    .outputs = "output: Tout",
+    .attrs = "token: string; Tin: list(type) >= 0; Tout: list(type) >= 0",
+    .doc = kDoc,
+    .traits = TENON_OP_STATEFUL,
+});
+
+TENON_OP(kPyFuncStateless) = DefineOp({
+    .name = "PyFuncStateless",
+    .inputs = "input: Tin",
+    .outputs = "output: Tout",
+    .attrs = "token: string; Tin: list(type) >= 0; Tout: list(type) >= 0",
+    .doc = kDoc,
+    .traits = TENON_OP_NO_FOLD,
+});
+
+TENON_OP(kEagerPyFunc) = DefineOp({
+    .name = "EagerPyFunc",
+    .inputs = "input: Tin",
+    .outputs = "output: Tout",
+    .attrs = "token: string; is_async: bool = false; Tin: list(type) >= 0; Tout: list(type) >= 0",
+    .doc = kDoc,
+    .traits = TENON_OP_STATEFUL,
+});
+
+}  // namespace tenon::ops
