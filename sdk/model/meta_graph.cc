@@ -22,10 +22,10 @@ constexpr uint32_t kSignatureInput = 1, kSignatureOutput = 2, kSignatureMethod =
 constexpr uint32_t kTensorName = 1, kTensorDtype = 2, kTensorShape = 3, kTensorSparse = 4, kTensorComposite = 5;
 constexpr uint32_t kSparseValues = 1, kSparseIndices = 2, kSparseShape = 3, kCompositeComponent = 2;
 constexpr uint32_t kAssetTensor = 1, kAssetFile = 2;
-constexpr uint32_t kCollectionNodes = 1, kCollectionAny = 5, kListValue = 1, kAnyValue = 2;
+constexpr uint32_t kCollectionNodes = 1, kCollectionBytes = 2, kCollectionAny = 5, kListValue = 1, kAnyValue = 2;
 
 constexpr std::string_view kInitSignature = "__saved_model_init_op", kTrainSignature = "__saved_model_train_op";
-constexpr std::string_view kAssetCollection = "saved_model_assets";
+constexpr std::string_view kAssetCollection = "saved_model_assets", kRunnerCollection = "queue_runners";
 constexpr std::string_view kMainOpCollections[] = {"saved_model_main_op", "legacy_init_op"};
 
 // All fields of one number.
@@ -96,6 +96,7 @@ class Parser {
       if (reader.is_bytes()) Field(reader.field(), reader.bytes());
     }
     if (!reader.ok()) return Status(Code::kInvalidArgument, "the bytes are no MetaGraphDef, or damaged");
+    if (!status_.ok()) return status_;
     std::stable_sort(meta_.signatures.begin(), meta_.signatures.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     if (meta_.assets.empty()) meta_.assets = std::move(collected_assets_);
     for (std::string& op : collected_main_ops_) {
@@ -148,6 +149,13 @@ class Parser {
         collected_assets_.push_back(ParseAsset(FindBytes(any, kAnyValue)));
       }
     }
+    if (name == kRunnerCollection) {
+      for (std::string_view def : AllBytes(FindBytes(value, kCollectionBytes), kListValue)) {
+        auto runner = ParseQueueRunner(def);
+        if (runner.ok()) meta_.queue_runners.push_back(std::move(*runner));
+        else status_ = runner.status().Annotate("collection 'queue_runners'");
+      }
+    }
     for (size_t i = 0; i < std::size(kMainOpCollections); ++i) {
       if (name != kMainOpCollections[i]) continue;
       const std::vector<std::string_view> nodes = AllBytes(FindBytes(value, kCollectionNodes), kListValue);
@@ -156,6 +164,7 @@ class Parser {
   }
 
   MetaGraph meta_;
+  Status status_;
   std::vector<Asset> collected_assets_;
   std::string collected_main_ops_[std::size(kMainOpCollections)];
 };

@@ -20,6 +20,7 @@
 #include "sdk/cli/timeline/svg_timeline.h"
 #include "tenon/data/file.h"
 #include "tenon/model/load.h"
+#include "tenon/train/queue_runner.h"
 
 namespace tenon::cli {
 namespace {
@@ -117,9 +118,10 @@ class Runner {
     for (const Fetch& fetch : fetches_) fetch_names.emplace_back(fetch.tensor);
     std::vector<std::string> runs = arguments_.targets;
     for (const Fetch& fetch : fetches_) runs.push_back(fetch.tensor);
+    for (const model::QueueRunner& runner : Runners()) runs.insert(runs.end(), runner.enqueue_ops.begin(), runner.enqueue_ops.end());
     TENON_TRY(CheckFiles(runs));
     TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names, {}, {}, run_options_));
-    TENON_TRY(RepeatSteps());
+    TENON_TRY(RepeatBesideRunners());
     if (!arguments_.session.Given("costs").empty()) {
       TENON_TRY_ASSIGN(const std::string costs, session_->Costs());
       TENON_TRY(data::ReplaceFile(arguments_.session.Given("costs"), {costs}, data::Durability::kQuick));
@@ -155,6 +157,21 @@ class Runner {
       if (!done.ok()) return done.Annotate("--init '" + node + "'");
     }
     return Status();
+  }
+
+  std::vector<model::QueueRunner> Runners() const {
+    return arguments_.queue_runners ? model_->meta().queue_runners : std::vector<model::QueueRunner>();
+  }
+  // Where a step found no more input since a runner failed, that is the reason.
+  Status RepeatBesideRunners() {
+    if (!arguments_.queue_runners) return RepeatSteps();
+    if (Runners().empty())
+      WrongFlag("--queue-runners", "graph '" + arguments_.model.graph + "' names no queue runners; a MetaGraph (.meta) or SavedModel of TensorFlow 1 may");
+    train::Coordinator coordinator;
+    TENON_TRY(train::StartQueueRunners(*session_, Runners(), &coordinator));
+    const Status steps = RepeatSteps();
+    const Status runners = coordinator.Stop();
+    return runners.ok() ? steps : runners;
   }
 
   Status RepeatSteps() {
@@ -286,6 +303,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   run->add_flag("--allow-files", arguments->allow_files,
                 "Of a SavedModel: its graph may read and write files that it names itself; without it, it touches none "
                 "but its own while it is loaded");
+  run->add_flag("--queue-runners", arguments->queue_runners,
+                "Beside the steps, run what fills the queues that they take from, as the file's collection names it");
   run->add_flag("--json", arguments->json, "Print the results as JSON");
   arguments->runtime.AddTo(*run);
   arguments->session.AddTo(*run);

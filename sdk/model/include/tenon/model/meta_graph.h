@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tenon/model/base.h"
+#include "tenon/model/queue_runner.h"
 
 namespace tenon::model {
 
@@ -59,6 +60,7 @@ struct MetaGraph {
   std::vector<Signature> signatures;  // those a caller may run, sorted by name
   std::vector<Asset> assets;
   std::string main_op;                // a node to run when the model has been restored; "": none
+  std::vector<QueueRunner> queue_runners;  // what fills the queues that steps take from; nobody runs them unasked
 
   const Signature* FindSignature(std::string_view name) const;
 };
