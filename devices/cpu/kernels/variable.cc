@@ -94,6 +94,25 @@ struct AssignAddKernel {
   uint32_t lock;
 };
 
+// The counter's value; it is one more then. OUT_OF_RANGE at the limit, where it stays.
+struct CountUpToKernel {
+  explicit CountUpToKernel(sdk::CreateContext& c) : limit(c.Int("limit")) {}
+  void Run(sdk::RunContext c) const {
+    const uint32_t dtype = c.output_view(0).dtype;
+    Update update(c, c.resource(0), TENON_UPDATE_LOCK, dtype);
+    if (!update.dims().empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "input is not a scalar: its shape is ", update.dims());
+    Indices::Dispatch(dtype, [&]<class T>(Tag<T>) {
+      const T value = *update.old_data<T>();
+      if (value >= limit) sdk::Fail(TENON_OUT_OF_RANGE, "Reached limit of ", limit);
+      update.BeginWriting();
+      *update.new_data<T>() = static_cast<T>(value + 1);
+      *c.output<T>(0) = value;
+    });
+    update.Commit();
+  }
+  int64_t limit;
+};
+
 // Rows of a variable: ScatterAdd and its like. Rows that come twice are updated twice.
 enum class Change { kAdd, kSubtract, kPut };
 template <bool kReference, Change kChange>
@@ -167,6 +186,8 @@ TENON_CPU_KERNEL(AssignAdd) = CpuKernel<AssignAddKernel<true, false>>("AssignAdd
 TENON_CPU_KERNEL(AssignSub) = CpuKernel<AssignAddKernel<true, true>>("AssignSub", kUpdate);
 TENON_CPU_KERNEL(AssignAddVariableOp) = CpuKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdate);
 TENON_CPU_KERNEL(AssignSubVariableOp) = CpuKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdate);
+TENON_CPU_KERNEL(CountUpTo) = CpuKernel<CountUpToKernel>("CountUpTo", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
+TENON_CPU_KERNEL(ResourceCountUpTo) = CpuKernel<CountUpToKernel>("ResourceCountUpTo", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
 TENON_CPU_KERNEL(ScatterAdd) = CpuKernel<ScatterKernel<true, Change::kAdd>>("ScatterAdd", kScatter);
 TENON_CPU_KERNEL(ScatterSub) = CpuKernel<ScatterKernel<true, Change::kSubtract>>("ScatterSub", kScatter);
 TENON_CPU_KERNEL(ResourceScatterAdd) = CpuKernel<ScatterKernel<false, Change::kAdd>>("ResourceScatterAdd", kResourceScatter);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of the state package: variables before and after."""
+import numpy as np
 import tensorflow as tf
 
 from .draw import Case, Program, Variable, op
@@ -36,6 +37,13 @@ def read(d):
 def is_initialized(d):
     value = variable(d, d.pick([tf.float32, tf.int64, tf.bool, tf.half]), d.shape())
     return Case([value])
+
+
+@op("CountUpTo", "ResourceCountUpTo")
+def count_up_to(d):
+    t = d.dtype()
+    shape = () if d.chance(0.9) else (1,)
+    return Case([Variable(np.full(shape, d.int(-2, 4), t.as_numpy_dtype), unset=d.chance(0.1))], {"T": t, "limit": d.int(-1, 4)})
 
 
 @op("ScatterAdd", "ScatterSub", "ResourceScatterAdd")
