@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers in texts, as TensorFlow reads them: white space around, a sign, and nothing else but the number. Whole numbers are decimal and must fit; real ones may be hexadecimal,
+// "inf", "infinity" and "nan" in any case, and are the nearest there is, infinite or zero where they are too large or too small.
+#ifndef TENON_OPS_PARSE_NUMBER_TEXT_H_
+#define TENON_OPS_PARSE_NUMBER_TEXT_H_
+
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+namespace tenon::ops::parse {
+
+inline std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  const size_t first = text.find_first_not_of(kSpace);
+  return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+// Where from_chars does not say what a text is (too large, too small, hexadecimal, no number); the C library's answer, whatever the locale.
+bool ReadOddReal(std::string_view text, float* value);
+bool ReadOddReal(std::string_view text, double* value);
+
+// False: it is no such number.
+template <class T>
+bool ReadNumber(std::string_view text, T* value) {
+  text = Trimmed(text);
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-') || text.starts_with('+')) return false;
+  }
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, *value);
+  if (error == std::errc() && at == end) return true;
+  if constexpr (std::is_floating_point_v<T>) return ReadOddReal(text, value);
+  return false;
+}
+
+}  // namespace tenon::ops::parse
+
+#endif  // TENON_OPS_PARSE_NUMBER_TEXT_H_

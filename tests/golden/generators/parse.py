@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of the parse package: Examples and SequenceExamples from their bytes, CSV, JSON, bytes and texts as numbers.
+
+Messages are written by hand here, so that lists are packed and not, names come again, and fields are missing or of another type.
+"""
+import struct
+
+import numpy as np
+import tensorflow as tf
+
+from .draw import Case, op
+
+TYPES = [tf.float32, tf.int64, tf.string]
+KEYS = ["a", "b", "c", "\u00fc", "a longer name of a feature"]
+
+
+def varint(n):
+    out = b""
+    while n >= 128:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def texts(values):
+    """A tensor of bytes, whatever they are."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def values(d, dtype, count):
+    if dtype == tf.string:
+        return [d.pick([b"", b"x", b"\xff\x00", b"some text that is longer"]) for _ in range(count)]
+    if dtype == tf.float32:
+        return [d.pick([0.0, -1.5, 3.25, float("inf"), 1e-30]) for _ in range(count)]
+    return [d.pick([0, 1, -1, 127, 128, 2**63 - 1, -2**63]) for _ in range(count)]
+
+
+def feature(d, dtype, count):
+    """The bytes of a Feature, packed or not."""
+    listed = values(d, dtype, count)
+    if dtype == tf.string:
+        return field(1, b"".join(field(1, one) for one in listed))
+    packed = d.chance(0.6)
+    if dtype == tf.float32:
+        raw = [struct.pack("<f", one) for one in listed]
+        return field(2, field(1, b"".join(raw)) if packed else b"".join(b"\x0d" + one for one in raw))
+    raw = [varint(one % 2**64) for one in listed]
+    return field(3, field(1, b"".join(raw)) if packed else b"".join(b"\x08" + one for one in raw))
+
+
+def entry(key, value):
+    return field(1, field(1, key.encode()) + field(2, value))
+
+
+class Column:
+    """What is asked of one key."""
+
+    def __init__(self, d, key):
+        self.key, self.dtype = key, d.pick(TYPES)
+        self.kind = d.pick(["sparse", "dense", "dense", "ragged"])
+        self.shape = d.pick([[], [1], [2], [2, 2], [None], [None, 2], [0]])
+        self.required = d.chance(0.4) and None not in self.shape
+
+    def count(self, d):
+        if self.kind != "dense":
+            return d.int(0, 4)
+        fixed = [dim for dim in self.shape if dim is not None]
+        return int(np.prod(fixed, dtype=int)) * (d.int(0, 3) if None in self.shape else 1)
+
+    def fallback(self, d):
+        shape = [] if None in self.shape else self.shape
+        if self.required:
+            shape = [0]
+        return d.tensor(self.dtype, shape, special=0)
+
+
+def columns_of(d, kinds=("sparse", "dense", "ragged")):
+    keys = [KEYS[i] for i in d.random.permutation(len(KEYS))[: d.int(1, 4)]]
+    made = [Column(d, key) for key in keys]
+    for column in made:
+        if column.kind not in kinds:
+            column.kind = "sparse"
+    return made
+
+
+def mostly(d, column):
+    """A feature as the column wants it; now and then not."""
+    dtype = column.dtype if not d.chance(0.02) else d.pick(TYPES)
+    count = column.count(d) + (1 if d.chance(0.02) else 0)
+    return b"" if d.chance(0.03) else feature(d, dtype, count)
+
+
+def example(d, made):
+    entries = [entry(column.key, mostly(d, column)) for column in made if not d.chance(0.03 if column.kind == "dense" and column.required else 0.25)]
+    if d.chance(0.3):
+        entries.append(entry("not asked for", feature(d, d.pick(TYPES), 2)))
+    if d.chance(0.1) and made:
+        entries.append(entry(made[0].key, mostly(d, made[0])))
+    message = field(1, b"".join(entries))
+    if d.chance(0.1):
+        message = field(9, b"unknown") + message
+    return d.pick([b"\xff", message[:-1] + b"", b"x"]) if d.chance(0.01) else message
+
+
+def of(made, kind):
+    return [column for column in made if column.kind == kind]
+
+
+def names_of(d, count):
+    return texts([b"n%d" % i for i in range(count)] if d.chance(0.3) else [])
+
+
+def keys(columns):
+    return texts([column.key.encode() for column in columns])
+
+
+def scalars(columns):
+    return [np.array(column.key.encode(), object) for column in columns]
+
+
+def dtypes(columns):
+    return [column.dtype for column in columns]
+
+
+@op("ParseExample", count=60)
+def parse_example(d):
+    made = columns_of(d, ("sparse", "dense"))
+    sparse, dense = of(made, "sparse"), of(made, "dense")
+    batch = texts([example(d, made) for _ in range(d.int(0, 4))])
+    return Case([batch, names_of(d, len(batch)), scalars(sparse), scalars(dense), [c.fallback(d) for c in dense]],
+                {"Nsparse": len(sparse), "Ndense": len(dense), "sparse_types": dtypes(sparse), "Tdense": dtypes(dense), "dense_shapes": [c.shape for c in dense]}, disturb=False)
+
+
+@op("ParseExampleV2", count=90)
+def parse_example_v2(d):
+    made = columns_of(d)
+    sparse, dense, ragged = (of(made, kind) for kind in ("sparse", "dense", "ragged"))
+    if d.chance(0.3):
+        batch, names = np.array(example(d, made), object), texts([])
+    else:
+        batch = texts([example(d, made) for _ in range(d.int(0, 4))])
+        names = names_of(d, len(batch))
+    return Case([batch, names, keys(sparse), keys(dense), keys(ragged), [c.fallback(d) for c in dense]],
+                {"num_sparse": len(sparse), "sparse_types": dtypes(sparse), "Tdense": dtypes(dense), "dense_shapes": [c.shape for c in dense],
+                 "ragged_value_types": dtypes(ragged), "ragged_split_types": [d.pick([tf.int32, tf.int64]) for _ in ragged]}, disturb=False)
+
+
+@op("ParseSingleExample", count=50)
+def parse_single_example(d):
+    made = columns_of(d, ("sparse", "dense"))
+    sparse, dense = of(made, "sparse"), of(made, "dense")
+    return Case([np.array(example(d, made), object), [c.fallback(d) for c in dense]],
+                {"num_sparse": len(sparse), "sparse_keys": [c.key for c in sparse], "dense_keys": [c.key for c in dense], "sparse_types": dtypes(sparse), "Tdense": dtypes(dense),
+                 "dense_shapes": [c.shape for c in dense]}, disturb=False)
+
+
+class Sequence:
+    """Columns of the context and of lists of features."""
+
+    def __init__(self, d, ragged):
+        kinds = ("sparse", "dense", "ragged") if ragged else ("sparse", "dense")
+        self.context, self.lists = columns_of(d, kinds), columns_of(d, kinds)
+        for column in self.context + self.lists:
+            if None in column.shape:
+                column.shape = [2]
+
+    def message(self, d):
+        context = [entry(c.key, mostly(d, c)) for c in self.context if not d.chance(0.03 if c.kind == "dense" and c.required else 0.25)]
+        lists = []
+        for c in self.lists:
+            if not d.chance(0.1):
+                steps = b"".join(field(1, b"" if d.chance(0.02) else feature(d, c.dtype if not d.chance(0.01) else d.pick(TYPES), c.count(d))) for _ in range(d.int(0, 3)))
+                lists.append(entry(c.key, steps))
+        if d.chance(0.1) and lists:
+            lists.append(lists[0])
+        return field(1, b"".join(context)) + field(2, b"".join(lists))
+
+    def attrs(self, second, d):
+        context, lists = self.context, self.lists
+        made = {"Ncontext_sparse": len(of(context, "sparse")), "context_sparse_types": dtypes(of(context, "sparse")), "Tcontext_dense": dtypes(of(context, "dense")),
+                "context_dense_shapes": [c.shape for c in of(context, "dense")], "Nfeature_list_sparse": len(of(lists, "sparse")), "Nfeature_list_dense": len(of(lists, "dense")),
+                "feature_list_sparse_types": dtypes(of(lists, "sparse")), "feature_list_dense_types": dtypes(of(lists, "dense")),
+                "feature_list_dense_shapes": [c.shape for c in of(lists, "dense")]}
+        if second:
+            for name, group in (("context", context), ("feature_list", lists)):
+                ragged = of(group, "ragged")
+                made[f"{name}_ragged_value_types"] = dtypes(ragged)
+                made[f"{name}_ragged_split_types"] = [d.pick([tf.int32, tf.int64]) for _ in ragged]
+        else:
+            made["Ncontext_dense"] = len(of(context, "dense"))
+        return made
+
+    def defaults(self, d):
+        return [c.fallback(d) for c in of(self.context, "dense")]
+
+
+@op("ParseSequenceExample", count=50)
+def parse_sequence(d):
+    s = Sequence(d, ragged=False)
+    batch = texts([s.message(d) for _ in range(d.int(0, 3))])
+    attrs = s.attrs(False, d)
+    attrs.update({f"{name}_{kind}_keys": [c.key for c in of(group, kind)] for name, group in (("context", s.context), ("feature_list", s.lists)) for kind in ("sparse", "dense")})
+    attrs["feature_list_dense_missing_assumed_empty"] = [c.key for c in of(s.lists, "dense") if d.chance(0.7)]
+    return Case([batch, names_of(d, len(batch)), s.defaults(d)], attrs, disturb=False)
+
+
+@op("ParseSequenceExampleV2", count=70)
+def parse_sequence_v2(d):
+    s = Sequence(d, ragged=not d.chance(0.2))
+    single = d.chance(0.3) and not of(s.context + s.lists, "ragged")  # whose row splits TensorFlow never writes
+    batch = np.array(s.message(d), object) if single else texts([s.message(d) for _ in range(d.int(0, 3))])
+    names = texts([]) if single else names_of(d, len(batch))
+    empty = np.array([d.chance(0.7) for _ in of(s.lists, "dense")], bool)
+    groups = [keys(of(group, kind)) for group in (s.context, s.lists) for kind in ("sparse", "dense", "ragged")]
+    return Case([batch, names, *groups, empty, s.defaults(d)], s.attrs(True, d), disturb=False)
+
+
+@op("ParseSingleSequenceExample", count=50)
+def parse_single_sequence(d):
+    s = Sequence(d, ragged=False)
+    empty = texts([c.key.encode() for c in of(s.lists, "dense") if d.chance(0.7)])
+    groups = [scalars(of(group, kind)) for group in (s.context, s.lists) for kind in ("sparse", "dense")]
+    name = np.array(d.pick([b"", b"name"]), object)
+    return Case([np.array(s.message(d), object), empty, *groups, s.defaults(d), name], s.attrs(False, d), disturb=False)
