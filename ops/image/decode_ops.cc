@@ -108,8 +108,7 @@ void CropShape(ShapeContext& c) {
 }
 void ThreeShape(ShapeContext& c) { c.SetOutput(0, {3}); }
 
-constexpr tenon_span kOnHost[] = {TENON_SPAN("crop_window"), TENON_SPAN("image"), TENON_SPAN("image_shape")};
-constexpr Traits kDecodes = {.host_memory = kOnHost, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kDecodes = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 

@@ -13,7 +13,7 @@ def scalar(data):
     return out
 
 
-def pixels(d, channels, most=256, high=20):
+def pixels(d, channels, most=256, high=14):
     """Smooth in part, so that it becomes a small file, and of any size."""
     height, width = d.int(1, high), d.int(1, high)
     y, x = np.mgrid[0:height, 0:width]
@@ -164,5 +164,5 @@ def encode_png(d):
     count = d.pick([1, 2, 3, 4]) if d.chance(0.95) else d.pick([0, 5])
     images = pixels(d, max(count, 1), 256 if t == tf.uint8 else 65536, high=14).astype(t.as_numpy_dtype)[..., :count] if count else np.zeros((2, 2, 0), t.as_numpy_dtype)
     if d.chance(0.3):
-        images = np.stack([images, images[::-1]])
+        images = np.stack([images, 255 - images])
     return Case([images], {"compression": d.int(-1, 9) if d.chance(0.95) else d.pick([-2, 10])})
