@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of the image package: resizing, crops, colours, windows, boxes and what suppresses them."""
+import numpy as np
+import tensorflow as tf
+
+from .draw import Case, op
+
+
+def finite(case):
+    """Whether all that is given is: of other numbers a comparison says where they go, and TensorFlow's vector code compares in its own way."""
+    values = [getattr(one, "value", one) for one in case.inputs]
+    return all(np.isfinite(value.astype(np.float64)).all() for value in values if value.dtype != object)
+
+
+def image(d, t, channels=None, low=1, special=0.0):
+    shape = (d.int(1, 2) if d.chance(0.95) else 0, d.int(low, 6), d.int(low, 6), channels or d.int(1, 4))
+    return d.tensor(t, shape, *(() if d.chance(0.2) else (0, 100)), special=special)
+
+
+def size(d, most=9):
+    return d.ints([d.int(1, most), d.int(1, most)])
+
+
+def sampling(d):
+    return d.pick([{}, {}, {"align_corners": True}, {"half_pixel_centers": True}, {"half_pixel_centers": True}])
+
+
+@op("ResizeBicubic", count=50)
+def bicubic(d):
+    return Case([image(d, d.dtype()), size(d)], sampling(d))
+
+
+@op("ResizeBicubicGrad")
+def bicubic_grad(d):
+    x = image(d, d.dtype())
+    return Case([d.tensor(tf.float32, (x.shape[0], d.int(1, 7), d.int(1, 7), x.shape[3]), -2, 2), x], sampling(d))
+
+
+@op("ResizeArea", count=40)
+def area(d):
+    return Case([image(d, d.dtype()), size(d)], {"align_corners": d.chance(0.3)})
+
+
+def boxes_of(d, batch):
+    count = d.int(0, 4)
+    boxes = d.random.uniform(0, 1, (count, 4)).astype(np.float32)
+    boxes += (d.random.random((count, 4)) < 0.2) * d.random.uniform(-0.7, 0.7, (count, 4)).astype(np.float32)
+    if d.chance(0.2):
+        boxes = np.round(boxes * 2).astype(np.float32) / 2
+    indices = d.random.integers(0, max(batch, 1), count).astype(np.int32)
+    if count and d.chance(0.05):
+        indices[d.int(0, count - 1)] = d.pick([-1, batch])
+    if count and d.chance(0.03):
+        boxes[0, d.int(0, 3)] = d.pick([np.nan, np.inf])
+    return boxes.reshape(count, 4), indices
+
+
+def among(d, t):
+    """TensorFlow registers kernels for types that its op does not take."""
+    return d.dtype(among=t)
+
+
+CROPPED = (tf.uint8, tf.uint16, tf.int8, tf.int16, tf.int32, tf.int64, tf.float16, tf.float32, tf.float64)
+
+
+@op("CropAndResize", count=60)
+def crop(d):
+    x = image(d, among(d, CROPPED))
+    boxes, indices = boxes_of(d, x.shape[0])
+    attrs = {"method": d.pick(["bilinear", "bilinear", "nearest"]), "extrapolation_value": d.pick([0.0, -1.5])}
+    return Case([x, boxes, indices, size(d, 5)], attrs)
+
+
+@op("CropAndResizeGradImage", count=40)
+def crop_grad_image(d):
+    t = d.dtype()
+    shape = [d.int(1, 2), d.int(1, 6), d.int(1, 6), d.int(1, 3)]
+    boxes, indices = boxes_of(d, shape[0])
+    grads = d.tensor(tf.float32, (len(boxes), d.int(1, 4), d.int(1, 4), shape[3]), -2, 2)
+    return Case([grads, boxes, indices, d.ints(shape)], {"T": t, "method": d.pick(["bilinear", "nearest"])})
+
+
+@op("CropAndResizeGradBoxes", count=40)
+def crop_grad_boxes(d):
+    x = image(d, among(d, CROPPED))
+    boxes, indices = boxes_of(d, x.shape[0])
+    return Case([d.tensor(tf.float32, (len(boxes), d.int(1, 4), d.int(1, 4), x.shape[3]), -2, 2), x, boxes, indices])
+
+
+def colours(d, t, low=1):
+    shape = d.shape(low - 1, 3, large=0.1) + (3,)
+    if len(shape) < low:
+        shape = (2,) * (low - len(shape)) + shape
+    x = d.random.uniform(0, 1, shape)
+    if d.chance(0.4):  # equal channels, the edges of the circle
+        x = np.round(x * d.pick([1, 2, 6])) / 6
+    return x.astype(t.as_numpy_dtype)
+
+
+@op("RGBToHSV", count=40)
+def rgb_to_hsv(d):
+    return Case([colours(d, d.dtype())])
+
+
+@op("HSVToRGB", count=30)
+def hsv_to_rgb(d):
+    return Case([colours(d, d.dtype())])
+
+
+@op("AdjustHue")
+def hue(d):
+    return Case([colours(d, tf.float32, 3), np.float32(d.random.uniform(-1, 1))])
+
+
+@op("AdjustSaturation")
+def saturation(d):
+    return Case([colours(d, tf.float32, 3), np.float32(d.random.uniform(0, 3))])
+
+
+@op("AdjustContrastv2")
+def contrast(d):
+    shape = d.shape(3, 4, empty=0.03)
+    return Case([d.tensor(tf.float32, shape, 0, 1), np.float32(d.random.uniform(-1, 3))])
+
+
+@op("ExtractImagePatches", count=60)
+def patches(d):
+    x = image(d, d.dtype())
+    one = lambda most: [1, d.int(1, most), d.int(1, most), 1]
+    attrs = {"ksizes": one(3), "strides": one(3), "rates": one(2), "padding": d.pick(["SAME", "VALID"])}
+    if d.chance(0.03):
+        attrs[d.pick(["ksizes", "strides", "rates"])] = d.pick([[1, 0, 1, 1], [1, 1, 1], [2, 1, 1, 1]])
+    return Case([x], attrs, gradients=lambda case: case.inputs[0].size > 0)
+
+
+@op("DrawBoundingBoxes", "DrawBoundingBoxesV2")
+def draw_boxes(d):
+    x = image(d, d.dtype(), d.pick([1, 3, 3, 4]) if d.chance(0.95) else 2)
+    boxes = d.random.uniform(-0.3, 1.3, (x.shape[0], d.int(0, 12), 4)).astype(np.float32)
+    if d.chance(0.7):
+        boxes[..., 2:] = boxes[..., :2] + np.abs(boxes[..., 2:])
+    inputs = [x, boxes]
+    if d.op.endswith("V2"):
+        colours = d.random.uniform(0, 1, (d.int(0, 3), x.shape[3] if d.chance(0.5) else 4)).astype(np.float32)
+        inputs.append(colours)
+    return Case(inputs)
+
+
+def scored_boxes(d, t, count):
+    """Boxes in a few heaps, and scores all unlike: how halves of one size are ordered is the queue's."""
+    centres = d.random.uniform(0, 1, (3, 2))
+    at = centres[d.random.integers(0, 3, count)] + d.random.uniform(-0.1, 0.1, (count, 2))
+    half = d.random.uniform(0.05, 0.3, (count, 2))
+    boxes = np.concatenate([at - half, at + half], 1)
+    flip = d.random.random(count) < 0.2
+    boxes[flip] = boxes[flip][:, [2, 1, 0, 3]]
+    if count and d.chance(0.1):
+        boxes[0, 2] = boxes[0, 0]
+    scores = d.random.permutation(count) / max(count, 1) + 0.01
+    return boxes.astype(t.as_numpy_dtype), scores.astype(t.as_numpy_dtype)
+
+
+@op("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5", count=30)
+def suppression(d):
+    t = tf.float32 if d.op == "NonMaxSuppression" else d.pick([tf.float32, tf.float32, tf.float16])
+    boxes, scores = scored_boxes(d, t, d.int(0, 12))
+    inputs, attrs = [boxes, scores, np.array(d.int(0, 14), np.int32)], {}
+    threshold = d.random.uniform(0, 1) if d.chance(0.95) else d.pick([-0.5, 1.5])
+    if d.op == "NonMaxSuppression":
+        attrs["iou_threshold"] = float(np.float32(threshold))
+    else:
+        inputs.append(np.array(threshold, t.as_numpy_dtype))
+    if d.op[-1] in "345":
+        inputs.append(np.array(d.pick([0, -1, 0.3, 0.5]), t.as_numpy_dtype))
+    if d.op[-1] == "5":
+        inputs.append(np.array(d.pick([0, 0, 0.5, 1.0, 0.1]), t.as_numpy_dtype))
+    if d.op[-1] in "45":
+        attrs["pad_to_max_output_size"] = d.chance(0.5)
+    return Case(inputs, attrs)
+
+
+@op("NonMaxSuppressionWithOverlaps")
+def suppression_by_overlaps(d):
+    count = d.int(0, 10)
+    overlaps = d.random.uniform(0, 1, (count, count)).astype(np.float32)
+    scores = (d.random.permutation(count) / max(count, 1)).astype(np.float32)
+    return Case([overlaps, scores, np.array(d.int(0, 12), np.int32), np.float32(d.random.uniform(0, 1.2)), np.float32(d.pick([0, -1, 0.4]))])
+
+
+@op("CombinedNonMaxSuppression", count=40)
+def combined(d):
+    batch, count, classes = d.int(0, 2), d.int(0, 8), d.int(1, 3)
+    kinds = d.pick([1, classes]) if d.chance(0.95) else 2
+    boxes = np.empty((batch, count, kinds, 4), np.float32)
+    for at in np.ndindex(batch, kinds):
+        boxes[at[0], :, at[1]] = scored_boxes(d, tf.float32, count)[0]
+    scores = d.random.permutation(batch * count * classes).reshape(batch, count, classes) / max(1, batch * count * classes)
+    most = np.array(d.int(1, 5) if d.chance(0.95) else 0, np.int32)
+    total = np.array(d.int(1, 12) if d.chance(0.95) else -1, np.int32)
+    return Case([boxes, scores.astype(np.float32), d.given(most), d.given(total), np.float32(d.random.uniform(0, 1)), np.float32(d.pick([0, -1, 0.3]))],
+                {"pad_per_class": d.chance(0.4), "clip_boxes": d.chance(0.6)})
+
+
+@op("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", count=40)
+def sample_box(d):
+    t = d.dtype(among=(tf.uint8, tf.int8, tf.int16, tf.int32, tf.int64))
+    sides = np.array([d.int(1, 120), d.int(1, 120), 3]).astype(t.as_numpy_dtype)
+    boxes = d.random.uniform(0, 1, (1, d.int(0, 3), 4)).astype(np.float32)
+    boxes = np.concatenate([np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1)
+    aspects, areas = sorted(d.random.uniform(0.3, 3, 2)), sorted(d.random.uniform(0.01, 1, 2))
+    attrs = {"seed": d.int(1, 1000), "seed2": d.int(0, 1000), "max_attempts": d.pick([1, 10, 100]), "use_image_if_no_bounding_boxes": d.chance(0.8),
+             "aspect_ratio_range": [float(np.float32(x)) for x in aspects], "area_range": [float(np.float32(x)) for x in areas]}
+    covered = np.float32(d.pick([0, 0.1, 0.5, 1.0]))
+    inputs = [sides, boxes]
+    if d.op.endswith("V2"):
+        inputs.append(covered)
+    else:
+        attrs["min_object_covered"] = float(covered)
+    return Case(inputs, attrs, disturb=False)
