@@ -21,6 +21,7 @@ namespace {
 void AddCommands(CLI::App& app, Action& action) {
   AddRunCommand(app, action);
   AddTrainCommand(app, action);
+  AddRecordsCommand(app, action);
   AddInspectCommand(app, action);
   AddPlaceCommand(app, action);
   AddWorkerCommand(app, action);

@@ -18,6 +18,7 @@ using Action = std::function<host::Status()>;
 
 void AddRunCommand(CLI::App& app, Action& action);
 void AddTrainCommand(CLI::App& app, Action& action);
+void AddRecordsCommand(CLI::App& app, Action& action);
 void AddPluginsCommand(CLI::App& app, Action& action);
 void AddOpsCommand(CLI::App& app, Action& action);
 void AddDevicesCommand(CLI::App& app, Action& action);

@@ -675,5 +675,24 @@ TEST_F(Contract, StopsWritingWhenTheReaderIsFull) {
   EXPECT_NE(0, std::system(("'" TENON_TEST_BUILD_DIR "/bin/tenon' ops >/dev/full 2>/dev/null")));
 }
 
+// ---- TensorFlow 1's input queues (tests/golden/make_input_queues.py) ----
+
+TEST_F(Contract, RunsTheQueueRunnersOfAMetaGraphBesideTheSteps) {
+  const std::string graph = TENON_TEST_SOURCE_DIR "/tests/golden/input_queues.meta";
+  ASSERT_TRUE(data::ReplaceFile(At("a.txt"), {"1\n2\n3\n"}).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("b.txt"), {"4\n"}).ok());
+  const std::string run = "run " + graph + " --init init --fetch out:0=batch.npy --deadline 20s ";
+  Works(run + "--queue-runners --repeat 4");
+  Result<Tensor> batch = data::ReadNpy(At("batch.npy"));
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ("6 8", std::to_string(static_cast<int>(batch->data<float>()[0])) + " " + std::to_string(static_cast<int>(batch->data<float>()[1])));
+  ExpectHas(Fails(run + "--queue-runners --repeat 5").err, "is closed");
+  ASSERT_TRUE(data::ReplaceFile(At("b.txt"), {"no number\n"}).ok());
+  const std::string wrong = Fails(run + "--queue-runners --repeat 4").err;
+  ExpectHas(wrong, "queue runner of 'batch/fifo_queue'");
+  ExpectHas(wrong, "no number");
+  ExpectHas(Fails("run graph.pb --feed x=x.npy --fetch y --queue-runners").err, "names no queue runners");
+}
+
 }  // namespace
 }  // namespace tenon::cli

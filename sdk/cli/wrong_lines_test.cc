@@ -46,7 +46,7 @@ TEST_F(WrongLines, Commands) {
            {"inspct g.pb", 2, "no command 'inspct'; did you mean 'inspect'?"},
            {"serve", 2, "no command 'serve'; there are: run, train,"},
            {"''", 2, "no command ''; there are: "},
-           {"train", 2, "tenon train: a command is missing; there are: digits"},
+           {"train", 2, "tenon train: a command is missing; there are: digits, images"},
            {"train mnist", 2, "tenon train: no command 'mnist'; there are: digits"},
            {"train digit", 2, "did you mean 'digits'?"},
            {"cluster down", 2, "tenon cluster: no command 'down'; there are: up"},

@@ -99,6 +99,7 @@ Status Trainer::Begin(Session& session) {
     Say("began with the variables of " + options_.warm_start);
   }
   if (!copy_to_mirrors_.empty()) TENON_TRY(session.RunTargets({copy_to_mirrors_}));
+  if (step_.begin.valid()) TENON_TRY(session.RunTargets({Name(step_.begin)}).Annotate("the input's beginning"));
   std::vector<Name> feeds, fetches;
   for (const Output& feed : step_.feeds) feeds.emplace_back(feed);
   fetches.emplace_back(step_.loss);

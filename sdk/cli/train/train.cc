@@ -4,9 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -24,6 +22,8 @@
 #include "sdk/cli/timeline/text_timeline.h"
 #include "sdk/cli/train/digit_replicas.h"
 #include "sdk/cli/train/digit_report.h"
+#include "sdk/cli/train/images.h"
+#include "sdk/cli/train/job_flags.h"
 #include "tenon/data/file.h"
 #include "tenon/data/graph_def.h"
 #include "tenon/data/npy.h"
@@ -48,20 +48,11 @@ using train::Trainer;
 using train::TrainingReport;
 
 struct DigitArguments {
+  JobFlags job;
   std::string data;
-  std::string folder = "tenon_digits";
-  std::string checkpoint_folder;
-  std::string event_folder;
-  std::string saved_model;
-  std::string optimizer = "adam";
   std::string recover = "60s", cluster;
   std::string mirrored = "auto";
-  int64_t checkpoint_steps = 100;
-  double checkpoint_seconds = 0;
-  int keep = 5;
-  bool restart = false;
   bool primitive = false;
-  bool json = false;
   bool timeline = false;
   train::DigitOptions digits;  // replicas 0: as many as there are workers
   DigitReplicaOptions between;
@@ -69,20 +60,9 @@ struct DigitArguments {
   SessionFlags session;
 };
 
-// Set by the first interrupt; the second one ends the process as usual.
-std::atomic<bool> stop_requested{false};
-
-void StopAfterThisStep() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { stop_requested.store(true); };
-  action.sa_flags = SA_RESETHAND;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
-
 class DigitJob {
  public:
-  explicit DigitJob(const DigitArguments& arguments) : arguments_(arguments), quiet_(arguments.json) {}
+  explicit DigitJob(const DigitArguments& arguments) : arguments_(arguments), quiet_(arguments.job.json) {}
 
   Status Run() {
     TENON_TRY_ASSIGN(data_, DigitData::Load(DataPath()));
@@ -94,7 +74,7 @@ class DigitJob {
     }
     TENON_TRY(Evaluate());
     TENON_TRY(SaveForUse());
-    if (arguments_.json) {
+    if (arguments_.job.json) {
       PrintJson(ReportJson());
       return Status();
     }
@@ -105,26 +85,17 @@ class DigitJob {
   std::string DataPath() const {
     return arguments_.data.empty() ? ProgramFolder() + "/../share/tenon/digits.npy" : arguments_.data;
   }
-  std::string InFolder(const std::string& name) const { return data::JoinPath(arguments_.folder, name); }
+  std::string InFolder(const std::string& name) const { return arguments_.job.InFolder(name); }
 
   train::TrainingOptions Options() {
-    train::TrainingOptions options;
-    options.steps = arguments_.digits.steps;
-    options.checkpoint_folder =
-        arguments_.checkpoint_folder.empty() ? InFolder("checkpoints") : arguments_.checkpoint_folder;
-    options.checkpoint_steps = arguments_.checkpoint_steps;
-    options.checkpoint_seconds = arguments_.checkpoint_seconds;
-    options.keep = arguments_.keep;
-    options.resume = !arguments_.restart;
-    options.event_folder = arguments_.event_folder.empty() ? InFolder("events") : arguments_.event_folder;
-    options.stop = &stop_requested;
+    train::TrainingOptions options = arguments_.job.Options(arguments_.digits.steps);
     if (arguments_.timeline) options.last_trace = &trace_;
     return options;
   }
 
   Status Train() {
     train::DigitOptions digits = arguments_.digits;
-    TENON_TRY_ASSIGN(digits.optimizer.kind, train::OptimizerKindFromName(arguments_.optimizer));
+    TENON_TRY_ASSIGN(digits.optimizer.kind, train::OptimizerKindFromName(arguments_.job.optimizer));
     digits.optimizer.fused = !arguments_.primitive;
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     TENON_TRY(JoinCluster(&digits, &options));
@@ -181,7 +152,7 @@ class DigitJob {
 
   // By clients of their own.
   Status TrainReplicas(const train::DigitOptions& digits, host::SessionOptions options) {
-    if (arguments_.timeline || !arguments_.checkpoint_folder.empty())
+    if (arguments_.timeline || !arguments_.job.checkpoint_folder.empty())
       return Status(Code::kUnimplemented, "--mode " + arguments_.between.mode + " keeps no checkpoints, and draws no timeline");
     if (options.master.empty())
       WrongFlag("--mode " + arguments_.between.mode,
@@ -287,9 +258,9 @@ class DigitJob {
     TENON_TRY_ASSIGN(const std::string graph_def, replicas_ ? replicas_->graph().Export() : graph_->Export());
     TENON_TRY_ASSIGN(const std::string frozen,
                      data::Freeze(session(), graph_def, {DigitNetwork::kAnswers, DigitNetwork::kProbabilities}));
-    TENON_TRY(data::MakeFolder(arguments_.folder));
+    TENON_TRY(data::MakeFolder(arguments_.job.folder));
     TENON_TRY(data::ReplaceFile(InFolder("digits.pb"), {frozen}));
-    if (!arguments_.saved_model.empty()) TENON_TRY(SaveModel(graph_def));
+    if (!arguments_.job.saved_model.empty()) TENON_TRY(SaveModel(graph_def));
     TENON_TRY_ASSIGN(const Tensor images, data_.held_out.ImageTensor());
     TENON_TRY(data::WriteNpy(InFolder("unseen_images.npy"), images));
     TENON_TRY_ASSIGN(const Tensor labels,
@@ -304,7 +275,7 @@ class DigitJob {
     options.signatures.push_back({std::string(model::kDefaultSignature),
                                   {{"images", DigitNetwork::kImages}},
                                   {{"answers", DigitNetwork::kAnswers}, {"probabilities", DigitNetwork::kProbabilities}}});
-    return model::WriteSavedModel(*runtime_, session(), graph_def, arguments_.saved_model, options);
+    return model::WriteSavedModel(*runtime_, session(), graph_def, arguments_.job.saved_model, options);
   }
 
   Status Tell() {
@@ -332,7 +303,7 @@ class DigitJob {
         "  tensorboard --logdir {2}     loss and accuracy over the steps, and the graph\n"
         "  tenon inspect {0}/digits.pb     what stands in the trained graph\n"
         "  tenon plugins     what is loaded; each is one library behind one C header\n",
-        arguments_.folder, arguments_.digits.steps * 2, Options().event_folder);
+        arguments_.job.folder, arguments_.digits.steps * 2, Options().event_folder);
     return Status();
   }
 
@@ -398,56 +369,13 @@ void AddDigits(CLI::App& train, Action& action) {
   auto arguments = std::make_shared<DigitArguments>();
   arguments->digits.replicas = 0;
   CLI::App* digits = train.add_subcommand("digits", "Train a small convolutional network on handwritten digits");
-  digits->add_option("--folder", arguments->folder, "Where everything is kept")
-      ->capture_default_str()
-      ->type_name("FOLDER");
-  digits->add_option("--checkpoint-dir", arguments->checkpoint_folder, "Checkpoints (default: FOLDER/checkpoints)")
-      ->type_name("FOLDER");
-  digits->add_option("--logdir", arguments->event_folder, "Event files for TensorBoard (default: FOLDER/events)")
-      ->type_name("FOLDER");
-  digits->add_option("--saved-model", arguments->saved_model, "Write the trained network as a SavedModel too, which TensorFlow loads")
-      ->type_name("FOLDER");
+  arguments->job.folder = "tenon_digits";
+  arguments->job.AddTo(*digits, &arguments->digits.steps, &arguments->digits.batch, &arguments->digits.learning_rate, &arguments->digits.seed);
   digits->add_option("--data", arguments->data, "The digits (default: those that are installed)")
       ->type_name("FILE.npy");
-  digits->add_option("--steps", arguments->digits.steps, "Train up to this step")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  digits->add_option("--batch", arguments->digits.batch, "Images in a step")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  digits->add_option("--learning-rate", arguments->digits.learning_rate, "At the beginning; it falls to a fiftieth")
-      ->capture_default_str()
-      ->type_name("X");
-  digits->add_option("--optimizer", arguments->optimizer, "sgd, momentum, adam, adagrad, rmsprop or adadelta (which wants a learning rate near 1)")
-      ->capture_default_str()
-      ->type_name("NAME")
-      ->check([](const std::string& name) {
-        const auto kind = train::OptimizerKindFromName(name);
-        return kind.ok() ? std::string() : kind.status().message();
-      });
   digits->add_flag("--primitive-optimizer", arguments->primitive,
                    "Build the optimizer of primitive ops, without its fused op");
-  digits->add_option("--checkpoint-steps", arguments->checkpoint_steps, "A checkpoint each N steps; 0: not by steps")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  digits
-      ->add_option("--checkpoint-seconds", arguments->checkpoint_seconds, "A checkpoint each X seconds; 0: not by time")
-      ->capture_default_str()
-      ->type_name("X")
-      ->check(CLI::NonNegativeNumber);
-  digits->add_option("--keep", arguments->keep, "Checkpoints to keep")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(CLI::Range(1, 1 << 20));
-  digits->add_flag("--restart,--no-resume", arguments->restart, "Begin anew; the folder's checkpoints are removed");
-  digits->add_option("--seed", arguments->digits.seed, "Of the first weights and the order of the images")
-      ->capture_default_str()
-      ->type_name("N");
   digits->add_flag("--timeline", arguments->timeline, "Draw the last training step: the host, and each queue of each device");
-  digits->add_flag("--json", arguments->json, "Print the outcome as JSON, and nothing else");
   digits->add_option("--replicas", arguments->digits.replicas, "Copies of the network that share each batch (default: one, or one a worker)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
@@ -488,6 +416,7 @@ void AddTrainCommand(CLI::App& app, Action& action) {
   CLI::App* train = app.add_subcommand("train", "Train a network; killed, it goes on where its last checkpoint is");
   train->require_subcommand(1);
   AddDigits(*train, action);
+  AddImages(*train, action);
 }
 
 }  // namespace tenon::cli

@@ -29,6 +29,7 @@ struct TrainingStep {
   Output loss;
   std::vector<std::pair<std::string, Output>> metrics;  // float scalars, shown and recorded beside the loss
   Operation update;
+  Operation begin;  // run in each session once the variables have their values, for input in the graph that goes on from the step; invalid: nothing is
   std::vector<Output> feeds;
   // The feeds' values at a step, in their order. What a View borrows must live until the next call.
   std::function<Result<std::vector<View>>(int64_t step)> feed;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/cli/train/job_flags.h"
+
+#include <csignal>
+
+#include "tenon/data/file.h"
+
+namespace tenon::cli {
+
+std::atomic<bool> stop_requested{false};
+
+void StopAfterThisStep() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { stop_requested.store(true); };
+  action.sa_flags = SA_RESETHAND;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+std::string JobFlags::InFolder(const std::string& name) const { return data::JoinPath(folder, name); }
+std::string JobFlags::EventFolder() const { return event_folder.empty() ? InFolder("events") : event_folder; }
+
+train::TrainingOptions JobFlags::Options(int64_t steps) const {
+  train::TrainingOptions options;
+  options.steps = steps;
+  options.checkpoint_folder = checkpoint_folder.empty() ? InFolder("checkpoints") : checkpoint_folder;
+  options.checkpoint_steps = checkpoint_steps;
+  options.checkpoint_seconds = checkpoint_seconds;
+  options.keep = keep;
+  options.resume = !restart;
+  options.event_folder = EventFolder();
+  options.stop = &stop_requested;
+  return options;
+}
+
+void JobFlags::AddTo(CLI::App& job, int64_t* steps, int64_t* batch, float* learning_rate, uint64_t* seed) {
+  job.add_option("--folder", folder, "Where everything is kept")->capture_default_str()->type_name("FOLDER");
+  job.add_option("--checkpoint-dir", checkpoint_folder, "Checkpoints (default: FOLDER/checkpoints)")->type_name("FOLDER");
+  job.add_option("--logdir", event_folder, "Event files for TensorBoard (default: FOLDER/events)")->type_name("FOLDER");
+  job.add_option("--saved-model", saved_model, "Write the trained network as a SavedModel too, which TensorFlow loads")->type_name("FOLDER");
+  job.add_option("--steps", *steps, "Train up to this step")->capture_default_str()->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  job.add_option("--batch", *batch, "Images in a step")->capture_default_str()->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  job.add_option("--learning-rate", *learning_rate, "At the beginning; it falls to a fiftieth")->capture_default_str()->type_name("X");
+  job.add_option("--optimizer", optimizer, "sgd, momentum, adam, adagrad, rmsprop or adadelta (which wants a learning rate near 1)")
+      ->capture_default_str()
+      ->type_name("NAME")
+      ->check([](const std::string& name) {
+        const auto kind = train::OptimizerKindFromName(name);
+        return kind.ok() ? std::string() : kind.status().message();
+      });
+  job.add_option("--checkpoint-steps", checkpoint_steps, "A checkpoint each N steps; 0: not by steps")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  job.add_option("--checkpoint-seconds", checkpoint_seconds, "A checkpoint each X seconds; 0: not by time")
+      ->capture_default_str()
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber);
+  job.add_option("--keep", keep, "Checkpoints to keep")->capture_default_str()->type_name("N")->check(CLI::Range(1, 1 << 20));
+  job.add_flag("--restart,--no-resume", restart, "Begin anew; the folder's checkpoints are removed");
+  job.add_option("--seed", *seed, "Of the first weights and the order of the images")->capture_default_str()->type_name("N");
+  job.add_flag("--json", json, "Print the outcome as JSON, and nothing else");
+}
+
+}  // namespace tenon::cli

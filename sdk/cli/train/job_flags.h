@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all jobs of `tenon train` have in common: where things are kept, how often, and how a run is stopped.
+#ifndef TENON_CLI_TRAIN_JOB_FLAGS_H_
+#define TENON_CLI_TRAIN_JOB_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "tenon/train/optimizer.h"
+#include "tenon/train/trainer.h"
+
+namespace tenon::cli {
+
+struct JobFlags {
+  std::string folder;  // set to the default before AddTo
+  std::string checkpoint_folder, event_folder, saved_model;
+  std::string optimizer = "adam";
+  int64_t checkpoint_steps = 100;
+  double checkpoint_seconds = 0;
+  int keep = 5;
+  bool restart = false;
+  bool json = false;
+
+  // What is pointed to is the job's own, and stays where it is until the line is parsed.
+  void AddTo(CLI::App& job, int64_t* steps, int64_t* batch, float* learning_rate, uint64_t* seed);
+  std::string InFolder(const std::string& name) const;
+  std::string EventFolder() const;
+  train::TrainingOptions Options(int64_t steps) const;
+};
+
+// Set by the first interrupt after StopAfterThisStep(); the second one ends the process as usual.
+extern std::atomic<bool> stop_requested;
+void StopAfterThisStep();
+
+}  // namespace tenon::cli
+
+#endif  // TENON_CLI_TRAIN_JOB_FLAGS_H_
