@@ -90,9 +90,11 @@ Output Distorted(Graph& graph, Output picture, Output number, const ImageOptions
   };
   const Output begin = graph.Op("Pack", {std::vector<Output>{place(0), place(1), graph.Const(0)}});
   const Output cut = graph.Op("Slice", {picture, begin, graph.Const({side, side, 3})});
-  const Output mirrored = graph.Op("ReverseV2", {cut, graph.Const({1})});
-  const Output turns = graph.Op("Less", {Random(graph, seed(2), 0, 1), graph.Const(0.5f)});
-  const Output turned = graph.Op("SelectV2", {turns, mirrored, cut});
+  Output turned = cut;
+  if (options.mirror) {
+    const Output turns = graph.Op("Less", {Random(graph, seed(2), 0, 1), graph.Const(0.5f)});
+    turned = graph.Op("SelectV2", {turns, graph.Op("ReverseV2", {cut, graph.Const({1})}), cut});
+  }
   const Output contrasted = graph.Op("AdjustContrastv2", {turned, Random(graph, seed(3), 0.7f, 1.3f)});
   const Output lit = graph.Op("AddV2", {contrasted, Random(graph, seed(4), -40, 40)});
   return graph.Op("Minimum", {graph.Op("Maximum", {lit, graph.Const(0.0f)}), graph.Const(255.0f)});

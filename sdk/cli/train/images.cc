@@ -34,7 +34,7 @@ struct ImageArguments {
   std::string source;
   JobFlags job;
   train::ImageOptions images;
-  bool plain = false;
+  bool plain = false, unmirrored = false;
   RuntimeFlags runtime;
   SessionFlags session;
 };
@@ -49,6 +49,7 @@ class ImageJob {
     train::ImageOptions options = arguments_.images;
     TENON_TRY_ASSIGN(options.optimizer.kind, train::OptimizerKindFromName(arguments_.job.optimizer));
     options.distort = !arguments_.plain;
+    options.mirror = !arguments_.unmirrored;
     graph_.emplace(*runtime_);
     network_.emplace(*graph_, source_, options);
     trainer_.emplace(network_->model(), network_->Step(), arguments_.job.Options(options.steps));
@@ -175,6 +176,7 @@ void AddImages(CLI::App& train, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(int64_t{8}, int64_t{512}));
   images->add_flag("--plain", arguments->plain, "Train on the pictures as they are: not moved, mirrored, lighter or darker");
+  images->add_flag("--no-mirror", arguments->unmirrored, "Do not mirror pictures: letters and digits would become others");
   arguments->runtime.AddTo(*images);
   arguments->session.AddTo(*images, /*with_seed=*/false);
   images->footer(

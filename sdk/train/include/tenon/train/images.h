@@ -46,6 +46,7 @@ struct ImageOptions {
   int64_t batch = 64;
   int64_t side = 32;  // pixels that pictures are scaled to
   bool distort = true;
+  bool mirror = true;  // half of what is distorted, left to right
   float learning_rate = 0.002f;  // falls in a straight line to a fiftieth at the last step
   OptimizerOptions optimizer;
   uint64_t seed = 1;
