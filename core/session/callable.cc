@@ -279,6 +279,7 @@ Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* 
 Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<tenon_tensor_view> out_fetches) {
   std::fill(out_fetches.begin(), out_fetches.end(), tenon_tensor_view{});
   Status status = Execute(options, feeds, [&](size_t index, const tenon_tensor_view& view) -> Status {
+    TENON_RETURN_IF_ERROR(exec::CheckMayOutliveStep(view));
     TENON_ASSIGN_OR_RETURN(out_fetches[index], exec::KeepView(pool, view));
     return Status::Ok();
   });

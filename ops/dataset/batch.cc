@@ -11,6 +11,8 @@ using namespace sdk;
 
 namespace {
 
+constexpr int64_t kFew = 4096;  // elements for which nobody needs a thread
+
 int64_t Batches(int64_t elements, int64_t size, bool drop) {
   return elements < 0 ? elements : elements / size + (drop || elements % size == 0 ? 0 : 1);
 }
@@ -67,7 +69,7 @@ Element BatchOf(const Pass& pass, const std::string& who, const std::vector<Elem
 template <bool kDrop>
 struct BatchDataset final : OverOne {
   // drop: the input that says whether the rest is dropped.
-  BatchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) { CheckSize(who(), size); }
+  BatchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) { CheckSize(who(), size); }
   int64_t Cardinality() const override { return Batches(input->Cardinality(), size, drop); }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct InBatches final : OverIterator<BatchDataset> {
@@ -124,7 +126,7 @@ struct PaddedBatchDataset final : OverOne {
       if (c.ok() && c.Int("N") != static_cast<int64_t>(types.size())) c.Invalid(who, ": ", c.Int("N"), " padded_shapes for ", types.size(), " components");
     }
   };
-  PaddedBatchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) {
+  PaddedBatchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) {
     CheckSize(who(), size);
     const auto count = static_cast<int32_t>(types().size());
     if (input->types() != types()) Fail(TENON_INVALID_ARGUMENT, who(), ": the input has components of other types");

@@ -44,7 +44,7 @@ CachePtr CacheOf(const RunContext& c, int32_t input) {
 
 template <bool kHandle>
 struct CacheDataset final : OverOne {
-  CacheDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), cache(kHandle ? CacheOf(c, 2) : std::make_shared<MemoryCache>()) {
+  CacheDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, false), cache(kHandle ? CacheOf(c, 2) : std::make_shared<MemoryCache>()) {
     if (const std::string_view file = StringAt(c.input_view(1), 0); !file.empty())
       Fail(TENON_UNIMPLEMENTED, who(), ": a cache in files ('", file, "') is not supported; an empty filename keeps the elements in memory");
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DirectedInterleaveDataset, which takes from the dataset that another one names; and UniqueDataset.
+#include <cstring>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 
 #include "iterate.h"
@@ -17,7 +19,7 @@ struct DirectedDataset final : Dataset {
     bool stop;
   };
   DirectedDataset(const Attrs& attrs, const RunContext& c) : DirectedDataset(attrs, DatasetsOf(c, 0, c.input_count())) {}
-  DirectedDataset(const Attrs& attrs, std::vector<DatasetPtr> all) : Dataset(attrs, Raw(all), false), inputs(std::move(all)), stop(attrs.stop) {
+  DirectedDataset(const Attrs& attrs, std::vector<DatasetPtr> all) : Dataset(attrs, Raw(all), true), inputs(std::move(all)), stop(attrs.stop) {
     if (inputs[0]->types() != std::vector<uint32_t>{TENON_DT_INT64}) Fail(TENON_INVALID_ARGUMENT, who(), ": the selector dataset must give one int64");
     for (size_t i = 2; i < inputs.size(); ++i)
       if (inputs[i]->types() != inputs[1]->types()) Fail(TENON_INVALID_ARGUMENT, who(), ": all datasets must have the same types");
@@ -63,6 +65,8 @@ struct DirectedDataset final : Dataset {
   const bool stop;
 };
 
+constexpr size_t kBlock = 64 << 10, kEntry = 64;  // bytes of memory for what was seen, and what each takes beside its own
+
 struct UniqueDataset final : OverOne {
   UniqueDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c) {
     if (types().size() != 1) Fail(TENON_INVALID_ARGUMENT, who(), ": UniqueDataset only supports inputs with a single component.");
@@ -77,7 +81,10 @@ struct UniqueDataset final : OverOne {
           pass.CheckCancelled();
           if (!from->Next(out)) return false;
           if (out->empty()) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements without a component");
-          if (seen.insert(Bytes((*out)[0].view())).second) return true;
+          const std::string bytes = Bytes((*out)[0].view());
+          if (seen.contains(bytes)) continue;
+          seen.insert(Keep(bytes));
+          return true;
         }
       }
       // What makes two elements equal: shape and values, with lengths before what has none of its own.
@@ -93,7 +100,23 @@ struct UniqueDataset final : OverOne {
         }
         return bytes;
       }
-      std::unordered_set<std::string> seen;
+      // In memory that is the session's, with room for what the set itself takes.
+      std::string_view Keep(std::string_view bytes) {
+        const size_t taken = bytes.size() + kEntry;
+        if (taken > room) {
+          room = std::max(taken, size_t{kBlock});
+          const int64_t dims[] = {static_cast<int64_t>(room)};
+          blocks.push_back(pass.work().NewTensor(TENON_DT_UINT8, dims));
+        }
+        const tenon_tensor_view block = blocks.back().view();
+        char* const to = Data<char>(block) + (static_cast<size_t>(block.dl.shape[0]) - room);
+        std::memcpy(to, bytes.data(), bytes.size());
+        room -= taken;
+        return {to, bytes.size()};
+      }
+      std::vector<KeptTensor> blocks;
+      size_t room = 0;  // of the last block
+      std::unordered_set<std::string_view> seen;
     };
     return std::make_unique<New>(*this, pass);
   }

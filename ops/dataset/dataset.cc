@@ -37,6 +37,8 @@ Dataset::Dataset(const Node& node, std::span<const Dataset* const> inputs, bool 
   for (const Dataset* input : inputs) {
     depth_ = std::max(depth_, input->depth_ + 1);
     waits_ = waits_ || input->waits_;
+    iterators_ += input->iterators_;
+    if (iterators_ > kMostIterators) Fail(TENON_RESOURCE_EXHAUSTED, who_, ": a pass over it would take more than ", kMostIterators, " iterators");
   }
   if (depth_ > kMostDepth) Fail(TENON_RESOURCE_EXHAUSTED, who_, ": datasets lie in one another deeper than ", kMostDepth);
 }

@@ -5,7 +5,7 @@
 // pass, made by NewIterator(); those of one pipeline form a tree, which shares a Pass.
 //
 // Rules. One thread at a time calls an iterator's Next(). A failure is thrown (kernel.h) and loses nothing but the element that failed: the next call goes on behind it.
-// After the end every call says end. Whoever may wait says so (Dataset::waits), so that nobody waits on a thread that others need. What waits in an iterator wakes when the pass
+// After the end every call says end. Whoever may wait, or work long, says so (Dataset::waits), so that nobody does on a thread that others need. What waits in an iterator wakes when the pass
 // is cancelled. Iterators that have tasks under way join them when they go.
 #ifndef TENON_OPS_DATASET_DATASET_H_
 #define TENON_OPS_DATASET_DATASET_H_
@@ -56,8 +56,9 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 
 class Dataset {
  public:
-  // Datasets that lie in one another, at most: each level takes a piece of a thread's stack.
+  // Datasets that lie in one another, at most: each level takes a piece of a thread's stack. And iterators of one pass, which are more where a dataset is taken from twice.
   static constexpr int kMostDepth = 1000;
+  static constexpr int64_t kMostIterators = 100'000;
 
   // What every dataset's node says of it.
   struct Node {
@@ -82,11 +83,12 @@ class Dataset {
   const std::vector<uint32_t>& types() const { return types_; }
   const std::vector<sdk::Shape>& shapes() const { return shapes_; }
   int depth() const { return depth_; }
+  // Whether to make an element may take long: it may wait, or there may be much to do.
   bool waits() const { return waits_; }
   const std::string& who() const { return who_; }  // "MapDataset 'node'", for messages
 
  protected:
-  Dataset(const Node& node, std::initializer_list<const Dataset*> inputs, bool waits = false) : Dataset(node, std::span(inputs.begin(), inputs.size()), waits) {}
+  Dataset(const Node& node, std::initializer_list<const Dataset*> inputs, bool waits) : Dataset(node, std::span(inputs.begin(), inputs.size()), waits) {}
   Dataset(const Node& node, std::span<const Dataset* const> inputs, bool waits);
 
  private:
@@ -94,6 +96,7 @@ class Dataset {
   const std::vector<uint32_t> types_;
   const std::vector<sdk::Shape> shapes_;
   int depth_ = 1;
+  int64_t iterators_ = 1;
   bool waits_;
 };
 

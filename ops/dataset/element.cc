@@ -70,13 +70,28 @@ void ForEachRun(Dims inner, Dims outer, int64_t source, int64_t target, const Fu
     ForEachRun(inner.subspan(1), outer.subspan(1), source + i * source_step, target + i * target_step, function);
 }
 
+// The memory is asked for before anything of that size is made here.
 KeptTensor StackStrings(const Work& work, std::span<const tenon_tensor_view> rows, Dims row, Dims all, const tenon_tensor_view* padding) {
-  std::vector<std::string_view> texts(static_cast<size_t>(Count(all)), padding == nullptr ? std::string_view() : StringAt(*padding, 0));
+  const std::string_view filling = padding == nullptr ? std::string_view() : StringAt(*padding, 0);
+  uint64_t bytes = filling.size();
+  for (const tenon_tensor_view& view : rows)
+    for (int64_t i = 0, count = Count(view); i < count; ++i) bytes += StringAt(view, i).size();
+  KeptTensor batch = work.NewTensor(TENON_DT_STRING, all, bytes);
+  char* const base = Data<char>(batch.view());
+  auto* const cells = reinterpret_cast<tenon_string_cell*>(base);
+  uint64_t end = static_cast<uint64_t>(Count(all)) * sizeof(tenon_string_cell);
+  const auto put = [&](std::string_view text) {
+    if (!text.empty()) std::memcpy(base + end, text.data(), text.size());
+    const tenon_string_cell cell{end, text.size()};
+    end += text.size();
+    return cell;
+  };
+  std::fill_n(cells, Count(all), put(filling));
   for (size_t i = 0; i < rows.size(); ++i)
     ForEachRun(DimsOf(rows[i]), row, 0, static_cast<int64_t>(i) * Count(row), [&](int64_t source, int64_t target, int64_t count) {
-      for (int64_t k = 0; k < count; ++k) texts[static_cast<size_t>(target + k)] = StringAt(rows[i], source + k);
+      for (int64_t k = 0; k < count; ++k) cells[target + k] = put(StringAt(rows[i], source + k));
     });
-  return NewStrings(work, all, texts);
+  return batch;
 }
 
 void Pad(char* to, int64_t elements, uint32_t dtype, const tenon_tensor_view& padding) {

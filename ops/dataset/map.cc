@@ -78,7 +78,7 @@ struct LastComponentDataset final : Dataset {
     explicit Attrs(CreateContext& c) : Node(c) {}
   };
   LastComponentDataset(const Attrs& attrs, const RunContext& c) : LastComponentDataset(attrs, DatasetOf(c, 0)) {}
-  LastComponentDataset(const Attrs& attrs, DatasetPtr from) : Dataset(attrs, {from.get()}), input(std::move(from)) {}
+  LastComponentDataset(const Attrs& attrs, DatasetPtr from) : Dataset(attrs, {from.get()}, true), input(std::move(from)) {}
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Some final : Iterator {
       Some(const LastComponentDataset& of, const Pass& in) : dataset(of), pass(in), from(of.input->NewIterator(in)) {}

@@ -9,6 +9,8 @@ using namespace sdk;
 
 namespace {
 
+constexpr int64_t kFew = 4096;  // elements, or passes, for which nobody needs a thread
+
 int64_t Times(int64_t cardinality, int64_t count) {
   if (count == 0 || cardinality == 0) return 0;
   if (cardinality < 0) return cardinality == kInfinite || count < 0 ? kInfinite : kUnknown;
@@ -17,7 +19,7 @@ int64_t Times(int64_t cardinality, int64_t count) {
 }
 
 struct RepeatDataset final : OverOne {
-  RepeatDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), count(IntOf(c, 1)) {}
+  RepeatDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), count(IntOf(c, 1)) {}
   int64_t Cardinality() const override { return Times(input->Cardinality(), count); }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Again final : OverIterator<RepeatDataset> {
@@ -43,7 +45,7 @@ struct RepeatDataset final : OverOne {
 };
 
 struct TakeDataset final : OverOne {
-  TakeDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), count(IntOf(c, 1)) {}
+  TakeDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, false), count(IntOf(c, 1)) {}
   int64_t Cardinality() const override {
     const int64_t all = input->Cardinality();
     if (all == kUnknown || count < 0) return all;
@@ -72,7 +74,7 @@ struct TakeDataset final : OverOne {
 };
 
 struct SkipDataset final : OverOne {
-  SkipDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), count(IntOf(c, 1)) {}
+  SkipDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), count(IntOf(c, 1)) {}
   int64_t Cardinality() const override {
     const int64_t all = input->Cardinality();
     if (all == kUnknown || all == kInfinite) return all;
@@ -139,7 +141,7 @@ struct ConcatenateDataset final : Dataset {
     explicit Attrs(CreateContext& c) : Node(c) {}
   };
   ConcatenateDataset(const Attrs& attrs, const RunContext& c) : ConcatenateDataset(attrs, DatasetOf(c, 0), DatasetOf(c, 1)) {}
-  ConcatenateDataset(const Attrs& attrs, DatasetPtr a, DatasetPtr b) : Dataset(attrs, {a.get(), b.get()}), first(std::move(a)), second(std::move(b)) {
+  ConcatenateDataset(const Attrs& attrs, DatasetPtr a, DatasetPtr b) : Dataset(attrs, {a.get(), b.get()}, false), first(std::move(a)), second(std::move(b)) {
     if (first->types() != second->types()) Fail(TENON_INVALID_ARGUMENT, who(), ": both datasets must have the same types");
   }
   int64_t Cardinality() const override {
@@ -219,7 +221,7 @@ struct ZipDataset final : Dataset {
 };
 
 struct AssertCardinalityDataset final : OverOne {
-  AssertCardinalityDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), wanted(IntOf(c, 1)) {}
+  AssertCardinalityDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, false), wanted(IntOf(c, 1)) {}
   int64_t Cardinality() const override { return wanted; }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Counted final : OverIterator<AssertCardinalityDataset> {

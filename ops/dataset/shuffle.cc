@@ -14,6 +14,8 @@ using namespace sdk;
 
 namespace {
 
+constexpr int64_t kFew = 4096;  // elements for which nobody needs a thread
+
 // Where the seeds come from.
 enum class From { kInputs, kHandle, kInputsAndHandle };
 
@@ -30,7 +32,7 @@ struct ShuffleDataset final : OverOne {
   static constexpr int32_t kHandle = kFrom == From::kHandle ? 2 : kRepeats ? 5 : 4;
 
   ShuffleDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c), size(SizeOf(IntOf(c, 1))), count(kRepeats ? IntOf(c, kCount) : 1), seeds(SeedsFor(attrs, c)) {}
+      : OverOne(attrs, c, IntOf(c, 1) > kFew || IntOf(c, 1) < 0), size(SizeOf(IntOf(c, 1))), count(kRepeats ? IntOf(c, kCount) : 1), seeds(SeedsFor(attrs, c)) {}
   int64_t Cardinality() const override {
     const int64_t all = input->Cardinality();
     if (count == 1 || all == 0) return all;

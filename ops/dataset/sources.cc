@@ -32,7 +32,7 @@ class TensorDataset final : public Dataset {
   struct Attrs : Node {
     explicit Attrs(CreateContext& c) : Node(c, false, "Toutput_types") {}
   };
-  TensorDataset(const Attrs& attrs, const RunContext& c) : Dataset(attrs, {}), element_(InputsOf(c)) {}
+  TensorDataset(const Attrs& attrs, const RunContext& c) : Dataset(attrs, {}, false), element_(InputsOf(c)) {}
   int64_t Cardinality() const override { return 1; }
 
   IteratorPtr NewIterator(const Pass&) const override {
@@ -61,7 +61,7 @@ class TensorDataset final : public Dataset {
 class TensorSliceDataset final : public Dataset {
  public:
   using Attrs = TensorDataset::Attrs;
-  TensorSliceDataset(const Attrs& attrs, const RunContext& c) : Dataset(attrs, {}), tensors_(InputsOf(c)) {
+  TensorSliceDataset(const Attrs& attrs, const RunContext& c) : Dataset(attrs, {}, false), tensors_(InputsOf(c)) {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const tenon_tensor_view view = tensors_[i].view();
       if (view.dl.ndim == 0) Fail(TENON_INVALID_ARGUMENT, who(), ": component ", i, " is a scalar, which has no rows");
@@ -106,7 +106,7 @@ class RangeDataset final : public Dataset {
       if (c.ok() && types.size() != 1) c.Invalid(who, " has ", types.size(), " output_types; numbers are one component");
     }
   };
-  RangeDataset(const Attrs& attrs, const RunContext& c) : Dataset(attrs, {}), start_(IntOf(c, 0)), step_(IntOf(c, 2)) {
+  RangeDataset(const Attrs& attrs, const RunContext& c) : Dataset(attrs, {}, false), start_(IntOf(c, 0)), step_(IntOf(c, 2)) {
     const int64_t stop = IntOf(c, 1);
     if (step_ == 0) Fail(TENON_INVALID_ARGUMENT, who(), ": step must be a non-zero integer.");
     const auto far = step_ > 0 ? static_cast<unsigned __int128>(static_cast<__int128>(stop) - start_) : static_cast<unsigned __int128>(static_cast<__int128>(start_) - stop);
@@ -164,7 +164,7 @@ class RandomDataset final : public Dataset {
     bool again = false;
   };
   RandomDataset(const Attrs& attrs, const RunContext& c)
-      : Dataset(attrs, {}), seeds_(kHandle ? SeedsOf(c, 2, attrs.own, IntOf(c, 0), IntOf(c, 1), attrs.again) : NewSeeds(attrs.own, IntOf(c, 0), IntOf(c, 1), false)) {}
+      : Dataset(attrs, {}, false), seeds_(kHandle ? SeedsOf(c, 2, attrs.own, IntOf(c, 0), IntOf(c, 1), attrs.again) : NewSeeds(attrs.own, IntOf(c, 0), IntOf(c, 1), false)) {}
   int64_t Cardinality() const override { return kInfinite; }
 
   IteratorPtr NewIterator(const Pass& pass) const override {

@@ -15,7 +15,7 @@ class SparseTensorSliceDataset final : public Dataset {
         : Node(Concat(c.op(), " '", c.name(), "'"), {TENON_DT_INT64, c.Type("Tvalues"), TENON_DT_INT64}, {Shape(), Shape(), Shape()}) {}
   };
   SparseTensorSliceDataset(const Attrs& attrs, const RunContext& c)
-      : Dataset(attrs, {}), indices_(KeptTensor::OfInput(c, 0)), values_(KeptTensor::OfInput(c, 1)), shape_(c.input<int64_t>(2), c.input<int64_t>(2) + Count(c.input_view(2))) {
+      : Dataset(attrs, {}, false), indices_(KeptTensor::OfInput(c, 0)), values_(KeptTensor::OfInput(c, 1)), shape_(c.input<int64_t>(2), c.input<int64_t>(2) + Count(c.input_view(2))) {
     const tenon_tensor_view indices = indices_.view();
     const auto rank = static_cast<int64_t>(shape_.size());
     if (rank == 0) Fail(TENON_INVALID_ARGUMENT, who(), ": a sparse tensor without dimensions has no rows");

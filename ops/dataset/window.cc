@@ -17,7 +17,7 @@ namespace {
 // Elements that lie in memory.
 class Held final : public Dataset {
  public:
-  Held(const Node& node, std::vector<Element> elements) : Dataset(node, {}), elements_(std::move(elements)) {}
+  Held(const Node& node, std::vector<Element> elements) : Dataset(node, {}, false), elements_(std::move(elements)) {}
   int64_t Cardinality() const override { return static_cast<int64_t>(elements_.size()); }
   IteratorPtr NewIterator(const Pass&) const override {
     struct Each final : Iterator {

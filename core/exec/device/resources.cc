@@ -129,6 +129,16 @@ Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view*
   return Status::Ok();
 }
 
+Status CheckMayOutliveStep(const tenon_tensor_view& view) {
+  if (view.dtype != TENON_DT_RESOURCE || view.dl.data == nullptr) return Status::Ok();
+  auto* const* handles = static_cast<Resource* const*>(DataOf(view));
+  for (int64_t i = 0, count = NumElements(view); i < count; ++i)
+    if (handles[i] != nullptr && handles[i]->of_step)
+      return FailedPrecondition(StrCat("the ", handles[i]->type, " of node '", handles[i]->name,
+                                       "' ends with the step or the function that made it, and cannot be kept longer; use one that has a name"));
+  return Status::Ok();
+}
+
 bool IsInitialized(Resource* resource) {
   std::lock_guard lock(resource->mutex);
   return resource->value != nullptr;

@@ -34,6 +34,7 @@ struct tenon_resource {
   std::string container;
   std::string name;
   std::string type;
+  bool of_step = false;       // it ends with the step that made it
   std::mutex mutex;           // guards all below; held for moments
   std::condition_variable changed;  // an update ended
   // A variable.
@@ -85,6 +86,9 @@ class ResourceManager {
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Resource>> resources_;  // by container and name
 };
+
+// Whether a tensor may be kept beyond its step: FAILED_PRECONDITION for handles of resources that end with that. The step runs.
+Status CheckMayOutliveStep(const tenon_tensor_view& view);
 
 // Reads a variable: the view holds a reference to its buffer, which the caller releases. device: in whose memory the
 // reader works (nullptr: the host's), where the value must lie. frame: the kernel's that reads, which does not wait for an

@@ -87,6 +87,7 @@ tenon_status* RetainInput(tenon_frame* frame, int32_t index, tenon_tensor_view* 
   if (index < 0 || index >= frame->input_count)
     return Wrong(frame, StrCat("kept input ", index, " of ", frame->input_count));
   const tenon_tensor_view& view = *frame->inputs[index];
+  if (Status status = CheckMayOutliveStep(view); !status.ok()) return Fail(std::move(status).Annotate(StrCat("input ", index)));
   const Place& place = frame->context->place;
   if (view.buffer != nullptr || place.device == nullptr || OnHost(view)) {
     auto kept = KeepView(frame->context->step->env->pool, view);
@@ -180,6 +181,7 @@ tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource**
   auto resource = std::make_unique<Resource>();
   resource->type = View(type);
   resource->name = frame->context->node->name;
+  resource->of_step = true;
   *out_handle = resource.get();
   Step* step = frame->context->step;
   std::lock_guard lock(step->mutex);
