@@ -128,7 +128,7 @@ def dtypes(columns):
     return [column.dtype for column in columns]
 
 
-@op("ParseExample", count=60)
+@op("ParseExample", count=40)
 def parse_example(d):
     made = columns_of(d, ("sparse", "dense"))
     sparse, dense = of(made, "sparse"), of(made, "dense")
@@ -137,7 +137,7 @@ def parse_example(d):
                 {"Nsparse": len(sparse), "Ndense": len(dense), "sparse_types": dtypes(sparse), "Tdense": dtypes(dense), "dense_shapes": [c.shape for c in dense]}, disturb=False)
 
 
-@op("ParseExampleV2", count=90)
+@op("ParseExampleV2", count=55)
 def parse_example_v2(d):
     made = columns_of(d)
     sparse, dense, ragged = (of(made, kind) for kind in ("sparse", "dense", "ragged"))
@@ -151,7 +151,7 @@ def parse_example_v2(d):
                  "ragged_value_types": dtypes(ragged), "ragged_split_types": [d.pick([tf.int32, tf.int64]) for _ in ragged]}, disturb=False)
 
 
-@op("ParseSingleExample", count=50)
+@op("ParseSingleExample", count=35)
 def parse_single_example(d):
     made = columns_of(d, ("sparse", "dense"))
     sparse, dense = of(made, "sparse"), of(made, "dense")
@@ -204,7 +204,7 @@ class Sequence:
         return [c.fallback(d) for c in of(self.context, "dense")]
 
 
-@op("ParseSequenceExample", count=50)
+@op("ParseSequenceExample", count=30)
 def parse_sequence(d):
     s = Sequence(d, ragged=False)
     batch = s.batch(d)
@@ -214,7 +214,7 @@ def parse_sequence(d):
     return Case([batch, names_of(d, len(batch)), s.defaults(d)], attrs, disturb=False)
 
 
-@op("ParseSequenceExampleV2", count=70)
+@op("ParseSequenceExampleV2", count=45)
 def parse_sequence_v2(d):
     s = Sequence(d, ragged=not d.chance(0.2))
     single = d.chance(0.3) and not of(s.context + s.lists, "ragged")  # whose row splits TensorFlow never writes
@@ -225,7 +225,7 @@ def parse_sequence_v2(d):
     return Case([batch, names, *groups, empty, s.defaults(d)], s.attrs(True, d), disturb=False)
 
 
-@op("ParseSingleSequenceExample", count=50)
+@op("ParseSingleSequenceExample", count=30)
 def parse_single_sequence(d):
     s = Sequence(d, ragged=False)
     for group in (s.context, s.lists):  # some of each, so that all numbers of them are said
@@ -244,7 +244,7 @@ NUMBERS = [b"1", b"-1", b"+3", b" 7 ", b"0", b"2147483647", b"2147483648", b"-21
 ODD = [b"", b"x", b"1-", b"--1", b"1_0", b"1e", b".", b"1 2", b"0x10", b"1\x00", b"+-1", b"+ 1"]
 
 
-@op("StringToNumber", count=60)
+@op("StringToNumber", count=40)
 def string_to_number(d):
     words = [d.pick(NUMBERS) if not d.chance(0.02) else d.pick(ODD) for _ in range(d.int(0, 4))]
     if d.chance(0.5):
@@ -266,7 +266,7 @@ def csv_field(d, dtype, quotes):
     return b'"' + number + b'"' if quotes and d.chance(0.2) else number
 
 
-@op("DecodeCSV", count=90)
+@op("DecodeCSV", count=70)
 def decode_csv(d):
     columns = [d.pick([tf.float32, tf.float64, tf.int32, tf.int64, tf.string]) for _ in range(d.int(1, 4))]
     quotes, delimiter = not d.chance(0.2), d.pick([b",", b",", b";", b"\t", b" "])
@@ -286,7 +286,7 @@ def decode_csv(d):
     return Case([records, defaults], attrs, disturb=not d.chance(0.5))
 
 
-@op("DecodeRaw", count=60)
+@op("DecodeRaw", count=42)
 def decode_raw(d):
     dtype = d.dtype("out_type")
     size = dtype.size * d.int(0, 3) + (1 if d.chance(0.03) else 0)
@@ -297,7 +297,7 @@ def decode_raw(d):
     return Case([texts(words).reshape(shape)], {"out_type": dtype, "little_endian": not d.chance(0.4)}, gradients=False)
 
 
-@op("DecodePaddedRaw", count=60)
+@op("DecodePaddedRaw", count=36)
 def decode_padded_raw(d):
     dtype = d.dtype("out_type")
     shape = d.shape(0, 2, large=0)
@@ -309,7 +309,7 @@ def decode_padded_raw(d):
 SERIALIZED = [tf.float32, tf.float64, tf.int32, tf.uint8, tf.int16, tf.int8, tf.string, tf.complex64, tf.int64, tf.bool, tf.bfloat16, tf.uint16, tf.complex128, tf.float16, tf.uint32, tf.uint64]
 
 
-@op("SerializeTensor", count=40)
+@op("SerializeTensor", count=32)
 def serialize_tensor(d):
     return Case([d.tensor(d.turn(SERIALIZED), d.shape(0, 3))])
 
@@ -325,7 +325,7 @@ def typed_values(d, dtype, proto, count):
         getattr(proto, fields.get(dtype, "int_val")).extend(d.tensor(dtype, (count,), special=0).tolist())
 
 
-@op("ParseTensor", count=80)
+@op("ParseTensor", count=56)
 def parse_tensor(d):
     from tensorflow.core.framework import tensor_pb2
     dtype = d.turn(SERIALIZED)
@@ -357,7 +357,7 @@ def json_list(d):
     return f'"{kind}": {{"value": [{", ".join(listed)}]}}'
 
 
-@op("DecodeJSONExample", count=60)
+@op("DecodeJSONExample", count=45)
 def decode_json(d):
     """One feature in each, since TensorFlow orders several as it likes."""
     def one():
