@@ -267,6 +267,10 @@ TEST_F(Readers, StatesAreTensorFlows) {
   EXPECT_EQ(ReadAll(1), (Pairs{{"aa", "aa"}}));
   EXPECT_EQ(State(), "\x08\x01\x10\x01\x18\x01\"\x02"
                      "aa");
+  EXPECT_EQ(ReadAll(2).size(), 2U);
+  queue_.closed = true;
+  EXPECT_EQ(ReadAll(), Pairs());
+  EXPECT_EQ(State(), "\x08\x03\x10\x03\x18\x03") << "no name came";
   const std::string state = "\x08\x02\x10\x02\x18\x05\"\x03" "abc";
   EXPECT_EQ(Restore(state), "");
   EXPECT_EQ(Numbers(), (std::pair<int64_t, int64_t>{5, 2}));

@@ -163,9 +163,9 @@ TEST(JsonExamples, MutatedOnesAreReadOrRefused) {
 }
 
 TEST(JsonExamples, DeepNestingTakesNoStack) {
-  for (const char* open : {"[", "{\"features\":", "{\"features\":{\"feature\":{\"a\":"}) {
+  for (const char* open : {"[", "{\"features\":", "{\"features\":{\"feature\":{\"a\":", "{\"features\":{\"feature\":{\"a\":{\"int64List\":{\"value\":[[[[[[[["}) {
     std::string deep, message, problem;
-    while (deep.size() < 4'000'000) deep += open;
+    while (deep.size() < 4'000'000) deep += deep.empty() ? open : std::string(1000, '[');
     EXPECT_FALSE(parse::ExampleOfJson(deep, &message, &problem));
     EXPECT_FALSE(problem.empty());
   }
