@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tenon/sdk/kernel/shared_queue.h"
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/linked.h"
 
@@ -15,6 +16,18 @@ extern const tenon_kernel_registration kFIFOQueueV2Kernel, kPaddingFIFOQueueV2Ke
     kQueueIsClosedV2Kernel, kQueueSizeV2Kernel;
 
 namespace {
+
+// A kernel of another package, which knows the queue by its handle alone (tenon/sdk/kernel/shared_queue.h).
+struct TakesOne {
+  void RunAsync(sdk::RunContext c, sdk::Done done) const {
+    sdk::TakeOne(sdk::QueueIn(c, 0), c, [c, done](sdk::Outcome failure, std::span<const tenon_tensor_view> components) {
+      if (!failure.ok()) return done(sdk::ToStatus(failure));
+      *c.output<float>(0) = static_cast<float>(components.size()) * 100 + *sdk::Data<const float>(components[0]);
+      done(nullptr);
+    });
+  }
+};
+constexpr tenon_kernel_registration kTakesOne = sdk::Registration<TakesOne>("TakesOne", {.flags = 0});
 
 using testing::KernelRunner;
 using testing::Make;
@@ -53,6 +66,8 @@ class TestQueue {
   Pending EnqueueMany(const std::vector<const Tensor*>& components) { return Start(kQueueEnqueueManyV2Kernel, "Tcomponents", components, {}); }
   Pending EnqueueRows(const std::vector<float>& values) { return EnqueueMany({&Keep(Floats({static_cast<int64_t>(values.size())}, values))}); }
   Pending Dequeue() { return Start(kQueueDequeueV2Kernel, "component_types", {}, types_); }
+  Pending Take() { return step_.Start(kTakesOne, {"TakesOne", {}, {}, {TENON_DT_FLOAT}}, {&handle_}); }
+  sdk::SharedQueue& shared() { return *static_cast<sdk::SharedQueue*>(testing::ResourceOf(handle_)->object); }
   Pending DequeueMany(int32_t count) { return Rows(kQueueDequeueManyV2Kernel, count); }
   Pending DequeueUpTo(int32_t count) { return Rows(kQueueDequeueUpToV2Kernel, count); }
   Pending Close(bool cancel = false) { return step_.Start(kQueueCloseV2Kernel, {"QueueCloseV2", {{"cancel_pending_enqueues", cancel}}}, {&handle_}); }
@@ -124,6 +139,31 @@ TEST(Queue, ADequeueWaitsForAnElementAndDequeuesAreServedInTheirOrder) {
   EXPECT_FALSE(second->done());
   ASSERT_TRUE(queue.Enqueue(2)->done());
   EXPECT_EQ(Got(second), std::vector<float>{2});
+}
+
+TEST(Queue, GivesElementsToOtherPackages) {
+  TestQueue queue;
+  EXPECT_EQ(sdk::ToText(queue.shared().description()), "FIFOQueue 'q'");
+  EXPECT_EQ(sdk::ComponentTypes(queue.shared()).size(), 1U);
+  EXPECT_EQ(sdk::ComponentTypes(queue.shared())[0], TENON_DT_FLOAT);
+  ASSERT_TRUE(queue.Enqueue(7)->done());
+  EXPECT_EQ(Got(queue.Take()), std::vector<float>{107});
+  const Pending first = queue.Take(), second = queue.Take(), third = queue.Dequeue();
+  EXPECT_FALSE(first->done() || second->done() || third->done());
+  first->Cancel();
+  ExpectFailed(first, TENON_CANCELLED, "cancelled");
+  ASSERT_TRUE(queue.Enqueue(8)->done());
+  EXPECT_EQ(Got(second), std::vector<float>{108}) << "in the order in which they came";
+  ASSERT_TRUE(queue.Close()->done());
+  ExpectFailed(third, TENON_OUT_OF_RANGE, "is closed and has 0 elements");
+  ExpectFailed(queue.Take(), TENON_OUT_OF_RANGE, "is closed and has 0 elements");
+}
+
+TEST(Queue, ThatIsTakenAwayEndsThoseOfOtherPackages) {
+  TestQueue queue;
+  const Pending waits = queue.Take();
+  queue.Remove();
+  ExpectFailed(waits, TENON_CANCELLED, "taken away");
 }
 
 TEST(Queue, AnEnqueueWaitsForRoom) {

@@ -145,17 +145,23 @@ class FixedLength final : public StreamFormat {
   std::string ahead_;
 };
 
-class Whole final : public StreamFormat {
+// The file is opened when it is read: one that is not there is tried again by the next call, as in TensorFlow.
+class Whole final : public Format {
  public:
-  using StreamFormat::StreamFormat;
+  void Open(const std::string& path, const RunContext&) override { path_ = path; }
+  bool Next(std::string& key, std::string& value, const RunContext& c) override {
+    InputStream in(std::make_unique<FileSource>(File::ForReading(HostFiles(), path_)));
+    in.set_poll([&c] { c.CheckCancelled(); });
+    in.set_before_growth([&c](uint64_t bytes) { CheckRoom(c, bytes); });
+    in.ReadAll(value);
+    key = path_;
+    return true;
+  }
+  void Close() override {}
   bool single() const override { return true; }
 
  private:
-  bool Read(std::string& key, std::string& value) override {
-    key = path();
-    in().ReadAll(value);
-    return true;
-  }
+  std::string path_;
 };
 
 class Name final : public Format {
@@ -191,7 +197,7 @@ std::unique_ptr<Format> MakeFormat(const ReaderOptions& options) {
   if (options.op == "TextLineReaderV2") return std::make_unique<Lines>(options);
   if (options.op == "TFRecordReaderV2") return std::make_unique<Records>(options);
   if (options.op == "FixedLengthRecordReaderV2") return std::make_unique<FixedLength>(options);
-  if (options.op == "WholeFileReaderV2") return std::make_unique<Whole>(options);
+  if (options.op == "WholeFileReaderV2") return std::make_unique<Whole>();
   return std::make_unique<Name>();
 }
 

@@ -177,7 +177,10 @@ void Reader::GiveRecords() {
 
 void Reader::OnName(Outcome failure, std::span<const tenon_tensor_view> components) noexcept {
   try {
-    if (!failure.ok()) return End(ToStatus(failure));
+    if (!failure.ok()) {
+      ForgetName();
+      return End(ToStatus(failure));
+    }
     if (components.size() != 1 || components[0].dtype != TENON_DT_STRING || Count(components[0]) != 1)
       Fail(TENON_INVALID_ARGUMENT, "the ", Describe(), " takes names of files, one a time; the ", ToText(active_->queue->description()), " gives something else");
     active_->name = StringAt(components[0], 0);
@@ -186,6 +189,12 @@ void Reader::OnName(Outcome failure, std::span<const tenon_tensor_view> componen
   } catch (...) {
     End(CurrentFailure());
   }
+}
+
+// A state that is saved now is without a file, as in TensorFlow.
+void Reader::ForgetName() {
+  const std::lock_guard lock(mutex_);
+  state_.work.clear();
 }
 
 // A file that cannot be opened is left out: the next call takes the next one.

@@ -62,6 +62,7 @@ class Reader : public std::enable_shared_from_this<Reader> {
   void FinishFile();
   void GiveRecords();
   void OnName(sdk::Outcome failure, std::span<const tenon_tensor_view> components) noexcept;
+  void ForgetName();
   void OpenFile();
   void ResetState();
   std::string Serialized() const;

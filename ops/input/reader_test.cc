@@ -238,15 +238,26 @@ TEST_F(Readers, RecordsHaveTheirOffsetsAndADamagedOneStaysSoUntilAReset) {
 }
 
 TEST_F(Readers, AFileThatIsNotThereIsLeftOut) {
-  ASSERT_EQ(MakeReader(kWholeFileReaderV2Kernel).text(), "");
-  Give({{"a", "1\n2"}, {"gone", ""}, {"b", ""}});
+  ASSERT_EQ(MakeReader(kTextLineReaderV2Kernel).text(), "");
+  Give({{"a", "1"}, {"gone", ""}, {"b", "2"}});
   disk_.files.erase("gone");
-  EXPECT_EQ(ReadAll(1), (Pairs{{"a", "1\n2"}}));
-  EXPECT_EQ(Numbers(), (std::pair<int64_t, int64_t>{1, 1}));
-  EXPECT_EQ(ReadAll(), Pairs());
+  EXPECT_EQ(ReadAll(), (Pairs{{"a:1", "1"}}));
   EXPECT_EQ(end_.text(), "NOT_FOUND: open gone: no such file");
-  EXPECT_EQ(ReadAll(1), (Pairs{{"b", ""}}));
-  EXPECT_EQ(Numbers(), (std::pair<int64_t, int64_t>{2, 2}));
+  EXPECT_EQ(Numbers(), (std::pair<int64_t, int64_t>{1, 1}));
+  EXPECT_EQ(ReadAll(1), (Pairs{{"b:1", "2"}}));
+}
+
+TEST_F(Readers, AWholeFileThatIsNotThereIsTriedAgain) {
+  ASSERT_EQ(MakeReader(kWholeFileReaderV2Kernel).text(), "");
+  Give({{"a", "1\n2"}, {"late", ""}, {"b", ""}});
+  disk_.files.erase("late");
+  EXPECT_EQ(ReadAll(), (Pairs{{"a", "1\n2"}}));
+  EXPECT_EQ(end_.text(), "NOT_FOUND: open late: no such file");
+  EXPECT_EQ(Numbers(), (std::pair<int64_t, int64_t>{1, 1}));
+  EXPECT_EQ(State(), "\x08\x02\x10\x01\x18\x01\"\x04late");
+  disk_.files["late"] = "x";
+  EXPECT_EQ(ReadAll(2), (Pairs{{"late", "x"}, {"b", ""}}));
+  EXPECT_EQ(Numbers(), (std::pair<int64_t, int64_t>{3, 3}));
 }
 
 TEST_F(Readers, StatesAreTensorFlows) {
@@ -256,6 +267,10 @@ TEST_F(Readers, StatesAreTensorFlows) {
   EXPECT_EQ(ReadAll(1), (Pairs{{"aa", "aa"}}));
   EXPECT_EQ(State(), "\x08\x01\x10\x01\x18\x01\"\x02"
                      "aa");
+  EXPECT_EQ(ReadAll(2).size(), 2U);
+  queue_.closed = true;
+  EXPECT_EQ(ReadAll(), Pairs());
+  EXPECT_EQ(State(), "\x08\x03\x10\x03\x18\x03") << "no name came";
   const std::string state = "\x08\x02\x10\x02\x18\x05\"\x03" "abc";
   EXPECT_EQ(Restore(state), "");
   EXPECT_EQ(Numbers(), (std::pair<int64_t, int64_t>{5, 2}));

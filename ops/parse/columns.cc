@@ -93,6 +93,32 @@ void DenseMemory::Give(const RunContext& c, const DenseColumn& column, const std
   SetStrings(c, column.output, dims, texts);
 }
 
+int64_t MostOf(const ChunkValues& chunks) {
+  int64_t most = 0;
+  for (const Values* chunk : chunks)
+    for (const Part& part : chunk->parts) most = std::max(most, part.count);
+  return most;
+}
+
+void GivePadded(const RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims, int64_t row, int64_t unit, const ChunkValues& chunks) {
+  DenseColumn output = column;
+  DenseMemory memory;
+  memory.Make(c, &output, dims);
+  DispatchKind(column.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* const to = reinterpret_cast<T*>(output.base);
+    std::fill_n(to, Count(Dims(dims)), column.fallback_count > 0 ? FallbackAt<T>(column, 0) : T{});
+    for (Values* chunk : chunks) {
+      const T* from = chunk->of<T>().data();
+      for (const Part& part : chunk->parts) {
+        std::copy_n(from, part.count * unit, to + part.row * row);
+        from += part.count * unit;
+      }
+    }
+  });
+  memory.Give(c, output, dims);
+}
+
 void ForEachChunk(const RunContext& c, int64_t rows, uint64_t bytes, const std::function<void(int64_t, int64_t, int64_t)>& function) {
   const int64_t each = ChunkRows(rows), chunks = (rows + each - 1) / each;
   std::vector<Outcome> outcomes(static_cast<size_t>(chunks));

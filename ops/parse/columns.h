@@ -181,6 +181,12 @@ class DenseMemory {
   std::vector<sdk::KeptTensor> views_;
 };
 
+// The output of a column whose rows have as many values as there are, each `row` elements of the output, behind its own the fallback (zeros or empty strings, where there is none).
+// unit: elements for each that a part counts.
+void GivePadded(const sdk::RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims, int64_t row, int64_t unit, const ChunkValues& chunks);
+// The most that a part of these counts.
+int64_t MostOf(const ChunkValues& chunks);
+
 // rows: of the batch. chunk(i, begin, end) for parts of them on the host's threads; gives how many chunks there are at most.
 inline constexpr int64_t kMostChunks = 64;
 inline int64_t ChunkRows(int64_t rows) { return std::max<int64_t>(1, (rows + kMostChunks - 1) / kMostChunks); }

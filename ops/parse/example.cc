@@ -168,28 +168,12 @@ class Batch {
     else GiveRowSplits(c_, column.splits, column.splits_dtype, chunks, Rows());
   }
 
-  void GiveVariable(const DenseColumn& column, const ChunkValues& chunks) {
-    int64_t most = 0;
-    for (const Values* chunk : chunks)
-      for (const Part& part : chunk->parts) most = std::max(most, part.count);
+  void GiveVariable(const DenseColumn& column, const ChunkValues& chunks) const {
+    const int64_t most = MostOf(chunks);
     std::vector<int64_t> dims = column.dims;
     dims.insert(dims.begin(), column.stride == 0 ? 0 : most / column.stride);
     if (!single_) dims.insert(dims.begin(), static_cast<int64_t>(messages_.size()));
-    DenseColumn output = column;
-    memory_.Make(c_, &output, dims);
-    DispatchKind(column.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      T* const to = reinterpret_cast<T*>(output.base);
-      std::fill_n(to, Count(Dims(dims)), FallbackAt<T>(column, 0));
-      for (Values* chunk : chunks) {
-        const T* from = chunk->of<T>().data();
-        for (const Part& part : chunk->parts) {
-          std::copy(from, from + part.count, to + part.row * most);
-          from += part.count;
-        }
-      }
-    });
-    memory_.Give(c_, output, dims);
+    GivePadded(c_, column, dims, most, 1, chunks);
   }
 
   // ---- Messages, as TensorFlow begins them ----

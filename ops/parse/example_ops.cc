@@ -51,7 +51,7 @@ TENON_OP(kParseExample) = DefineOp({
     .name = "ParseExample",
     .inputs = "serialized: string, names: string, sparse_keys: Nsparse * string, dense_keys: Ndense * string, dense_defaults: Tdense",
     .outputs = "sparse_indices: Nsparse * int64, sparse_values: sparse_types, sparse_shapes: Nsparse * int64, dense_values: Tdense",
-    .attrs = "Nsparse: int >= 0; Ndense: int >= 0; sparse_types: list({float, int64, string}) >= 0; Tdense: list({float, int64, string}) >= 0; dense_shapes: list(shape) >= 0",
+    .attrs = "Nsparse: int >= 0; Ndense: int >= 0; sparse_types: list({float, int64, string}); Tdense: list({float, int64, string}); dense_shapes: list(shape)",
     .constraints = "rank(serialized) == 1; rank(names) == 1",
     .doc = "A batch of serialized Examples as tensors: each feature that is named as a sparse or a dense one.",
     .traits = TENON_OP_EXPENSIVE | TENON_OP_NO_GRADIENT,
@@ -72,8 +72,8 @@ TENON_OP(kParseExampleV2) = DefineOp({
     .inputs = "serialized: string, names: string, sparse_keys: string, dense_keys: string, ragged_keys: string, dense_defaults: Tdense",
     .outputs = "sparse_indices: num_sparse * int64, sparse_values: sparse_types, sparse_shapes: num_sparse * int64, dense_values: Tdense, ragged_values: ragged_value_types, "
                "ragged_row_splits: ragged_split_types",
-    .attrs = "Tdense: list({float, int64, string}) >= 0; num_sparse: int >= 0; sparse_types: list({float, int64, string}) >= 0; "
-             "ragged_value_types: list({float, int64, string}) >= 0; ragged_split_types: list({int32, int64}) >= 0; dense_shapes: list(shape) >= 0",
+    .attrs = "Tdense: list({float, int64, string}); num_sparse: int >= 0; sparse_types: list({float, int64, string}); "
+             "ragged_value_types: list({float, int64, string}); ragged_split_types: list({int32, int64}); dense_shapes: list(shape)",
     .constraints = "rank(serialized) <= 1; rank(names) <= 1; rank(sparse_keys) == 1; rank(dense_keys) == 1; rank(ragged_keys) == 1",
     .doc = "A batch of serialized Examples, or one, as tensors: each feature that is named as a sparse, a dense or a ragged one.",
     .traits = TENON_OP_EXPENSIVE | TENON_OP_NO_GRADIENT,
@@ -89,8 +89,8 @@ TENON_OP(kParseSingleExample) = DefineOp({
     .name = "ParseSingleExample",
     .inputs = "serialized: string, dense_defaults: Tdense",
     .outputs = "sparse_indices: num_sparse * int64, sparse_values: sparse_types, sparse_shapes: num_sparse * int64, dense_values: Tdense",
-    .attrs = "num_sparse: int >= 0; sparse_keys: list(string) >= 0; dense_keys: list(string) >= 0; sparse_types: list({float, int64, string}) >= 0; "
-             "Tdense: list({float, int64, string}) >= 0; dense_shapes: list(shape) >= 0",
+    .attrs = "num_sparse: int >= 0; sparse_keys: list(string); dense_keys: list(string); sparse_types: list({float, int64, string}); "
+             "Tdense: list({float, int64, string}); dense_shapes: list(shape)",
     .constraints = "rank(serialized) == 0",
     .doc = "One serialized Example as tensors.",
     .traits = TENON_OP_EXPENSIVE | TENON_OP_NO_GRADIENT,

@@ -59,7 +59,7 @@ class Builder {
   Builder(std::string* message, std::string* problem) : message_(message), problem_(problem) {}
 
   bool null() {
-    if (in_array_ && level_ == Level::kList) return Zero();
+    if (arrays_ > 0 && level_ == Level::kList) return Zero();
     return level_ != Level::kNone && Close(true);
   }
   bool boolean(bool) { return Wrong("true or false is no value of a feature"); }
@@ -70,7 +70,7 @@ class Builder {
   bool binary(Json::binary_t&) { return Wrong("binary"); }
 
   bool start_object(size_t) {
-    if (in_array_) return Wrong("an object in a list");
+    if (arrays_ > 0) return Wrong("an object in a list");
     if (level_ == Level::kList) return Wrong("an object where values are expected");
     level_ = static_cast<Level>(static_cast<int>(level_) + 1);
     parts_.emplace_back();
@@ -98,11 +98,11 @@ class Builder {
     return true;
   }
   bool start_array(size_t) {
-    if (level_ != Level::kList || in_array_) return Wrong("a list where none is expected");
-    return in_array_ = true;
+    if (level_ != Level::kList) return Wrong("a list where none is expected");
+    return ++arrays_ < kMostArrays || Wrong("lists in lists, too deep");
   }
   bool end_array() {
-    in_array_ = false;
+    --arrays_;
     return true;
   }
   bool parse_error(size_t at, const std::string&, const Json::exception& error) {
@@ -111,6 +111,8 @@ class Builder {
   }
 
  private:
+  static constexpr int kMostArrays = 100;
+
   bool Wrong(std::string_view what) {
     if (problem_->empty()) *problem_ = Concat(key_.empty() ? "" : Concat("feature '", key_.substr(0, 100), "': "), what);
     return false;
@@ -193,7 +195,7 @@ class Builder {
   std::string* const message_;
   std::string* const problem_;
   Level level_ = Level::kNone;
-  bool in_array_ = false;
+  int arrays_ = 0;  // that are open; those in one are as if they were not there
   Kind kind_ = Kind::kBytes;
   std::string key_;
   std::vector<std::string> parts_;             // what each object that is open has so far

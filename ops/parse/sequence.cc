@@ -233,27 +233,10 @@ class Batch {
   // Rows with fewer steps than the longest end in zeros or empty strings.
   void GiveDense(const SequenceDense& column, size_t i) {
     const ChunkValues chunks = Of(&Chunk::dense, i);
-    int64_t most = 0;
-    for (const Values* chunk : chunks)
-      for (const Part& part : chunk->parts) most = std::max(most, part.count);
+    const int64_t most = MostOf(chunks);
     std::vector<int64_t> dims = column.dims;
     dims.insert(dims.begin(), most);
-    dims = WithRows(dims);
-    DenseColumn output = column;
-    memory_.Make(c_, &output, dims);
-    DispatchKind(column.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      T* const to = reinterpret_cast<T*>(output.base);
-      std::fill_n(to, Count(Dims(dims)), T{});
-      for (Values* chunk : chunks) {
-        const T* from = chunk->of<T>().data();
-        for (const Part& part : chunk->parts) {
-          std::copy_n(from, part.count * column.stride, to + part.row * most * column.stride);
-          from += part.count * column.stride;
-        }
-      }
-    });
-    memory_.Give(c_, output, dims);
+    GivePadded(c_, column, WithRows(dims), most * column.stride, column.stride, chunks);
     if (column.lengths >= 0) GiveLengths(column.lengths, chunks);
   }
 

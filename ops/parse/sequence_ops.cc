@@ -70,11 +70,11 @@ TENON_OP(kParseSequenceExample) = DefineOp({
     .outputs = "context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, context_sparse_shapes: Ncontext_sparse * int64, "
                "context_dense_values: Tcontext_dense, feature_list_sparse_indices: Nfeature_list_sparse * int64, feature_list_sparse_values: feature_list_sparse_types, "
                "feature_list_sparse_shapes: Nfeature_list_sparse * int64, feature_list_dense_values: feature_list_dense_types, feature_list_dense_lengths: Nfeature_list_dense * int64",
-    .attrs = "feature_list_dense_missing_assumed_empty: list(string) >= 0; context_sparse_keys: list(string) >= 0; context_dense_keys: list(string) >= 0; "
-             "feature_list_sparse_keys: list(string) >= 0; feature_list_dense_keys: list(string) >= 0; Ncontext_sparse: int >= 0 = 0; Ncontext_dense: int >= 0 = 0; "
-             "Nfeature_list_sparse: int >= 0 = 0; Nfeature_list_dense: int >= 0 = 0; context_sparse_types: list({float, int64, string}) >= 0 = []; "
-             "Tcontext_dense: list({float, int64, string}) >= 0 = []; feature_list_dense_types: list({float, int64, string}) >= 0 = []; context_dense_shapes: list(shape) >= 0 = []; "
-             "feature_list_sparse_types: list({float, int64, string}) >= 0 = []; feature_list_dense_shapes: list(shape) >= 0 = []",
+    .attrs = "feature_list_dense_missing_assumed_empty: list(string); context_sparse_keys: list(string); context_dense_keys: list(string); "
+             "feature_list_sparse_keys: list(string); feature_list_dense_keys: list(string); Ncontext_sparse: int >= 0 = 0; Ncontext_dense: int >= 0 = 0; "
+             "Nfeature_list_sparse: int >= 0 = 0; Nfeature_list_dense: int >= 0 = 0; context_sparse_types: list({float, int64, string}) = []; "
+             "Tcontext_dense: list({float, int64, string}) = []; feature_list_dense_types: list({float, int64, string}) = []; context_dense_shapes: list(shape) = []; "
+             "feature_list_sparse_types: list({float, int64, string}) = []; feature_list_dense_shapes: list(shape) = []",
     .constraints = "rank(serialized) == 1; rank(debug_name) == 1",
     .doc = "A batch of serialized SequenceExamples as tensors: features of their contexts, and lists of features, which have a dim for their steps.",
     .traits = TENON_OP_EXPENSIVE | TENON_OP_NO_GRADIENT,
@@ -108,12 +108,12 @@ TENON_OP(kParseSequenceExampleV2) = DefineOp({
                "feature_list_sparse_shapes: Nfeature_list_sparse * int64, feature_list_dense_values: feature_list_dense_types, "
                "feature_list_dense_lengths: Nfeature_list_dense * int64, feature_list_ragged_values: feature_list_ragged_value_types, "
                "feature_list_ragged_outer_splits: feature_list_ragged_split_types, feature_list_ragged_inner_splits: feature_list_ragged_split_types",
-    .attrs = "Ncontext_sparse: int >= 0 = 0; Tcontext_dense: list({float, int64, string}) >= 0 = []; context_sparse_types: list({float, int64, string}) >= 0 = []; "
-             "context_ragged_value_types: list({float, int64, string}) >= 0 = []; context_ragged_split_types: list({int32, int64}) >= 0 = []; "
-             "context_dense_shapes: list(shape) >= 0 = []; Nfeature_list_sparse: int >= 0 = 0; Nfeature_list_dense: int >= 0 = 0; "
-             "feature_list_dense_types: list({float, int64, string}) >= 0 = []; feature_list_sparse_types: list({float, int64, string}) >= 0 = []; "
-             "feature_list_ragged_value_types: list({float, int64, string}) >= 0 = []; feature_list_ragged_split_types: list({int32, int64}) >= 0 = []; "
-             "feature_list_dense_shapes: list(shape) >= 0 = []",
+    .attrs = "Ncontext_sparse: int >= 0 = 0; Tcontext_dense: list({float, int64, string}) = []; context_sparse_types: list({float, int64, string}) = []; "
+             "context_ragged_value_types: list({float, int64, string}) = []; context_ragged_split_types: list({int32, int64}) = []; "
+             "context_dense_shapes: list(shape) = []; Nfeature_list_sparse: int >= 0 = 0; Nfeature_list_dense: int >= 0 = 0; "
+             "feature_list_dense_types: list({float, int64, string}) = []; feature_list_sparse_types: list({float, int64, string}) = []; "
+             "feature_list_ragged_value_types: list({float, int64, string}) = []; feature_list_ragged_split_types: list({int32, int64}) = []; "
+             "feature_list_dense_shapes: list(shape) = []",
     .constraints = "rank(serialized) <= 1; rank(debug_name) <= 1; rank(context_sparse_keys) == 1; rank(context_dense_keys) == 1; rank(context_ragged_keys) == 1; "
                    "rank(feature_list_sparse_keys) == 1; rank(feature_list_dense_keys) == 1; rank(feature_list_ragged_keys) == 1; "
                    "rank(feature_list_dense_missing_assumed_empty) == 1",
@@ -141,9 +141,9 @@ TENON_OP(kParseSingleSequenceExample) = DefineOp({
                "context_dense_values: Tcontext_dense, feature_list_sparse_indices: Nfeature_list_sparse * int64, feature_list_sparse_values: feature_list_sparse_types, "
                "feature_list_sparse_shapes: Nfeature_list_sparse * int64, feature_list_dense_values: feature_list_dense_types",
     .attrs = "Ncontext_sparse: int >= 0 = 0; Ncontext_dense: int >= 0 = 0; Nfeature_list_sparse: int >= 0 = 0; Nfeature_list_dense: int >= 0 = 0; "
-             "context_sparse_types: list({float, int64, string}) >= 0 = []; Tcontext_dense: list({float, int64, string}) >= 0 = []; "
-             "feature_list_dense_types: list({float, int64, string}) >= 0 = []; context_dense_shapes: list(shape) >= 0 = []; "
-             "feature_list_sparse_types: list({float, int64, string}) >= 0 = []; feature_list_dense_shapes: list(shape) >= 0 = []",
+             "context_sparse_types: list({float, int64, string}) = []; Tcontext_dense: list({float, int64, string}) = []; "
+             "feature_list_dense_types: list({float, int64, string}) = []; context_dense_shapes: list(shape) = []; "
+             "feature_list_sparse_types: list({float, int64, string}) = []; feature_list_dense_shapes: list(shape) = []",
     .constraints = "rank(serialized) == 0; rank(feature_list_dense_missing_assumed_empty) == 1; rank(debug_name) == 0",
     .doc = "One serialized SequenceExample as tensors.",
     .traits = TENON_OP_EXPENSIVE | TENON_OP_NO_GRADIENT,

@@ -122,7 +122,7 @@ void GiveNumbers(const RunContext& c, std::string_view message, const Header& he
   const auto count = static_cast<uint64_t>(Count(Dims(header.dims)));
   const uint64_t size = ElementSize(header.dtype);
   const bool is_bool = header.dtype == TENON_DT_BOOL;
-  if (!header.content.empty() && header.content.size() != static_cast<uint64_t>(Multiply(static_cast<int64_t>(count), static_cast<int64_t>(size))))
+  if (count > 0 && !header.content.empty() && header.content.size() != static_cast<uint64_t>(Multiply(static_cast<int64_t>(count), static_cast<int64_t>(size))))
     Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a tensor_content of ", header.content.size(), " bytes; ", count, " elements of ", TypeName(header.dtype), " have ", count * size);
   for (const char byte : is_bool ? header.content : std::string_view())
     if (byte != 0 && byte != 1) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a bool of the value ", static_cast<int>(static_cast<unsigned char>(byte)));

@@ -194,6 +194,29 @@ TEST_F(Streams, EveryCutAndEveryChangedByteOfRecordsIsDataLoss) {
   }
 }
 
+TEST_F(Streams, MutatedFilesAreReadOrRefusedWithTheirName) {
+  std::string plain;
+  for (const std::string& record : {std::string("hello"), std::string(), Noise(400), Noise(30)}) AppendRecord(plain, record);
+  const std::pair<std::string, const char*> files[] = {{plain, ""}, {Packed(plain, true), "GZIP"}, {Packed(plain, false), "ZLIB"}, {Packed(plain, true) + Packed(plain, true), "GZIP"}};
+  std::mt19937 random(11);
+  int refused = 0;
+  constexpr int kTurns = 20'000;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    auto [bad, compression] = files[turn % 4];
+    for (int i = static_cast<int>(random() % 3); i >= 0 && !bad.empty(); --i) {
+      const size_t at = random() % bad.size();
+      if (random() % 4 == 0) bad.resize(at);
+      else if (random() % 3 == 0) bad.insert(at, random() % 9, static_cast<char>(random()));
+      else bad[at] = static_cast<char>(random());
+    }
+    const bool lines = random() % 2 == 0;
+    const std::string failure = FailureOf([&] { lines ? (void)Lines(Open(bad, compression, random() % 1000)) : (void)Records(Open(bad, compression, random() % 1000)); });
+    refused += failure.empty() ? 0 : 1;
+    ASSERT_TRUE(failure.empty() || Is(failure, TENON_DATA_LOSS, "f") || Is(failure, TENON_RESOURCE_EXHAUSTED, "of f")) << failure;
+  }
+  EXPECT_GT(refused, kTurns / 2);
+}
+
 TEST_F(Streams, ALengthThatLiesTakesNothing) {
   for (const uint64_t length : {UINT64_C(1000), UINT64_C(1) << 30, UINT64_C(1) << 40, UINT64_MAX - 20, UINT64_MAX}) {
     std::string file;

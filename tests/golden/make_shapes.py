@@ -83,7 +83,8 @@ def fails(op, inputs, attrs):
         kind, shape, value = spec
         if value is not None:
             return tensor(spec)
-        return tf.ones(filler[1] if shape is None else [filler[0] if d < 0 else d for d in shape], kind)
+        dims = filler[1] if shape is None else [filler[0] if d < 0 else d for d in shape]
+        return tf.fill(dims, "1") if kind == tf.string else tf.ones(dims, kind)
 
     for filler in itertools.product((1, 2, 3, 4), ([], [1], [2], [1, 1], [2, 3], [5, 3], [2, 2, 2])):
         try:
@@ -409,8 +410,24 @@ def sparse():
         case("ComputeAccidentalHits", {"true_classes": classes, "sampled_candidates": x(5, t=L)}, num_true=2)
 
 
+def parse():
+    text = tf.string
+    for shape in (x(t=text), x(3, t=text), x(None, 2, t=text), x(UNKNOWN, t=text)):
+        for kind in (tf.uint8, tf.int16, tf.complex64):
+            case("DecodeRaw", {"bytes": shape}, out_type=kind)
+        for kind, length in itertools.product((tf.uint8, tf.int16), (v(4), v(3), v(0), v(-2), v([4]), x(t=I))):
+            case("DecodePaddedRaw", {"input_bytes": shape, "fixed_length": length}, out_type=kind)
+        case("StringToNumber", {"string_tensor": shape}, out_type=tf.int64)
+        case("ParseTensor", {"serialized": shape}, out_type=tf.int64)
+        case("DecodeJSONExample", {"json_examples": shape})
+        case("ReadFile", {"filename": shape})
+        case("MatchingFiles", {"pattern": shape})
+        for given in (x(), x(1), x(0), x(2), x(1, 1), x(None), x(UNKNOWN)):
+            case("DecodeCSV", {"records": shape, "record_defaults": [given]})
+
+
 def main():
-    for fill in (array, strided, math, nn, batch_norm, checks, products, places, images, sparse):
+    for fill in (array, strided, math, nn, batch_norm, checks, products, places, images, sparse, parse):
         fill()
     for op, inputs, attrs in CASES:
         outputs = infer(op, inputs, attrs)
