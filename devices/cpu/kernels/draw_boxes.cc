@@ -72,10 +72,9 @@ struct DrawKernel {
         colors.push_back(color);
       }
     }
-    if (colors.empty()) colors.assign(std::begin(kColors), std::end(kColors));
-    if (channels == 1) {
-      for (Color& color : colors) color = {1, 1, 1, 1};
-    }
+    if (!colors.empty()) return colors;
+    if (channels == 1) return {{1, 1, 1, 1}};
+    colors.assign(std::begin(kColors), std::end(kColors));
     return colors;
   }
   template <class T>

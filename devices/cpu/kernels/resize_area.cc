@@ -53,7 +53,7 @@ struct AreaKernel {
     float scale = 1;
   };
   float Scale(int64_t source, int64_t target) const {
-    return align_corners && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1) : static_cast<float>(source) / static_cast<float>(target);
+    return align_corners && source > 1 && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1) : static_cast<float>(source) / static_cast<float>(target);
   }
 
   void Run(const Plan& plan, sdk::RunContext c) const {

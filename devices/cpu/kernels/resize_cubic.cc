@@ -175,7 +175,7 @@ struct CubicGradKernel : Sampling {
         for (size_t i = 0; i < 4; ++i) {
           for (size_t j = 0; j < 4; ++j) {
             T* to = out + static_cast<size_t>(row.at[i]) * plan.line + static_cast<size_t>(column.at[j] * s.channels);
-            for (int64_t k = 0; k < s.channels; ++k) to[k] += static_cast<T>(dy[k] * row.weight[i] * column.weight[j]);
+            for (int64_t k = 0; k < s.channels; ++k) to[k] += static_cast<T>(dy[k]) * static_cast<T>(row.weight[i]) * static_cast<T>(column.weight[j]);
           }
         }
         dy += s.channels;

@@ -13,11 +13,11 @@ def finite(case):
 
 
 def image(d, t, channels=None, low=1, special=0.0):
-    shape = (d.int(1, 2) if d.chance(0.95) else 0, d.int(low, 6), d.int(low, 6), channels or d.int(1, 4))
+    shape = (d.int(1, 2) if d.chance(0.95) else 0, d.int(low, 6), d.int(low, 6), channels or d.int(1, 3))
     return d.tensor(t, shape, *(() if d.chance(0.2) else (0, 100)), special=special)
 
 
-def size(d, most=9):
+def size(d, most=7):
     return d.ints([d.int(1, most), d.int(1, most)])
 
 
@@ -25,7 +25,7 @@ def sampling(d):
     return d.pick([{}, {}, {"align_corners": True}, {"half_pixel_centers": True}, {"half_pixel_centers": True}])
 
 
-@op("ResizeBicubic", count=50)
+@op("ResizeBicubic", count=40)
 def bicubic(d):
     return Case([image(d, d.dtype()), size(d)], sampling(d))
 
@@ -63,7 +63,7 @@ def among(d, t):
 CROPPED = (tf.uint8, tf.uint16, tf.int8, tf.int16, tf.int32, tf.int64, tf.float16, tf.float32, tf.float64)
 
 
-@op("CropAndResize", count=60)
+@op("CropAndResize", count=50)
 def crop(d):
     x = image(d, among(d, CROPPED))
     boxes, indices = boxes_of(d, x.shape[0])
@@ -88,7 +88,7 @@ def crop_grad_boxes(d):
 
 
 def colours(d, t, low=1):
-    shape = d.shape(low - 1, 3, large=0.1) + (3,)
+    shape = d.shape(low - 1, 3, large=0.02) + (3,)
     if len(shape) < low:
         shape = (2,) * (low - len(shape)) + shape
     x = d.random.uniform(0, 1, shape)
@@ -123,7 +123,7 @@ def contrast(d):
     return Case([d.tensor(tf.float32, shape, 0, 1), np.float32(d.random.uniform(-1, 3))])
 
 
-@op("ExtractImagePatches", count=60)
+@op("ExtractImagePatches", count=45)
 def patches(d):
     x = image(d, d.dtype())
     one = lambda most: [1, d.int(1, most), d.int(1, most), 1]
