@@ -142,7 +142,7 @@ def extract_shape(d):
 
 @op("EncodeJpeg", count=40)
 def encode_jpeg(d):
-    image = pixels(d, d.pick([1, 3, 3]) if d.chance(0.96) else d.pick([0, 2, 4])).astype(np.uint8) if d.chance(0.97) else np.zeros((0, 3, 3), np.uint8)
+    image = pixels(d, d.pick([1, 3, 3]) if d.chance(0.96) else d.pick([2, 4])).astype(np.uint8) if d.chance(0.97) else np.zeros((0, 3, 3), np.uint8)
     attrs = {"quality": d.pick([0, 1, 50, 95, 100]) if d.chance(0.95) else d.pick([-1, 101]), "progressive": d.chance(0.3), "optimize_size": d.chance(0.3),
              "chroma_downsampling": d.chance(0.6), "density_unit": d.pick(["in", "cm"]), "x_density": d.pick([300, 72, 0, 70000]), "y_density": d.pick([300, 1])}
     if d.chance(0.2):
