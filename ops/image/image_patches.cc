@@ -36,7 +36,8 @@ void PatchesShape(ShapeContext& c) {
     const auto k = static_cast<size_t>(i);
     const int64_t size = images[1 + i], reach = (w.sizes[k] - 1) * w.rates[k] + 1;
     out[i] = size < 0 ? kUnknown : w.same ? (size + w.strides[k] - 1) / w.strides[k] : (size - reach + w.strides[k]) / w.strides[k];
-    if (size >= 0 && !w.same && size - reach + w.strides[k] < 0) c.Invalid("windows that reach over ", reach, " pixels do not fit into ", size);
+    // The quotient is rounded towards 0: up to a stride too little gives no window, and is no error.
+    if (size >= 0 && out[i] < 0) c.Invalid("windows that reach over ", reach, " pixels do not fit into ", size);
   }
   c.SetOutput(0, {images[0], out[0], out[1], c.Multiply(c.Multiply(w.sizes[0], w.sizes[1]), images[3])});
 }
