@@ -218,3 +218,34 @@ def sample_box(d):
     else:
         attrs["min_object_covered"] = float(covered)
     return Case(inputs, attrs, disturb=False)
+
+
+KINDS = ["lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic"]
+
+
+def resampling(d):
+    scale = d.random.uniform(0.2, 3, 2).astype(np.float32) if d.chance(0.97) else np.array([1, d.pick([0, -1])], np.float32)
+    attrs = {"kernel_type": d.turn(KINDS) if d.chance(0.97) else "none", "antialias": d.chance(0.6)}
+    return [scale, d.random.uniform(-2, 2, 2).astype(np.float32)], attrs
+
+
+@op("ScaleAndTranslate", count=40)
+def scale_and_translate(d):
+    inputs, attrs = resampling(d)
+    return Case([image(d, d.dtype()), size(d), *inputs], attrs)
+
+
+@op("ScaleAndTranslateGrad")
+def scale_and_translate_grad(d):
+    inputs, attrs = resampling(d)
+    x = image(d, tf.float32)
+    return Case([d.tensor(tf.float32, (x.shape[0], d.int(1, 7), d.int(1, 7), x.shape[3]), -2, 2), x, *inputs], attrs)
+
+
+@op("ExtractGlimpse", "ExtractGlimpseV2", count=30)
+def glimpse(d):
+    x = image(d, tf.float32)
+    attrs = {"centered": d.chance(0.5), "normalized": d.chance(0.5), "uniform_noise": False, "noise": "zero" if d.chance(0.96) else "pink"}
+    most = 1.5 if attrs["normalized"] else 6
+    offsets = d.random.uniform(-most, most, (x.shape[0], 2)).astype(np.float32)
+    return Case([x, d.ints([d.int(0, 5), d.int(1, 5)]), offsets], attrs)
