@@ -8,8 +8,8 @@ using namespace sdk;
 namespace {
 
 void ColorShape(ShapeContext& c) {
-  const Shape images = c.WithRankAtLeast(0, 1);
-  if (images.known_rank()) c.Merge(images[-1], 3, "the channels and 3");
+  Shape images = c.WithRankAtLeast(0, 1);
+  if (images.known_rank()) images.Set(-1, c.Merge(images[-1], 3, "the channels and 3"));
   c.SetOutput(0, images);
 }
 void AdjustShape(ShapeContext& c) {

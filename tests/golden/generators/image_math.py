@@ -6,7 +6,6 @@ import tensorflow as tf
 from .draw import Case, op
 
 
-
 def image(d, t, channels=None, low=1, special=0.0):
     shape = (d.int(1, 2) if d.chance(0.95) else 0, d.int(low, 6), d.int(low, 6), channels or d.int(1, 3))
     return d.tensor(t, shape, *(() if d.chance(0.2) else (0, 100)), special=special)
