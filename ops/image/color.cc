@@ -89,7 +89,8 @@ void RgbGradient(GradientContext& g) { g.SetDx(0, HsvGradient(g).Gradient()); }
 
 // (x - mean) * factor + mean, the mean of each image's channel.
 void DecomposeContrast(DecomposeContext& d) {
-  const Output x = d.input(0), factor = d.Cast(d.input(1), d.type(x));
+  const Output x = d.input(0), given = d.Cast(d.input(1), d.type(x));
+  const Output factor = d.shape(given).known_rank() ? given : d.Reshape(given, d.Vector({}));
   const Output mean = d.Op("Mean", {x, d.Vector({-3, -2})}, {{"keep_dims", true}});
   d.SetOutput(0, d.Add(d.Mul(d.Sub(x, mean), factor), mean));
 }

@@ -95,7 +95,7 @@ TENON_OP(kAudioSummaryV2) = DefineOp({
     .inputs = "tag: string, tensor: float, sample_rate: float",
     .outputs = "summary: string",
     .attrs = "max_outputs: int >= 1 = 3",
-    .constraints = "rank(tag) == 0; rank(tensor) >= 2; rank(tensor) <= 3; rank(sample_rate) == 0",
+    .constraints = "rank(tag) == 0; rank(tensor) >= 2; rank(tensor) <= 3; numel(sample_rate) == 1",
     .doc = "A summary of the first max_outputs sounds of tensor [batch, frames] or [batch, frames, channels], in [-1, 1], as WAV.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,

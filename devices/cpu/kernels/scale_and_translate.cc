@@ -45,7 +45,6 @@ class Spans {
   Spans(const sdk::RunContext& c, const Curve& curve, bool antialias, int64_t from, int64_t to, float scale, float translation)
       : inverse_(1.0f / scale), widening_(antialias ? std::max(inverse_, 1.0f) : 1.0f), most_(MostOf(curve.radius * widening_, from)), starts_(New(c, TENON_DT_INT64, 2 * to)),
         weights_(New(c, TENON_DT_FLOAT, sdk::Multiply(to, most_))) {
-    if (!(scale > 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "Scale must be greater than zero; it is ", std::to_string(scale));
     const float moved = -inverse_ * translation;
     sdk::CancelPoll poll(c);
     for (int64_t i = 0; i < to; ++i) {
@@ -102,6 +101,10 @@ struct Resampling {
     if (found == std::end(kCurves)) c.Invalid("Unrecognized kernel type: ", name, "; known are lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic and mitchellcubic");
     if (found != std::end(kCurves)) curve = found;
   }
+  static void CheckScale(const sdk::RunContext& c) {
+    const float* scale = c.input<float>(2);
+    if (!(scale[0] > 0 && scale[1] > 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "Scale must be greater than zero; it is ", std::to_string(scale[0]), " and ", std::to_string(scale[1]));
+  }
   // axis 0: rows.
   Spans Along(const sdk::RunContext& c, int32_t scale, int axis, int64_t from, int64_t to) const {
     return Spans(c, *curve, antialias, from, to, c.input<float>(scale)[axis], c.input<float>(scale + 1)[axis]);
@@ -113,6 +116,7 @@ struct Resampling {
 struct ScaleKernel : Resampling {
   using Resampling::Resampling;
   void Run(sdk::RunContext c) const {
+    CheckScale(c);
     const Sizes s(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)));
     const Spans rows = Along(c, 2, 0, s.height, s.to_height), columns = Along(c, 2, 1, s.width, s.to_width);
     // A row is made of rows first, and then of itself.
@@ -161,6 +165,8 @@ struct ScaleKernel : Resampling {
 struct ScaleGradKernel : Resampling {
   using Resampling::Resampling;
   void Run(sdk::RunContext c) const {
+    CheckScale(c);
+    if (sdk::Count(c.output_view(0)) == 0) return;
     const Sizes s(sdk::DimsOf(c.input_view(1)), sdk::DimsOf(c.input_view(0)));
     const Spans rows = Along(c, 2, 0, s.height, s.to_height), columns = Along(c, 2, 1, s.width, s.to_width);
     const double cost = static_cast<double>(s.to_height * s.to_width * s.channels) * static_cast<double>(rows.most()) * static_cast<double>(columns.most());
