@@ -166,12 +166,14 @@ void JpegReader::ReadRows(const Window& window, uint8_t* out) {
   if (top > 0) {
     Do([this, top] { jpeg_skip_scanlines(&info_, top); });
   }
+  const bool straight = static_cast<int64_t>(info_.output_width) == window.width && info_.out_color_space != JCS_CMYK;
   for (int64_t y = 0; y < window.height; ++y) {
-    JSAMPROW row = row_.data();
+    uint8_t* const to = out + static_cast<size_t>(y * window.width * channels_);
+    JSAMPROW row = straight ? to : row_.data();
     JDIMENSION read = 0;
     Do([this, &row, &read] { read = jpeg_read_scanlines(&info_, &row, 1); });
     if (read != 1) Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes ends at row ", window.top + y, " of ", info_.output_height);
-    CopyRow(window.left - first, window.width, out + static_cast<size_t>(y * window.width * channels_));
+    if (!straight) CopyRow(window.left - first, window.width, to);
   }
 }
 

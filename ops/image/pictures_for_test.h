@@ -27,7 +27,7 @@ inline Decoded RunKernel(const tenon_kernel_registration& kernel, testing::Node 
   for (const testing::Tensor* input : inputs) node.input_types.push_back(input->dtype);
   Decoded result;
   result.outcome = step.Run(kernel, node, inputs);
-  if (result.outcome.ok()) result.outputs = step.outputs;
+  if (result.outcome.ok()) result.outputs = std::move(step.outputs);
   return result;
 }
 
