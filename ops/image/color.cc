@@ -8,8 +8,8 @@ using namespace sdk;
 namespace {
 
 void ColorShape(ShapeContext& c) {
-  const Shape images = c.WithRankAtLeast(0, 1);
-  if (images.known_rank()) c.Merge(images[-1], 3, "the channels and 3");
+  Shape images = c.WithRankAtLeast(0, 1);
+  if (images.known_rank()) images.Set(-1, c.Merge(images[-1], 3, "the channels and 3"));
   c.SetOutput(0, images);
 }
 void AdjustShape(ShapeContext& c) {
@@ -28,10 +28,10 @@ struct Channels {
 };
 
 // Where the largest and the smallest channel are, red before green before blue, as TensorFlow has it. Each gradient is that of the formula that holds there:
-// value = largest, saturation = 1 - smallest / largest, hue = (of red) (green - blue) / (6 range), and so on in turn.
+// value = largest, saturation = 1 - smallest / largest (of a channel that is 0 TensorFlow leaves that out), hue = (of red) (green - blue) / (6 range), and so on in turn.
 class HsvGradient {
  public:
-  explicit HsvGradient(GradientContext& g) : g_(g), x_(g, g.input(0)), dy_(g, g.dy(0)), one_(g.Scalar(1, g.input(0))) {
+  explicit HsvGradient(GradientContext& g) : g_(g), x_(g, g.input(0)), dy_(g, g.dy(0)), zero_(g.Scalar(0, g.input(0))), one_(g.Scalar(1, g.input(0))) {
     for (int i = 0; i < 3; ++i) channels_[i] = x_[i];
     const Output r = x_[0], green = x_[1], b = x_[2];
     largest_[0] = And(Op("GreaterEqual", r, b), Op("GreaterEqual", r, green));
@@ -51,7 +51,7 @@ class HsvGradient {
     std::vector<Output> dx;
     for (int i = 0; i < 3; ++i) {
       const Output value = If(largest_[i], dy_[2]);
-      const Output saturation = g_.Mul(dy_[1], g_.Sub(If(largest_[i], g_.Mul(min_, g_.Mul(of_max, of_max))), If(smallest_[i], of_max)));
+      const Output saturation = g_.Mul(dy_[1], g_.Sub(If(largest_[i], g_.Mul(min_, g_.Mul(of_max, of_max))), If(And(smallest_[i], Op("Greater", channels_[i], zero_)), of_max)));
       dx.push_back(g_.Add(value, g_.Add(saturation, g_.Mul(dy_[0], Hue(i, of_range)))));
     }
     return g_.Op("Pack", dx, {{"axis", -1}});
@@ -81,7 +81,7 @@ class HsvGradient {
 
   GradientContext& g_;
   const Channels x_, dy_;
-  const Output one_;
+  const Output zero_, one_;
   Output channels_[3], largest_[3], smallest_[3], max_, min_;
 };
 
@@ -89,7 +89,8 @@ void RgbGradient(GradientContext& g) { g.SetDx(0, HsvGradient(g).Gradient()); }
 
 // (x - mean) * factor + mean, the mean of each image's channel.
 void DecomposeContrast(DecomposeContext& d) {
-  const Output x = d.input(0), factor = d.Cast(d.input(1), d.type(x));
+  const Output x = d.input(0), given = d.Cast(d.input(1), d.type(x));
+  const Output factor = d.shape(given).known_rank() ? given : d.Reshape(given, d.Vector({}));
   const Output mean = d.Op("Mean", {x, d.Vector({-3, -2})}, {{"keep_dims", true}});
   d.SetOutput(0, d.Add(d.Mul(d.Sub(x, mean), factor), mean));
 }

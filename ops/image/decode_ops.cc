@@ -16,7 +16,7 @@ namespace {
 // What a node of one of these ops asks for.
 struct Decode {
   explicit Decode(CreateContext& c)
-      : op(c.op()), channels(c.Has("channels") ? c.Int("channels") : 0), dtype(c.output_type(0)), expand(c.Has("expand_animations") && c.Bool("expand_animations")) {
+      : op(c.op()), channels(c.Has("channels") ? c.Int("channels") : c.op() == "DecodeGif" ? 3 : 0), dtype(c.output_type(0)), expand(c.Has("expand_animations") && c.Bool("expand_animations")) {
     if (channels != 0 && channels != 1 && channels != 3 && channels != 4) c.Invalid("channels must be 0, 1, 3 or 4; it is ", channels);
     jpeg.channels = channels;
     if (op == "DecodeJpeg" || op == "DecodeAndCropJpeg") ReadJpegAttributes(c);

@@ -36,16 +36,16 @@ void PatchesShape(ShapeContext& c) {
     const auto k = static_cast<size_t>(i);
     const int64_t size = images[1 + i], reach = (w.sizes[k] - 1) * w.rates[k] + 1;
     out[i] = size < 0 ? kUnknown : w.same ? (size + w.strides[k] - 1) / w.strides[k] : (size - reach + w.strides[k]) / w.strides[k];
-    if (size >= 0 && !w.same && size < reach - w.strides[k] + 1) c.Invalid("windows that reach over ", reach, " pixels do not fit into ", size);
+    // The quotient is rounded towards 0: up to a stride too little gives no window, and is no error.
+    if (size >= 0 && out[i] < 0) c.Invalid("windows that reach over ", reach, " pixels do not fit into ", size);
   }
   c.SetOutput(0, {images[0], out[0], out[1], c.Multiply(c.Multiply(w.sizes[0], w.sizes[1]), images[3])});
 }
 
 // Each element of a window goes back to its pixel: the gradient of a convolution whose filters have one 1 each, of a picture for each channel.
-void PatchesGradient(GradientContext& g) {
-  const Windows w(g);
+Output PutBack(GradientContext& g, const Windows& w, Output dy) {
   const int64_t elements = w.sizes[0] * w.sizes[1];
-  const Output images = g.input(0), dy = g.dy(0), shape = g.ShapeOf(images), out = g.ShapeOf(dy);
+  const Output shape = g.ShapeOf(g.input(0)), out = g.ShapeOf(dy);
   const auto part = [&](Output of, int64_t i) { return g.VectorSlice(of, i, i + 1); };
   const Output pictures = g.Mul(part(shape, 0), part(shape, 3));
   // [batch, rows, columns, elements, channels] to [batch * channels, rows, columns, elements].
@@ -53,12 +53,20 @@ void PatchesGradient(GradientContext& g) {
   const Output moved = g.Op("Transpose", {apart, g.Vector({0, 4, 1, 2, 3})});
   const Output gradients = g.Reshape(moved, g.Concat({pictures, part(out, 1), part(out, 2), g.Vector({elements})}));
   const Output places = g.Op("Range", {g.Number(0), g.Number(elements), g.Number(1)});
-  const Output ones = g.Op("OneHot", {places, g.Number(elements), g.Scalar(1, images), g.Scalar(0, images)});
+  const Output ones = g.Op("OneHot", {places, g.Number(elements), g.Scalar(1, dy), g.Scalar(0, dy)});
   const Output filters = g.Reshape(ones, g.Vector({w.sizes[0], w.sizes[1], 1, elements}));
   const Output sizes = g.Concat({pictures, part(shape, 1), part(shape, 2), g.Vector({1})});
   const Output dx = g.Op("Conv2DBackpropInput", {sizes, filters, gradients}, {{"strides", g.Raw("strides")}, {"padding", g.Raw("padding")}, {"dilations", g.Raw("rates")}});
   const Output separate = g.Reshape(dx, g.Concat({part(shape, 0), part(shape, 3), part(shape, 1), part(shape, 2)}));
-  g.SetDx(0, g.Op("Transpose", {separate, g.Vector({0, 2, 3, 1})}));
+  return g.Op("Transpose", {separate, g.Vector({0, 2, 3, 1})});
+}
+
+void PatchesGradient(GradientContext& g) {
+  const Windows w(g);
+  const Output images = g.input(0), dy = g.dy(0);
+  if (IsComplex(g.type(dy))) return g.Fail(TENON_UNIMPLEMENTED, "ExtractImagePatches of complex numbers has no gradient here; of their real and imaginary parts it has");
+  const bool none = g.shape(dy).fully_known() && g.shape(dy).elements() == 0;
+  g.SetDx(0, none ? g.ZerosLike(images) : PutBack(g, w, dy));
 }
 
 }  // namespace

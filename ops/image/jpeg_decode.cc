@@ -123,13 +123,15 @@ int64_t JpegReader::Blocks() const {
 }
 
 // Before memory is taken: Huffman's codes have a bit at least, and a block of a picture in one pass has two of them (in its first pass, of several, one).
-// Nothing of the kind is known of arithmetic coding. A file that was cut off may hold less, down to a sixteenth.
+// Arithmetic coding has no least size: of it a sixty-fourth of a bit is asked, less than any picture that is not of one colour. A file that was cut off may
+// hold less, down to a sixteenth.
 void JpegReader::CheckPlausible() const {
   constexpr int64_t kAlwaysTaken = int64_t{1} << 20;  // pixels, however short the file
   CheckSize("JPEG", info_.image_height, info_.image_width, std::max<int64_t>(channels_, info_.num_components));
   const int64_t pixels = int64_t{info_.image_height} * info_.image_width;
-  if (pixels <= kAlwaysTaken || info_.arith_code != 0) return;
-  const int64_t bits = Blocks() * (info_.progressive_mode != 0 ? 1 : 2), bytes = bits / 8 / (options_.try_recover_truncated ? 16 : 1);
+  if (pixels <= kAlwaysTaken) return;
+  const int64_t blocks = Blocks(), bits = info_.arith_code != 0 ? blocks / 64 : info_.progressive_mode != 0 ? blocks : 2 * blocks;
+  const int64_t bytes = bits / 8 / (options_.try_recover_truncated ? 16 : 1);
   if (static_cast<int64_t>(bytes_.size()) >= bytes) return;
   Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes says that it is of ", info_.image_width, " x ", info_.image_height, " pixels, which take ", bytes,
        " bytes at least: its header is wrong, or it was cut off");
@@ -164,12 +166,14 @@ void JpegReader::ReadRows(const Window& window, uint8_t* out) {
   if (top > 0) {
     Do([this, top] { jpeg_skip_scanlines(&info_, top); });
   }
+  const bool straight = static_cast<int64_t>(info_.output_width) == window.width && info_.out_color_space != JCS_CMYK;
   for (int64_t y = 0; y < window.height; ++y) {
-    JSAMPROW row = row_.data();
+    uint8_t* const to = out + static_cast<size_t>(y * window.width * channels_);
+    JSAMPROW row = straight ? to : row_.data();
     JDIMENSION read = 0;
     Do([this, &row, &read] { read = jpeg_read_scanlines(&info_, &row, 1); });
     if (read != 1) Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes ends at row ", window.top + y, " of ", info_.output_height);
-    CopyRow(window.left - first, window.width, out + static_cast<size_t>(y * window.width * channels_));
+    if (!straight) CopyRow(window.left - first, window.width, to);
   }
 }
 

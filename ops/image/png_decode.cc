@@ -100,7 +100,7 @@ class PngReader {
     const bool wants_alpha = channels % 2 == 0, wants_grey = channels < 3;
     if (kind == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
     if (wants_alpha && !has_alpha && transparent) png_set_tRNS_to_alpha(png_);
-    if (wants_alpha && !has_alpha && !transparent) png_set_add_alpha(png_, depth == 16 ? 0xffff : 0xff, PNG_FILLER_AFTER);
+    if (wants_alpha && !has_alpha && !transparent) png_set_add_alpha(png_, (1u << depth) - 1, PNG_FILLER_AFTER);  // as TensorFlow: of 2 bits 3, not 255
     if (!wants_alpha && (has_alpha || transparent)) png_set_strip_alpha(png_);
     if (depth == 16 && !words) png_set_strip_16(png_);
     png_set_packing(png_);

@@ -17,7 +17,11 @@ void ResizeShape(ShapeContext& c) {
   c.SetOutput(0, {images[0], known ? (*wanted)[0] : kUnknown, known ? (*wanted)[1] : kUnknown, images[3]});
 }
 
-void OriginalShape(ShapeContext& c) { c.SetOutput(0, c.Input(1)); }
+void OriginalShape(ShapeContext& c) {
+  const Shape grads = c.WithRank(0, 4), image = c.WithRank(1, 4);
+  const int64_t batch = c.Merge(grads[0], image[0], "the batches"), channels = c.Merge(grads[3], image[3], "the channels");
+  c.SetOutput(0, {batch, image[1], image[2], channels});
+}
 
 void BicubicGradient(GradientContext& g) {
   const uint32_t type = g.type(g.input(0));

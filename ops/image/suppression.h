@@ -18,7 +18,7 @@ template <class T>
 struct Suppression {
   T overlap;     // above which one suppresses another
   T least;       // scores that are not above it are not looked at
-  T sigma = T(0.0f);  // above 0: an overlap lowers the score by a Gaussian curve of that deviation
+  T sigma = T(0.0f);  // above 0: an overlap, however large, lowers the score by a Gaussian curve of that variance
 };
 
 template <class T>
@@ -68,12 +68,11 @@ Chosen<T> Suppress(sdk::CancelPoll& poll, const T* scores, int64_t count, int64_
     for (size_t j = chosen.index.size(); j > next.seen && !suppressed; --j) {
       poll(20);
       const T common = overlap(next.index, chosen.index[j - 1]);
-      const bool too_much = !(static_cast<float>(common) <= static_cast<float>(rule.overlap));
       if (!soft) {
         suppressed = static_cast<float>(common) > static_cast<float>(rule.overlap);
         continue;
       }
-      const T weight = too_much ? T(0.0f) : T(std::exp(static_cast<float>(T(static_cast<float>(T(static_cast<float>(scale) * static_cast<float>(common))) * static_cast<float>(common)))));
+      const T weight = T(std::exp(static_cast<float>(T(static_cast<float>(T(static_cast<float>(scale) * static_cast<float>(common))) * static_cast<float>(common)))));
       next.score = static_cast<float>(T(next.score * static_cast<float>(weight)));
       if (next.score <= static_cast<float>(rule.least)) break;
     }

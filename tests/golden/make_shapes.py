@@ -17,7 +17,7 @@ import numpy
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library, op_def_registry
 
-F, I, L, B = tf.float32, tf.int32, tf.int64, tf.bool
+F, I, L, B, U = tf.float32, tf.int32, tf.int64, tf.bool, tf.uint8
 UNKNOWN = "unknown"
 
 
@@ -68,6 +68,8 @@ def infer(op, inputs, attrs):
 
 def fails(op, inputs, attrs):
     """Whether the op has an error when it runs, whatever the unknown dims are."""
+    if any(not isinstance(spec, list) and spec[0] == tf.string for spec in inputs.values()):
+        return False  # what would it read?
     types = {name: tf.as_dtype(value) if name in TYPES else value for name, value in attrs.items()}
     # Python names some arguments in another way, in the same order.
     function = getattr(tf.raw_ops, op)
@@ -388,6 +390,60 @@ def images():
         case("ResizeBilinearGrad", {"grads": shape, "original_image": x(2, 7, None, 5)})
 
 
+def pictures():
+    text = tf.string
+    for contents, channels in itertools.product((x(t=text), x(3, t=text), x(UNKNOWN, t=text)), (0, 1, 3, -1)):
+        for op in ("DecodeJpeg", "DecodePng", "DecodeBmp"):
+            case(op, {"contents": contents}, channels=channels)
+        for expand in (True, False):
+            case("DecodeImage", {"contents": contents}, channels=channels, expand_animations=expand)
+        for window in (v([1, 2, 3, 4]), x(4, t=I), x(3, t=I), x(t=I)):
+            case("DecodeAndCropJpeg", {"contents": contents, "crop_window": window}, channels=channels)
+    for contents in (x(t=text), x(3, t=text)):
+        case("DecodeGif", {"contents": contents})
+        case("ExtractJpegShape", {"contents": contents})
+    for shape in (x(4, 5, 3, t=U), x(None, 5, None, t=U), x(UNKNOWN, t=U), x(4, 5, t=U), x(2, 4, 5, 3, t=U)):
+        case("EncodeJpeg", {"image": shape})
+        case("EncodePng", {"image": shape})
+        case("EncodeJpegVariableQuality", {"images": shape, "quality": x(t=I)})
+    for shape in (x(2, 3, 4, 5), x(None, 3, None, 5), x(UNKNOWN), x(3, 4, 5)):
+        for size in (v([6, 7]), x(2, t=I), x(3, t=I), x(t=I)):
+            case("ResizeBicubic", {"images": shape, "size": size})
+            case("ResizeArea", {"images": shape, "size": size})
+            case("ScaleAndTranslate", {"images": shape, "size": size, "scale": x(2), "translation": x(2)})
+            case("CropAndResize", {"image": shape, "boxes": x(6, 4), "box_ind": x(6, t=I), "crop_size": size})
+            case("ExtractGlimpse", {"input": shape, "size": size, "offsets": x(2, 2)})
+        case("ResizeBicubicGrad", {"grads": shape, "original_image": x(2, 7, None, 5)})
+        for ksizes, strides, rates, padding in itertools.product(([1, 2, 3, 1], [1, 5, 1, 1]), ([1, 1, 1, 1], [1, 2, 3, 1]), ([1, 1, 1, 1], [1, 2, 1, 1]), ("SAME", "VALID")):
+            case("ExtractImagePatches", {"images": shape}, ksizes=ksizes, strides=strides, rates=rates, padding=padding)
+        for boxes in (x(2, 6, 4), x(3, 6, 4), x(2, 6, 5), x(UNKNOWN), x(6, 4)):
+            case("DrawBoundingBoxes", {"images": shape, "boxes": boxes})
+            case("DrawBoundingBoxesV2", {"images": shape, "boxes": boxes, "colors": x(None, 4)})
+    for shape in (x(4, 5, 3), x(5, 3), x(None, None, None), x(UNKNOWN), x(4, 5, 2)):
+        case("RGBToHSV", {"images": shape})
+        case("HSVToRGB", {"images": shape})
+        case("AdjustHue", {"images": shape, "delta": x()})
+        case("AdjustSaturation", {"images": shape, "scale": x()})
+        case("AdjustContrastv2", {"images": shape, "contrast_factor": x()})
+
+
+def choices():
+    for boxes, scores, most in itertools.product((x(6, 4), x(None, 4), x(6, 3), x(UNKNOWN)), (x(6), x(5), x(UNKNOWN), x(6, 1)), (v(3), x(t=I), x(1, t=I))):
+        given = {"boxes": boxes, "scores": scores, "max_output_size": most}
+        case("NonMaxSuppression", given)
+        case("NonMaxSuppressionV3", {**given, "iou_threshold": x(), "score_threshold": x()})
+        for pads in (False, True):
+            case("NonMaxSuppressionV4", {**given, "iou_threshold": x(), "score_threshold": x()}, pad_to_max_output_size=pads)
+            case("NonMaxSuppressionV5", {**given, "iou_threshold": x(), "score_threshold": x(), "soft_nms_sigma": x()}, pad_to_max_output_size=pads)
+    for boxes, scores, most, total, pads in itertools.product((x(2, 6, 1, 4), x(None, 6, 3, 4), x(UNKNOWN), x(2, 6, 1, 3)), (x(2, 6, 3), x(2, None, None), x(2, 5, 3)), (v(2), x(t=I)),
+                                                              (v(5), v(9), v(0), x(t=I)), (False, True)):
+        case("CombinedNonMaxSuppression", {"boxes": boxes, "scores": scores, "max_output_size_per_class": most, "max_total_size": total, "iou_threshold": x(), "score_threshold": x()},
+             pad_per_class=pads)
+    for size, boxes in itertools.product((x(3, t=I), x(2, t=I), x(None, t=I)), (x(1, 5, 4), x(1, 5, 3), x(UNKNOWN))):
+        case("SampleDistortedBoundingBox", {"image_size": size, "bounding_boxes": boxes})
+        case("SampleDistortedBoundingBoxV2", {"image_size": size, "bounding_boxes": boxes, "min_object_covered": x()})
+
+
 def sparse():
     for indices, values, shape in itertools.product((x(5, 2, t=L), x(None, 2, t=L), x(5, t=L), x(UNKNOWN, t=L)), (x(5), x(4), x()), (v([3, 4], L), x(2, t=L), x(3, t=L))):
         case("SparseToDense", {"sparse_indices": indices, "output_shape": shape, "sparse_values": values, "default_value": x()})
@@ -427,7 +483,7 @@ def parse():
 
 
 def main():
-    for fill in (array, strided, math, nn, batch_norm, checks, products, places, images, sparse, parse):
+    for fill in (array, strided, math, nn, batch_norm, checks, products, places, images, pictures, choices, sparse, parse):
         fill()
     for op, inputs, attrs in CASES:
         outputs = infer(op, inputs, attrs)

@@ -23,14 +23,20 @@ struct Sizes {
   int64_t batch, height, width, channels, boxes, crop_height, crop_width;
 };
 
+// A product that is rounded before it is added to: an edge that is met exactly must not be missed by what a fused addition keeps.
+float Rounded(float x) {
+  asm("" : "+x"(x));
+  return x;
+}
+
 // Where the pixels of a crop are along one axis of its image.
 struct Axis {
   Axis(float from, float to, int64_t size, int64_t count)
       : last(static_cast<float>(size - 1)),
-        step(count > 1 ? (to - from) * last / static_cast<float>(count - 1) : 0),
-        begin(count > 1 ? from * last : 0.5f * (from + to) * last),
+        step(count > 1 ? Rounded((to - from) * last) / static_cast<float>(count - 1) : 0),
+        begin(count > 1 ? Rounded(from * last) : 0.5f * (from + to) * last),
         ratio(count > 1 ? last / static_cast<float>(count - 1) : 0) {}
-  float At(int64_t i) const { return begin + static_cast<float>(i) * step; }
+  float At(int64_t i) const { return begin + Rounded(static_cast<float>(i) * step); }
   bool Inside(float at) const { return at >= 0 && at <= last; }
   float last, step, begin, ratio;
 };

@@ -66,16 +66,16 @@ struct DrawKernel {
     std::vector<Color> colors;
     if (c.input_count() > 2) {
       const sdk::Dims dims = sdk::DimsOf(c.input_view(2));
+      if (dims[1] < channels) sdk::Fail(TENON_INVALID_ARGUMENT, "colors must have equal or more channels than the image provided, which has ", channels, "; their shape is ", dims);
       for (int64_t i = 0; i < dims[0]; ++i) {
         Color color = {0, 0, 0, 0};
         std::copy_n(c.input<float>(2) + i * dims[1], std::min<int64_t>(dims[1], 4), color.begin());
         colors.push_back(color);
       }
     }
-    if (colors.empty()) colors.assign(std::begin(kColors), std::end(kColors));
-    if (channels == 1) {
-      for (Color& color : colors) color = {1, 1, 1, 1};
-    }
+    if (!colors.empty()) return colors;
+    if (channels == 1) return {{1, 1, 1, 1}};
+    colors.assign(std::begin(kColors), std::end(kColors));
     return colors;
   }
   template <class T>

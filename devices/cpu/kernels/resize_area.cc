@@ -2,7 +2,6 @@
 // ResizeArea, NHWC: the mean of the pixels that one covers, those at its edges in part.
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "kernels/types.h"
 
@@ -11,26 +10,16 @@ namespace {
 
 using Pictures = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t>;
 
-// The pixels [begin, end) along an axis, the first weight of them in Spans::weights. Those beyond the image are its last.
+// The pixels that pixel i of the result covers along an axis, scale of them, and the share of each. Those beyond the image are its last.
 struct Covered {
-  int64_t begin, end, first;
-};
-
-struct Spans {
-  // scale: pixels of the image that one of the result covers.
-  void Make(float scale, int64_t target) {
-    for (int64_t i = 0; i < target; ++i) {
-      const float from = static_cast<float>(i) * scale, to = static_cast<float>(i + 1) * scale;
-      const auto begin = static_cast<int64_t>(std::floor(from)), end = static_cast<int64_t>(std::ceil(to));
-      covered.push_back({begin, end, static_cast<int64_t>(weights.size())});
-      for (int64_t pixel = begin; pixel < end; ++pixel) {
-        const auto low = static_cast<float>(pixel), high = static_cast<float>(pixel + 1);
-        weights.push_back(low < from ? (high > to ? scale : high - from) : high > to ? to - low : 1.0f);
-      }
-    }
+  Covered(float pixels, int64_t i)
+      : scale(pixels), from(static_cast<float>(i) * scale), to(static_cast<float>(i + 1) * scale), begin(static_cast<int64_t>(std::floor(from))), end(static_cast<int64_t>(std::ceil(to))) {}
+  float Share(int64_t pixel) const {
+    const auto low = static_cast<float>(pixel), high = static_cast<float>(pixel + 1);
+    return low < from ? (high > to ? scale : high - from) : high > to ? to - low : 1.0f;
   }
-  std::vector<Covered> covered;
-  std::vector<float> weights;
+  float scale, from, to;
+  int64_t begin, end;
 };
 
 struct AreaKernel {
@@ -43,27 +32,23 @@ struct AreaKernel {
       if (a[1] <= 0 || a[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
       batch = a[0], height = a[1], width = a[2], channels = a[3], to_height = b[1], to_width = b[2];
       if (batch == 0) return;
-      const float down = kernel.Scale(height, to_height), right = kernel.Scale(width, to_width);
-      rows.Make(down, to_height);
-      columns.Make(right, to_width);
-      scale = 1.0f / (down * right);
+      down = kernel.Scale(height, to_height), right = kernel.Scale(width, to_width);
     }
     int64_t batch, height, width, channels, to_height, to_width;
-    Spans rows, columns;
-    float scale = 1;
+    float down = 1, right = 1;  // pixels that one covers
   };
   float Scale(int64_t source, int64_t target) const {
-    return align_corners && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1) : static_cast<float>(source) / static_cast<float>(target);
+    return align_corners && source > 1 && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1) : static_cast<float>(source) / static_cast<float>(target);
   }
 
   void Run(const Plan& plan, sdk::RunContext c) const {
     if (plan.batch == 0) return;
-    const double covered = static_cast<double>(plan.rows.weights.size()) / static_cast<double>(plan.to_height) * static_cast<double>(plan.columns.weights.size());
+    const double covered = static_cast<double>((plan.down + 1) * (plan.right + 1)) * static_cast<double>(plan.to_width);
     Pictures::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(plan.batch * plan.to_height, covered * static_cast<double>(plan.channels), [&](int64_t begin, int64_t end) {
         sdk::CancelPoll poll(c);
         for (int64_t i = begin; i < end; ++i) {
-          Row<T>(plan, c.input<T>(0) + (i / plan.to_height) * plan.height * plan.width * plan.channels, plan.rows.covered[static_cast<size_t>(i % plan.to_height)], poll,
+          Row<T>(plan, c.input<T>(0) + (i / plan.to_height) * plan.height * plan.width * plan.channels, Covered(plan.down, i % plan.to_height), poll,
                  c.output<float>(0) + i * plan.to_width * plan.channels);
         }
       });
@@ -74,15 +59,17 @@ struct AreaKernel {
   template <class T>
   static void Row(const Plan& plan, const T* image, const Covered& row, sdk::CancelPoll& poll, float* out) {
     const int64_t channels = plan.channels;
-    for (const Covered& column : plan.columns.covered) {
+    const float scale = 1.0f / (plan.down * plan.right);
+    for (int64_t i = 0; i < plan.to_width; ++i) {
+      const Covered column(plan.right, i);
       poll((row.end - row.begin) * (column.end - column.begin) * channels + 1);
       std::fill_n(out, channels, 0.0f);
       for (int64_t y = row.begin; y < row.end; ++y) {
         const T* line = image + std::clamp<int64_t>(y, 0, plan.height - 1) * plan.width * channels;
-        const float down = plan.rows.weights[static_cast<size_t>(row.first + y - row.begin)];
+        const float down = row.Share(y) * scale;
         for (int64_t x = column.begin; x < column.end; ++x) {
           const T* pixel = line + std::clamp<int64_t>(x, 0, plan.width - 1) * channels;
-          const float weight = down * plan.columns.weights[static_cast<size_t>(column.first + x - column.begin)] * plan.scale;
+          const float weight = down * column.Share(x);
 #pragma GCC ivdep
           for (int64_t k = 0; k < channels; ++k) out[k] += static_cast<float>(pixel[k]) * weight;
         }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "kernels/types.h"
 
@@ -39,18 +38,16 @@ struct Sampling {
   explicit Sampling(sdk::CreateContext& c) : align_corners(c.Bool("align_corners")), half_pixel_centers(c.Bool("half_pixel_centers")) {
     if (align_corners && half_pixel_centers) c.Invalid("If half_pixel_centers is True, align_corners must be False.");
   }
-  std::vector<Four> Positions(int64_t source, int64_t target) const {
+  float Scale(int64_t source, int64_t target) const {
+    return align_corners && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1) : static_cast<float>(source) / static_cast<float>(target);
+  }
+  // What pixel i of a target is made of; scale: source pixels a target pixel.
+  Four Position(float scale, int64_t source, int64_t i) const {
     static const Curve kKeys(-0.5), kSteep(-0.75);
-    const float scale = align_corners && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1) : static_cast<float>(source) / static_cast<float>(target);
-    std::vector<Four> out;
-    out.reserve(static_cast<size_t>(target));
-    for (int64_t i = 0; i < target; ++i) {
-      const float at = half_pixel_centers ? (static_cast<float>(i) + 0.5f) * scale - 0.5f : static_cast<float>(i) * scale;
-      const auto pixel = static_cast<int64_t>(std::floor(at));
-      const auto step = static_cast<size_t>(std::lrint((at - static_cast<float>(pixel)) * kSteps));
-      out.push_back(Around(half_pixel_centers ? kKeys : kSteep, pixel, step, source));
-    }
-    return out;
+    const float at = half_pixel_centers ? (static_cast<float>(i) + 0.5f) * scale - 0.5f : static_cast<float>(i) * scale;
+    const auto pixel = static_cast<int64_t>(std::floor(at));
+    const auto step = static_cast<size_t>(std::lrint((at - static_cast<float>(pixel)) * kSteps));
+    return Around(half_pixel_centers ? kKeys : kSteep, pixel, step, source);
   }
   bool align_corners, half_pixel_centers;
 
@@ -86,22 +83,28 @@ struct Sizes {
   int64_t batch, height, width, channels, to_height, to_width;
 };
 
+// Where columns are made of is looked up, row by row, in memory of the run, which counts against the session.
 template <bool kGradient>
 struct CubicPlan {
-  CubicPlan(const Sampling& sampling, sdk::PrepareContext& c) : s(c.input(kGradient ? 1 : 0), kGradient ? c.input(0) : c.output(0), kGradient) {
+  CubicPlan(const Sampling& sampling, sdk::PrepareContext& c)
+      : s(c.input(kGradient ? 1 : 0), kGradient ? c.input(0) : c.output(0), kGradient), down(sampling.Scale(s.height, s.to_height)), right(sampling.Scale(s.width, s.to_width)) {
     if (s.empty()) return;  // however large the images would be
-    rows = sampling.Positions(s.height, s.to_height);
-    columns = sampling.Positions(s.width, s.to_width);
-    line = static_cast<size_t>(s.width * s.channels);
-    if (!kGradient) {
-      shares = std::min<int64_t>(c.threads() * 4, s.batch * s.to_height);
-      c.Workspace(sdk::Multiply(shares, sdk::Multiply(static_cast<int64_t>(line), sizeof(float))));
-    }
+    line = s.width * s.channels;
+    columns_at = c.Workspace(sdk::Multiply(s.to_width, sizeof(Four)));
+    if (kGradient) return;
+    shares = std::min<int64_t>(c.threads() * 4, s.batch * s.to_height);
+    lines_at = c.Workspace(sdk::Multiply(shares, sdk::Multiply(line, sizeof(float))));
+  }
+  const Four* Columns(const Sampling& sampling, const sdk::RunContext& c) const {
+    Four* columns = c.workspace<Four>(columns_at);
+    for (int64_t i = 0; i < s.to_width; ++i) columns[i] = sampling.Position(right, s.width, i);
+    return columns;
   }
   Sizes s;
-  std::vector<Four> rows, columns;
-  size_t line = 0;     // elements of a row of an image
+  float down, right;
+  int64_t line = 0;    // elements of a row of an image
   int64_t shares = 1;  // that are made at once, each with a line of the workspace
+  int64_t columns_at = 0, lines_at = 0;
 };
 
 // Four rows become one, and that a row of the result.
@@ -111,6 +114,7 @@ struct CubicKernel : Sampling {
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Sizes& s = plan.s;
     if (s.empty()) return;
+    const Four* columns = plan.Columns(*this, c);
     const int64_t total = s.batch * s.to_height, share = (total + plan.shares - 1) / plan.shares;
     const double cost = static_cast<double>(share) * static_cast<double>(s.width + 2 * s.to_width) * static_cast<double>(s.channels);
     Pictures::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
@@ -119,7 +123,7 @@ struct CubicKernel : Sampling {
           sdk::CancelPoll poll(c);
           for (int64_t i = k * share; i < std::min(total, (k + 1) * share); ++i) {
             poll(static_cast<int64_t>(cost) / share + 1);
-            Row<T>(plan, c, i, c.workspace<float>() + static_cast<size_t>(k) * plan.line);
+            Row<T>(plan, columns, c, i, c.workspace<float>(plan.lines_at) + k * plan.line);
           }
         }
       });
@@ -128,18 +132,19 @@ struct CubicKernel : Sampling {
 
  private:
   template <class T>
-  static void Row(const Plan& plan, const sdk::RunContext& c, int64_t i, float* line) {
+  void Row(const Plan& plan, const Four* columns, const sdk::RunContext& c, int64_t i, float* line) const {
     const Sizes& s = plan.s;
-    const Four& row = plan.rows[static_cast<size_t>(i % s.to_height)];
-    const T* image = c.input<T>(0) + (i / s.to_height) * s.height * static_cast<int64_t>(plan.line);
+    const Four row = Position(plan.down, s.height, i % s.to_height);
+    const T* image = c.input<T>(0) + (i / s.to_height) * s.height * plan.line;
     const T* from[4];
-    for (size_t k = 0; k < 4; ++k) from[k] = image + static_cast<size_t>(row.at[k]) * plan.line;
+    for (size_t k = 0; k < 4; ++k) from[k] = image + row.at[k] * plan.line;
     const float w0 = row.weight[0], w1 = row.weight[1], w2 = row.weight[2], w3 = row.weight[3];
 #pragma GCC ivdep
-    for (size_t j = 0; j < plan.line; ++j)
+    for (int64_t j = 0; j < plan.line; ++j)
       line[j] = static_cast<float>(from[0][j]) * w0 + static_cast<float>(from[1][j]) * w1 + static_cast<float>(from[2][j]) * w2 + static_cast<float>(from[3][j]) * w3;
     float* out = c.output<float>(0) + i * s.to_width * s.channels;
-    for (const Four& column : plan.columns) {
+    for (int64_t x = 0; x < s.to_width; ++x) {
+      const Four& column = columns[x];
       const float *a = line + column.at[0] * s.channels, *b = line + column.at[1] * s.channels, *d = line + column.at[2] * s.channels, *e = line + column.at[3] * s.channels;
 #pragma GCC ivdep
       for (int64_t k = 0; k < s.channels; ++k) out[k] = a[k] * column.weight[0] + b[k] * column.weight[1] + d[k] * column.weight[2] + e[k] * column.weight[3];
@@ -155,27 +160,30 @@ struct CubicGradKernel : Sampling {
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Sizes& s = plan.s;
     if (s.empty()) return;
+    const Four* columns = plan.Columns(*this, c);
     Types<float, double>::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(s.batch, 32.0 * static_cast<double>(s.to_height * s.to_width * s.channels), [&](int64_t begin, int64_t end) {
-        for (int64_t n = begin; n < end; ++n) Image(plan, c, n, c.output<T>(0) + n * s.height * static_cast<int64_t>(plan.line));
+        for (int64_t n = begin; n < end; ++n) Image(plan, columns, c, n, c.output<T>(0) + n * s.height * plan.line);
       });
     });
   }
 
  private:
   template <class T>
-  static void Image(const Plan& plan, const sdk::RunContext& c, int64_t n, T* out) {
+  void Image(const Plan& plan, const Four* columns, const sdk::RunContext& c, int64_t n, T* out) const {
     const Sizes& s = plan.s;
-    std::fill_n(out, s.height * static_cast<int64_t>(plan.line), T(0));
+    std::fill_n(out, s.height * plan.line, T(0));
     const float* dy = c.input<float>(0) + n * s.to_height * s.to_width * s.channels;
     sdk::CancelPoll poll(c);
-    for (const Four& row : plan.rows) {
+    for (int64_t y = 0; y < s.to_height; ++y) {
+      const Four row = Position(plan.down, s.height, y);
       poll(32 * s.to_width * s.channels);
-      for (const Four& column : plan.columns) {
+      for (int64_t x = 0; x < s.to_width; ++x) {
+        const Four& column = columns[x];
         for (size_t i = 0; i < 4; ++i) {
           for (size_t j = 0; j < 4; ++j) {
-            T* to = out + static_cast<size_t>(row.at[i]) * plan.line + static_cast<size_t>(column.at[j] * s.channels);
-            for (int64_t k = 0; k < s.channels; ++k) to[k] += static_cast<T>(dy[k] * row.weight[i] * column.weight[j]);
+            T* to = out + row.at[i] * plan.line + column.at[j] * s.channels;
+            for (int64_t k = 0; k < s.channels; ++k) to[k] += static_cast<T>(dy[k]) * static_cast<T>(row.weight[i]) * static_cast<T>(column.weight[j]);
           }
         }
         dy += s.channels;

@@ -57,3 +57,10 @@ def image(d):
     if d.chance(0.3):
         attrs["bad_color"] = np.array(d.pick([[1, 2, 3, 4], [9], [9, 8, 7]]), np.uint8)
     return Case([tags(d, ()), values], attrs)
+
+
+@op("AudioSummaryV2", count=30)
+def audio(d):
+    shape = (d.int(0, 4), d.int(0, 9)) + ((d.int(1, 3),) if d.chance(0.5) else ())
+    values = d.tensor(tf.float32, shape, *(() if d.chance(0.3) else (-1.2, 1.2)))
+    return Case([tags(d, ()), values, np.float32(d.pick([8000, 44100, 1.7, 0.3]) if d.chance(0.95) else -1)], {"max_outputs": d.int(1, 3)})

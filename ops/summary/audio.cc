@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// AudioSummary and AudioSummaryV2: sounds as WAV, 16 bits a sample, in serialized Summary messages.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/op/op.h"
+#include "tenon/sdk/wire.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+// Fields of Summary, of Summary.Value and of Summary.Audio.
+constexpr uint32_t kValue = 1, kTag = 1, kAudio = 6, kRate = 1, kChannels = 2, kFrames = 3, kEncoded = 4, kType = 5;
+
+std::string Little(int64_t value, int bytes) {
+  std::string out;
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> 8 * i);
+  return out;
+}
+
+// samples: frames after each other, [-1, 1]; what is louder is cut off, and what is no number is silent.
+std::string Wav(const RunContext& c, const float* samples, int64_t frames, int64_t channels, int64_t rate) {
+  constexpr int64_t kBytes = 2, kHeader = 44;
+  const int64_t size = Multiply(Multiply(frames, channels), kBytes);
+  if (size > UINT32_MAX - kHeader || channels > UINT16_MAX / kBytes || rate > UINT32_MAX) {
+    Fail(TENON_INVALID_ARGUMENT, "a WAV holds 4 GB, 32767 channels and a rate of 32 bits; ", frames, " frames of ", channels, " channels at ", rate, " a second are more");
+  }
+  std::string out = "RIFF" + Little(size + kHeader - 8, 4) + "WAVEfmt " + Little(16, 4) + Little(1, 2) + Little(channels, 2) + Little(rate, 4) +
+                    Little(rate * channels * kBytes, 4) + Little(channels * kBytes, 2) + Little(8 * kBytes, 2) + "data" + Little(size, 4);
+  out.reserve(static_cast<size_t>(kHeader + size));
+  CancelPoll poll(c);
+  for (int64_t i = 0; i < frames * channels; ++i) {
+    poll(5);
+    const float loud = samples[i] * 32768.0f;
+    out += Little(std::isnan(loud) ? 0 : static_cast<int64_t>(std::round(std::clamp(loud, -32768.0f, 32767.0f))), kBytes);
+  }
+  return out;
+}
+
+struct Sounds {
+  explicit Sounds(CreateContext& c) : most(c.Int("max_outputs")), rate(c.Has("sample_rate") ? c.Float("sample_rate") : 0) {}
+  void Run(RunContext c) const {
+    const Dims dims = DimsOf(c.input_view(1));
+    const float per_second = c.input_count() > 2 ? c.input<float>(2)[0] : rate;
+    if (!(per_second > 0 && per_second < 0x1p32f)) Fail(TENON_INVALID_ARGUMENT, "sample_rate must be positive, and below 2^32; it is ", std::to_string(per_second));
+    if (dims.size() != 2 && dims.size() != 3) Fail(TENON_INVALID_ARGUMENT, "tensor must be [batch, frames] or [batch, frames, channels]; its shape is ", dims);
+    const int64_t frames = dims[1], channels = dims.size() == 2 ? 1 : dims[2];
+    if (channels == 0) Fail(TENON_INVALID_ARGUMENT, "tensor of shape ", dims, " has no channels");
+    WireWriter summary;
+    for (int64_t i = 0; i < std::min(most, dims[0]); ++i) {
+      WireWriter audio, value;
+      audio.Float(kRate, per_second);
+      audio.Varint(kChannels, static_cast<uint64_t>(channels));
+      if (frames > 0) audio.Varint(kFrames, static_cast<uint64_t>(frames));
+      audio.Bytes(kEncoded, Wav(c, c.input<float>(1) + i * frames * channels, frames, channels, std::max(1L, std::lrint(per_second))));
+      audio.Bytes(kType, "audio/wav");
+      value.Bytes(kTag, Concat(StringAt(c.input_view(0), 0), "/audio", most > 1 ? Concat("/", i) : std::string()));
+      value.Bytes(kAudio, audio.bytes());
+      summary.Bytes(kValue, value.bytes());
+    }
+    SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary.bytes()});
+  }
+
+ private:
+  const int64_t most;
+  const float rate;
+};
+
+constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+
+}  // namespace
+
+TENON_KERNEL(kAudioSummaryKernel) = Registration<Sounds>("AudioSummary", kGives);
+TENON_KERNEL(kAudioSummaryV2Kernel) = Registration<Sounds>("AudioSummaryV2", kGives);
+
+TENON_OP(kAudioSummary) = DefineOp({
+    .name = "AudioSummary",
+    .inputs = "tag: string, tensor: float",
+    .outputs = "summary: string",
+    .attrs = "sample_rate: float; max_outputs: int >= 1 = 3",
+    .constraints = "rank(tag) == 0; rank(tensor) >= 2; rank(tensor) <= 3",
+    .doc = "A summary of the first max_outputs sounds of tensor [batch, frames] or [batch, frames, channels], in [-1, 1], as WAV.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<ScalarShape>,
+    .deprecated_at = 15,
+    .deprecation = "Use AudioSummaryV2.",
+});
+
+TENON_OP(kAudioSummaryV2) = DefineOp({
+    .name = "AudioSummaryV2",
+    .inputs = "tag: string, tensor: float, sample_rate: float",
+    .outputs = "summary: string",
+    .attrs = "max_outputs: int >= 1 = 3",
+    .constraints = "rank(tag) == 0; rank(tensor) >= 2; rank(tensor) <= 3; numel(sample_rate) == 1",
+    .doc = "A summary of the first max_outputs sounds of tensor [batch, frames] or [batch, frames, channels], in [-1, 1], as WAV.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<ScalarShape>,
+});
+
+}  // namespace tenon::ops
