@@ -52,7 +52,7 @@ struct HasValue {
 };
 
 struct GetValue {
-  explicit GetValue(CreateContext& c) : shapes(c.Shapes("output_shapes")) {}
+  explicit GetValue(CreateContext& c) : types(c.Types("output_types")), shapes(c.Shapes("output_shapes")) {}
   void Run(RunContext c) const {
     tenon_variant_info info{};
     const tenon_variant* variant = OptionalOf(c, &info);
@@ -62,13 +62,14 @@ struct GetValue {
     for (int32_t i = 0; i < c.output_count(); ++i) {
       tenon_tensor_view element{};
       c.services().variant_element(variant, static_cast<uint64_t>(i), &element);
-      const uint32_t wanted = c.output_view(i).dtype;
+      const uint32_t wanted = types[static_cast<size_t>(i)];  // the view of an output that is not made yet may have none
       if (element.dtype != wanted) Fail(TENON_INVALID_ARGUMENT, "value ", i, " of the optional is ", TypeName(element.dtype), "; ", TypeName(wanted), " is asked for");
       if (const Shape& shape = shapes[static_cast<size_t>(i)]; !Fits(ShapeOf(element), shape))
         Fail(TENON_INVALID_ARGUMENT, "value ", i, " of the optional has shape ", ShapeOf(element), "; ", shape, " is asked for");
       Check(c.services().set_output(c.frame(), i, &element));
     }
   }
+  std::vector<uint32_t> types;
   std::vector<Shape> shapes;
 };
 

@@ -64,11 +64,8 @@ struct InterleaveDataset final : OverOne {
     if (block <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `block_length` must be > 0");
     if constexpr (kForm == Form::kLegacy) ahead = std::max<int64_t>(1, IntOf(c, first + 3));
     if constexpr (kForm == Form::kV2) ahead = block;
-    if constexpr (kForm == Form::kV4) {
-      const int64_t buffer = IntOf(c, first + 2);
-      ahead = buffer == kAutotune ? block : buffer;
-      if (IntOf(c, first + 4) == 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `num_parallel_calls` must be greater than zero or -1.");
-    }
+    if constexpr (kForm == Form::kV4) ahead = IntOf(c, first + 2) == kAutotune ? block : IntOf(c, first + 2);
+    if constexpr (kForm == Form::kV2 || kForm == Form::kV4) CheckCalls(IntOf(c, c.input_count() - 1));
   }
 
   IteratorPtr NewIterator(const Pass& pass) const override {
@@ -125,6 +122,11 @@ struct InterleaveDataset final : OverOne {
     return std::make_unique<InTurn>(*this, pass);
   }
 
+  void CheckCalls(int64_t calls) const {
+    if (calls <= 0 && calls != kAutotune) Fail(TENON_INVALID_ARGUMENT, who(), ": `num_parallel_calls` must be greater than zero or -1.");
+    if (calls > cycle)
+      Fail(TENON_INVALID_ARGUMENT, who(), ": `num_parallel_calls` must be -1, or no more than `cycle_length`, which is ", cycle, "; it is ", calls);
+  }
   static constexpr int64_t kMostCycle = 65536;
   const Captured function;
   int64_t cycle = 0, block = 0, ahead = 1;

@@ -84,10 +84,7 @@ Output Distorted(Graph& graph, Output picture, Output number, const ImageOptions
   const auto seed = [&](int64_t which) {
     return graph.Op("Pack", {std::vector<Output>{graph.Const(static_cast<int64_t>(options.seed * 8) + which), number}});
   };
-  const auto place = [&](int64_t which) {
-    return graph.Op("StatelessRandomUniformInt", {graph.Const(std::vector<int32_t>{}, {0}), seed(which), graph.Const(0), graph.Const(2 * kMargin + 1)},
-                    {{"dtype", DType::kInt32}});
-  };
+  const auto place = [&](int64_t which) { return graph.Op("Cast", {Random(graph, seed(which), 0, 2 * kMargin + 1)}, {{"DstT", DType::kInt32}}); };
   const Output begin = graph.Op("Pack", {std::vector<Output>{place(0), place(1), graph.Const(0)}});
   const Output cut = graph.Op("Slice", {picture, begin, graph.Const({side, side, 3})});
   Output turned = cut;
