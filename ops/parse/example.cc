@@ -163,9 +163,7 @@ class Batch {
 
   void GiveRagged(const ListColumn& column, const ChunkValues& chunks) const {
     GiveValues(c_, column.values, column.dtype, chunks);
-    const int64_t none = 0;
-    if (single_) c_.AllocOutput(column.splits, {&none, 1});
-    else GiveRowSplits(c_, column.splits, column.splits_dtype, chunks, Rows());
+    GiveRowSplits(c_, column.splits, column.splits_dtype, chunks, Rows());
   }
 
   void GiveVariable(const DenseColumn& column, const ChunkValues& chunks) const {
