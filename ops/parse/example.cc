@@ -99,8 +99,10 @@ class Batch {
 
   void ParseFeature(Chunk* chunk, int64_t row, const Entry& feature, size_t* hint, int64_t* last) const {
     uint32_t dtype = 0;
+    const auto columns = index_.Find(feature.key, hint);
+    if (single_ && columns.empty()) return;  // of a batch, TensorFlow looks at what nobody asked for, too
     if (!KindOf(feature.value, &dtype)) Fail(TENON_INVALID_ARGUMENT, About(row), "feature '", feature.key, "' is of no kind that features have");
-    for (const KeyIndex::Column& found : index_.Find(feature.key, hint)) {
+    for (const KeyIndex::Column& found : columns) {
       const auto number = static_cast<size_t>(found.column), sparse = columns_.sparse.size(), lists = sparse + columns_.ragged.size();
       if (last[number] == row) continue;
       // A feature without a list is like none, but that it hides an earlier one from a batch's lists.
