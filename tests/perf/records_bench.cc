@@ -99,7 +99,7 @@ void Read(benchmark::State& state, const std::vector<Name>& fetches) {
 }
 void Raw(benchmark::State& state) { Read(state, {"read:1"}); }
 void Parsed(benchmark::State& state) { Read(state, {"parse:0", "parse:1", "parse:2"}); }
-BENCHMARK(Raw)->Arg(128)->Arg(1024)->UseRealTime();
+BENCHMARK(Raw)->Arg(1)->Arg(128)->Arg(1024)->UseRealTime();
 BENCHMARK(Parsed)->Arg(128)->Arg(1024)->UseRealTime();
 
 }  // namespace
