@@ -204,4 +204,17 @@ TENON_KERNEL(kQueueCloseV2Kernel) = Registration<CloseKernel>("QueueCloseV2", kP
 TENON_KERNEL(kQueueIsClosedV2Kernel) = Registration<IsClosedKernel>("QueueIsClosedV2", kPlain);
 TENON_KERNEL(kQueueSizeV2Kernel) = Registration<SizeKernel>("QueueSizeV2", kPlain);
 
+// The first version.
+TENON_KERNEL(kFIFOQueueKernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueue", kMakes);
+TENON_KERNEL(kPaddingFIFOQueueKernel) = Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueue", kMakes);
+TENON_KERNEL(kRandomShuffleQueueKernel) = Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueue", kMakes);
+TENON_KERNEL(kQueueEnqueueKernel) = Registration<EnqueueKernel<false>>("QueueEnqueue", kPuts);
+TENON_KERNEL(kQueueEnqueueManyKernel) = Registration<EnqueueKernel<true>>("QueueEnqueueMany", kPlain);
+TENON_KERNEL(kQueueDequeueKernel) = Registration<DequeueKernel>("QueueDequeue", kGives);
+TENON_KERNEL(kQueueDequeueManyKernel) = Registration<DequeueRowsKernel<false>>("QueueDequeueMany", kGives);
+TENON_KERNEL(kQueueDequeueUpToKernel) = Registration<DequeueRowsKernel<true>>("QueueDequeueUpTo", kGives);
+TENON_KERNEL(kQueueCloseKernel) = Registration<CloseKernel>("QueueClose", kPlain);
+TENON_KERNEL(kQueueIsClosedKernel) = Registration<IsClosedKernel>("QueueIsClosed", kPlain);
+TENON_KERNEL(kQueueSizeKernel) = Registration<SizeKernel>("QueueSize", kPlain);
+
 }  // namespace tenon::ops

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "glob.h"
-#include "tenon/sdk/file/file.h"
+#include "tenon/sdk/file/stream.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
 
@@ -15,14 +15,14 @@ namespace {
 struct ReadFile {
   // Straight into the output, which the session is charged for before a byte is read.
   void Run(RunContext c) const {
-    const File file = File::ForReading(HostFiles(), std::string(StringAt(c.input_view(0), 0)));
-    const uint64_t size = file.size();
+    FileSource file(File::ForReading(HostFiles(), std::string(StringAt(c.input_view(0), 0))));
+    const uint64_t size = *file.left();
     c.AllocOutput(0, {}, size);
     char* base = c.output<char>(0);
     *reinterpret_cast<tenon_string_cell*>(base) = {sizeof(tenon_string_cell), size};
-    for (uint64_t at = 0; at < size; at += kPiece) {
+    for (uint64_t at = 0; at < size;) {
       c.CheckCancelled();
-      file.ReadAt(at, base + sizeof(tenon_string_cell) + at, std::min(kPiece, size - at));
+      at += file.Read(base + sizeof(tenon_string_cell) + at, static_cast<size_t>(std::min(kPiece, size - at)));  // as many as there were, or it fails
     }
   }
   static constexpr uint64_t kPiece = 16 << 20;

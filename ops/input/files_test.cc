@@ -48,6 +48,13 @@ TEST_F(Files, AreReadAndWrittenWhole) {
   EXPECT_EQ(Read("/new/folder/f"), std::string("a\0b", 3));
   EXPECT_EQ(Write("/new/folder/f", ""), "");
   EXPECT_EQ(Read("/new/folder/f"), "");
+  disk_.files["/shrinks"] = std::string(20 << 20, 'x');
+  disk_.on_call = [&](std::string_view operation, std::string_view) {
+    if (operation == "read_at") disk_.files["/shrinks"].resize(17 << 20);
+    return TENON_OK;
+  };
+  EXPECT_EQ(Read("/shrinks").substr(0, 10), "DATA_LOSS:");
+  disk_.on_call = nullptr;
   EXPECT_EQ(Read("/nope"), "NOT_FOUND: open /nope: no such file");
   disk_.fail_at = disk_.operations + 2;
   EXPECT_EQ(Write("/new/g", "x"), "RESOURCE_EXHAUSTED: write /new/g: no space left");

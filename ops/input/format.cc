@@ -194,10 +194,10 @@ void CheckOptions(const ReaderOptions& options) {
 }
 
 std::unique_ptr<Format> MakeFormat(const ReaderOptions& options) {
-  if (options.op == "TextLineReaderV2") return std::make_unique<Lines>(options);
-  if (options.op == "TFRecordReaderV2") return std::make_unique<Records>(options);
-  if (options.op == "FixedLengthRecordReaderV2") return std::make_unique<FixedLength>(options);
-  if (options.op == "WholeFileReaderV2") return std::make_unique<Whole>();
+  if (options.op == "TextLineReader") return std::make_unique<Lines>(options);
+  if (options.op == "TFRecordReader") return std::make_unique<Records>(options);
+  if (options.op == "FixedLengthRecordReader") return std::make_unique<FixedLength>(options);
+  if (options.op == "WholeFileReader") return std::make_unique<Whole>();
   return std::make_unique<Name>();
 }
 

@@ -12,7 +12,7 @@
 namespace tenon::ops::input {
 
 struct ReaderOptions {
-  std::string op;    // "TextLineReaderV2"
+  std::string op;    // "TextLineReader"
   std::string name;  // of the reader
   std::string compression;
   int64_t skip_header_lines = 0;

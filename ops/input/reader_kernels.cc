@@ -23,16 +23,17 @@ struct MakeReader {
   explicit MakeReader(CreateContext& c) {
     ReaderOptions& o = options;
     o.op = std::string(c.op());
+    if (o.op.ends_with("V2")) o.op.resize(o.op.size() - 2);  // both versions make the same reader
     o.name = std::string(c.String("shared_name"));
     if (o.name.empty()) o.name = std::string(c.name());
-    if (o.op == "TextLineReaderV2") o.skip_header_lines = c.Int("skip_header_lines");
-    if (o.op == "TFRecordReaderV2") o.compression = std::string(c.String("compression_type"));
-    if (o.op == "FixedLengthRecordReaderV2") {
+    if (o.op == "TextLineReader") o.skip_header_lines = c.Int("skip_header_lines");
+    if (o.op == "TFRecordReader") o.compression = std::string(c.String("compression_type"));
+    if (o.op == "FixedLengthRecordReader") {
       o.header_bytes = c.Int("header_bytes");
       o.record_bytes = c.Int("record_bytes");
       o.footer_bytes = c.Int("footer_bytes");
       o.hop_bytes = c.Int("hop_bytes");
-      o.compression = std::string(c.String("encoding"));
+      if (c.Has("encoding")) o.compression = std::string(c.String("encoding"));  // not of the first version
     }
     const std::string container(c.String("container"));
     if (!c.ok()) return;
@@ -102,5 +103,19 @@ TENON_KERNEL(kReaderNumWorkUnitsCompletedV2Kernel) = Registration<UnitsCompleted
 TENON_KERNEL(kReaderResetV2Kernel) = Registration<ResetReader>("ReaderResetV2", kPlain);
 TENON_KERNEL(kReaderSerializeStateV2Kernel) = Registration<Serialize>("ReaderSerializeStateV2", kGives);
 TENON_KERNEL(kReaderRestoreStateV2Kernel) = Registration<Restore>("ReaderRestoreStateV2", kPlain);
+
+// The first version.
+TENON_KERNEL(kWholeFileReaderKernel) = Registration<MakeReader>("WholeFileReader", kMakes);
+TENON_KERNEL(kTextLineReaderKernel) = Registration<MakeReader>("TextLineReader", kMakes);
+TENON_KERNEL(kFixedLengthRecordReaderKernel) = Registration<MakeReader>("FixedLengthRecordReader", kMakes);
+TENON_KERNEL(kTFRecordReaderKernel) = Registration<MakeReader>("TFRecordReader", kMakes);
+TENON_KERNEL(kIdentityReaderKernel) = Registration<MakeReader>("IdentityReader", kMakes);
+TENON_KERNEL(kReaderReadKernel) = Registration<Read>("ReaderRead", kGives);
+TENON_KERNEL(kReaderReadUpToKernel) = Registration<ReadUpTo>("ReaderReadUpTo", kGives);
+TENON_KERNEL(kReaderNumRecordsProducedKernel) = Registration<RecordsProduced>("ReaderNumRecordsProduced", kPlain);
+TENON_KERNEL(kReaderNumWorkUnitsCompletedKernel) = Registration<UnitsCompleted>("ReaderNumWorkUnitsCompleted", kPlain);
+TENON_KERNEL(kReaderResetKernel) = Registration<ResetReader>("ReaderReset", kPlain);
+TENON_KERNEL(kReaderSerializeStateKernel) = Registration<Serialize>("ReaderSerializeState", kGives);
+TENON_KERNEL(kReaderRestoreStateKernel) = Registration<Restore>("ReaderRestoreState", kPlain);
 
 }  // namespace tenon::ops

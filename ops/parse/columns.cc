@@ -62,9 +62,9 @@ void GiveSparse(const RunContext& c, const ListColumn& column, const ChunkValues
 }
 
 void GiveRowSplits(const RunContext& c, int32_t index, uint32_t dtype, const ChunkValues& chunks, int64_t rows) {
-  if (rows < 0) return SplitsWriter(c, index, dtype, {}).Put(0);
   const int64_t count = rows + 1;
   SplitsWriter splits(c, index, dtype, {&count, 1});
+  if (rows < 0) return;
   int64_t row = 0, sum = 0;
   for (const Values* chunk : chunks) {
     for (const Part& part : chunk->parts) {

@@ -166,7 +166,7 @@ void FillFallback(const DenseColumn& column, int64_t row);
 
 // rows: of the batch; -1: one message, whose outputs have no dim for it. The three outputs of a sparse column.
 void GiveSparse(const sdk::RunContext& c, const ListColumn& column, const ChunkValues& chunks, int64_t rows);
-// The sums of the parts' counts up to each row; of one message the number 0.
+// The sums of the parts' counts up to each row; of one message none, as in TensorFlow's ParseExampleV2.
 void GiveRowSplits(const sdk::RunContext& c, int32_t index, uint32_t dtype, const ChunkValues& chunks, int64_t rows);
 
 // The memory of a fixed column for `rows` rows: the output itself, or for strings a tensor of views, which GiveTexts makes the output of.

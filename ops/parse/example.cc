@@ -99,8 +99,10 @@ class Batch {
 
   void ParseFeature(Chunk* chunk, int64_t row, const Entry& feature, size_t* hint, int64_t* last) const {
     uint32_t dtype = 0;
+    const auto columns = index_.Find(feature.key, hint);
+    if (single_ && columns.empty()) return;  // of a batch, TensorFlow looks at what nobody asked for, too
     if (!KindOf(feature.value, &dtype)) Fail(TENON_INVALID_ARGUMENT, About(row), "feature '", feature.key, "' is of no kind that features have");
-    for (const KeyIndex::Column& found : index_.Find(feature.key, hint)) {
+    for (const KeyIndex::Column& found : columns) {
       const auto number = static_cast<size_t>(found.column), sparse = columns_.sparse.size(), lists = sparse + columns_.ragged.size();
       if (last[number] == row) continue;
       // A feature without a list is like none, but that it hides an earlier one from a batch's lists.
@@ -163,9 +165,7 @@ class Batch {
 
   void GiveRagged(const ListColumn& column, const ChunkValues& chunks) const {
     GiveValues(c_, column.values, column.dtype, chunks);
-    const int64_t none = 0;
-    if (single_) c_.AllocOutput(column.splits, {&none, 1});
-    else GiveRowSplits(c_, column.splits, column.splits_dtype, chunks, Rows());
+    GiveRowSplits(c_, column.splits, column.splits_dtype, chunks, Rows());
   }
 
   void GiveVariable(const DenseColumn& column, const ChunkValues& chunks) const {

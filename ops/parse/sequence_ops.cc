@@ -47,7 +47,7 @@ struct Setter {
     for (size_t i = 0; i < count; ++i) c.SetOutput(output++, batch);
   }
   void RowSplits(size_t count) {
-    for (size_t i = 0; i < count; ++i) c.SetOutput(output++, !known() ? Shape() : batch.rank() == 0 ? Shape::Scalar() : Shape({c.Add(batch[0], 1)}));
+    for (size_t i = 0; i < count; ++i) c.SetOutput(output++, !known() ? Shape::OfRank(1) : Shape({batch.rank() == 0 ? 0 : c.Add(batch[0], 1)}));
   }
 };
 

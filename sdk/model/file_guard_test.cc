@@ -70,6 +70,7 @@ TEST(FileGuard, KnowsFilesOfTheInputPackage) {
   ExpectRefused(Check(nodes + "node { name: 'go' op: 'ReaderReadV2' input: ['reader', 'queue', '^put'] }"),
                 "node 'go' (ReaderReadV2) would touch a file whose path ('queue_handle') the graph chose");
   ExpectRefused(Check(nodes + "node { name: 'go' op: 'NoOp' input: '^read' } node { name: 'read' op: 'ReaderReadUpToV2' input: ['reader', 'queue', 'names'] }"), "node 'read'");
+  ExpectRefused(Check("node { name: 'queue' op: 'FIFOQueue' } node { name: 'reader' op: 'TextLineReader' } node { name: 'go' op: 'ReaderRead' input: ['reader', 'queue'] }"), "(ReaderRead)");
   EXPECT_TRUE(Check(nodes + "node { name: 'go' op: 'NoOp' input: ['^reader', '^put'] }").ok()) << "nothing is read";
 }
 

@@ -39,6 +39,7 @@ class Readers : public ::testing::Test {
   }
   void Put(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name, std::ios::binary) << text;
+    if (session_ == nullptr) return;
     const auto put = session_->Run({{"name", *Tensor::String((folder_ / name).string())}}, {}, {"put"});
     EXPECT_TRUE(put.ok()) << put.status().message();
   }
@@ -117,6 +118,32 @@ TEST_F(Readers, EndWithTheirSession) {
   while ((*session_->Run({}, {"units:0"}))[0].scalar<int64_t>() == 0) std::this_thread::yield();
   session_.reset();
   waits.join();
+}
+
+TEST_F(Readers, OfTheFirstVersionAreTheSame) {
+  Put("a", "1\n2\n");
+  const Output queue = graph_.Op("FIFOQueue", {}, {{"component_types", std::vector<DType>{DType::kString}}});
+  graph_.AddNode("QueueEnqueue", {queue, graph_.StringConst((folder_ / "a").string())}, {}, "put_first");
+  const Output reader = graph_.Op("TextLineReader", {}, {{"skip_header_lines", int64_t{1}}});
+  const Output line = graph_.Op("ReaderRead", {reader, queue}), more = graph_.Op("ReaderReadUpTo", {reader, queue, graph_.Const(int64_t{5})});
+  const Output count = graph_.Op("ReaderNumRecordsProduced", {reader}), files = graph_.Op("ReaderNumWorkUnitsCompleted", {reader});
+  graph_.AddNode("ReaderReset", {reader}, {}, "reset");
+  graph_.AddNode("QueueClose", {queue}, {}, "close_first");
+  const auto session = Session::Create(TheRuntime(), graph_);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const auto number = [&](const Output& of) { return (*session->Run({}, {of}))[0].scalar<int64_t>(-1); };
+  for (int turn = 0; turn < 2; ++turn) ASSERT_TRUE(session->RunTargets({"put_first"}).ok());
+  auto read = session->Run({}, {line, Output(line.graph(), line.node(), 1)});
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ((*read)[0].string(0), (folder_ / "a").string() + ":2");
+  EXPECT_EQ((*read)[1].string(0), "2");
+  ASSERT_TRUE(session->RunTargets({"close_first"}).ok());
+  EXPECT_EQ(TextsOf((*session->Run({}, {more}))[0]), (std::vector<std::string>{(folder_ / "a").string() + ":2"}));
+  EXPECT_EQ(session->Run({}, {line}).status().code(), Code::kOutOfRange);
+  EXPECT_EQ(number(count), 2);
+  EXPECT_EQ(number(files), 2);
+  ASSERT_TRUE(session->RunTargets({"reset"}).ok());
+  EXPECT_EQ(number(count), 0);
 }
 
 TEST_F(Readers, FilesAreReadWrittenAndFound) {

@@ -42,7 +42,7 @@ def tensor(spec):
 def defaults(op):
     """The attributes that no input determines and that a case may leave out."""
     definition = op_def_registry.get(op)
-    by_input = {arg.type_attr for arg in definition.input_arg} | {arg.number_attr for arg in definition.input_arg}
+    by_input = {name for arg in definition.input_arg for name in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
     out = {}
     for attr in definition.attr:
         if attr.HasField("default_value") and attr.name not in by_input:
@@ -57,7 +57,7 @@ def infer(op, inputs, attrs):
                      for name, spec in inputs.items()}
         try:
             attrs = {**defaults(op), **attrs}
-            types = {name: tf.as_dtype(value) if name in TYPES else value for name, value in attrs.items()}
+            types = {name: given(name, value) for name, value in attrs.items()}
             if "shape" in attrs:
                 types["shape"] = [None if d < 0 else d for d in attrs["shape"]]
             outputs = op_def_library._apply_op_helper(op, **arguments, **types)[2].outputs
@@ -70,7 +70,7 @@ def fails(op, inputs, attrs):
     """Whether the op has an error when it runs, whatever the unknown dims are."""
     if any(not isinstance(spec, list) and spec[0] == tf.string for spec in inputs.values()):
         return False  # what would it read?
-    types = {name: tf.as_dtype(value) if name in TYPES else value for name, value in attrs.items()}
+    types = {name: given(name, value) for name, value in attrs.items()}
     # Python names some arguments in another way, in the same order.
     function = getattr(tf.raw_ops, op)
     names = dict(zip((arg.name for arg in op_def_registry.get(op).input_arg), inspect.signature(function).parameters))
@@ -98,7 +98,26 @@ def fails(op, inputs, attrs):
 
 
 TYPES = {"out_type", "DstT", "dtype", "output_type", "Tout", "index_type"}
+TYPE_LISTS = {"sparse_types", "ragged_value_types", "ragged_split_types", "context_sparse_types", "context_ragged_value_types", "context_ragged_split_types",
+              "feature_list_sparse_types", "feature_list_dense_types", "feature_list_ragged_value_types", "feature_list_ragged_split_types"}
+SHAPE_LISTS = {"dense_shapes", "context_dense_shapes", "feature_list_dense_shapes"}
 CASES = []
+
+
+def given(name, value):
+    """An attribute as Python takes it; shapes are lists, -1 a dim that is not known and None a rank."""
+    if name in TYPES:
+        return tf.as_dtype(value)
+    if name in SHAPE_LISTS:
+        return [None if shape is None else [None if d < 0 else d for d in shape] for shape in value]
+    return value
+
+
+def written(name, value):
+    """The same as it is written down."""
+    if name in TYPES:
+        return tf.as_dtype(value).as_datatype_enum
+    return [one.as_datatype_enum for one in value] if name in TYPE_LISTS else value
 
 
 def case(op, inputs, **attrs):
@@ -482,6 +501,29 @@ def parse():
             case("DecodeCSV", {"records": shape, "record_defaults": [given]})
 
 
+    no_keys = x(0, t=text)
+    for shape, names in itertools.product((x(t=text), x(3, t=text), x(None, t=text), x(UNKNOWN, t=text), x(2, 2, t=text)), (x(0, t=text), x(1, 1, t=text))):
+        for dense in ([2], [-1], [-1, 3], [], [2, -1], None):
+            common = {"sparse_types": [F], "dense_shapes": [dense]}
+            case("ParseExample", {"serialized": shape, "names": names, "sparse_keys": [x(t=text)], "dense_keys": [x(t=text)], "dense_defaults": [x()]}, **common)
+            case("ParseExampleV2", {"serialized": shape, "names": names, "sparse_keys": x(1, t=text), "dense_keys": x(1, t=text), "ragged_keys": x(1, t=text), "dense_defaults": [x()]},
+                 num_sparse=1, ragged_value_types=[L], ragged_split_types=[I], **common)
+            case("ParseSingleExample", {"serialized": shape, "dense_defaults": [x()]}, num_sparse=1, sparse_keys=["a"], dense_keys=["b"], **common)
+        case("ParseSequenceExampleV2", {"serialized": shape, "debug_name": names, "context_sparse_keys": x(1, t=text), "context_dense_keys": x(1, t=text), "context_ragged_keys": x(1, t=text),
+                                        "feature_list_sparse_keys": x(1, t=text), "feature_list_dense_keys": x(1, t=text), "feature_list_ragged_keys": x(1, t=text),
+                                        "feature_list_dense_missing_assumed_empty": x(1, t=B), "context_dense_defaults": [x()]},
+             Ncontext_sparse=1, context_sparse_types=[F], context_ragged_value_types=[L], context_ragged_split_types=[I], context_dense_shapes=[[2]], Nfeature_list_sparse=1,
+             Nfeature_list_dense=1, feature_list_dense_types=[F], feature_list_sparse_types=[L], feature_list_ragged_value_types=[F], feature_list_ragged_split_types=[L],
+             feature_list_dense_shapes=[[3, 4]])
+        case("ParseSequenceExample", {"serialized": shape, "debug_name": names, "context_dense_defaults": [x()]}, Ncontext_sparse=1, Ncontext_dense=1, Nfeature_list_sparse=1,
+             Nfeature_list_dense=1, context_sparse_keys=["a"], context_dense_keys=["b"], feature_list_sparse_keys=["c"], feature_list_dense_keys=["d"],
+             feature_list_dense_missing_assumed_empty=[], context_sparse_types=[F], context_dense_shapes=[[2]], feature_list_dense_types=[F], feature_list_sparse_types=[L],
+             feature_list_dense_shapes=[[]])
+        case("ParseSingleSequenceExample", {"serialized": shape, "feature_list_dense_missing_assumed_empty": no_keys, "context_sparse_keys": [x(t=text)], "context_dense_keys": [x(t=text)],
+                                            "feature_list_sparse_keys": [x(t=text)], "feature_list_dense_keys": [x(t=text)], "context_dense_defaults": [x()], "debug_name": x(t=text)},
+             context_sparse_types=[F], context_dense_shapes=[[2]], feature_list_dense_types=[F], feature_list_sparse_types=[L], feature_list_dense_shapes=[[5]])
+
+
 def main():
     for fill in (array, strided, math, nn, batch_norm, checks, products, places, images, pictures, choices, sparse, parse):
         fill()
@@ -490,7 +532,7 @@ def main():
         failing = outputs is not None and fails(op, inputs, attrs)
         specs = {name: [[s[0].as_datatype_enum, s[1], s[2]] for s in (spec if isinstance(spec, list) else [spec])]
                  for name, spec in inputs.items()}
-        attrs = {name: tf.as_dtype(w).as_datatype_enum if name in TYPES else w for name, w in attrs.items()}
+        attrs = {name: written(name, value) for name, value in attrs.items()}
         line = {"op": op, "attrs": attrs, "inputs": specs, "outputs": outputs}
         if failing:
             line["fails"] = True

@@ -56,6 +56,13 @@ AttrValue AttrOf(const graph::AttrDef& def, const Json& json) {
     case TENON_ATTR_TYPE: return AttrValue::Type(json);
     case TENON_ATTR_INT | TENON_ATTR_LIST: return AttrValue::Ints(json.get<std::vector<int64_t>>());
     case TENON_ATTR_SHAPE: return AttrValue::OfShape(ShapeOf(json));
+    case TENON_ATTR_TYPE | TENON_ATTR_LIST: return AttrValue::Types(json.get<std::vector<DType>>());
+    case TENON_ATTR_STRING | TENON_ATTR_LIST: return AttrValue::Strings(json.get<std::vector<std::string>>());
+    case TENON_ATTR_SHAPE | TENON_ATTR_LIST: {
+      std::vector<Shape> shapes;
+      for (const Json& one : json) shapes.push_back(ShapeOf(one));
+      return AttrValue::Shapes(shapes);
+    }
     default: ADD_FAILURE() << "attribute " << def.name; return AttrValue::Int(0);
   }
 }

@@ -16,6 +16,7 @@ class Queue:
 
     def __init__(self, d, kind):
         self.d, self.kind = d, kind
+        self.version = "V2" if kind.endswith("V2") else ""
         self.types = [d.pick([tf.float32, tf.int64, tf.string, tf.bool]) for _ in range(2)]
         self.shape = d.shape(0, 2, empty=0, large=0)
         self.capacity = d.pick([-1, 3, 6])
@@ -23,31 +24,35 @@ class Queue:
         self.runs = []
         attrs = {"component_types": self.types, "capacity": self.capacity, "shared_name": d.pick(["", "q"])}
         known = [self.shape, []]
-        if kind == "PaddingFIFOQueueV2":
+        if kind.startswith("Padding"):
             known = [[None] * len(self.shape), []]
-        if kind == "RandomShuffleQueueV2":
+        if kind.startswith("RandomShuffle"):
             attrs.update(seed=1, seed2=2, min_after_dequeue=0)
         self.handle = getattr(raw, kind)(shapes=known, **attrs, name="queue")
         self._nodes()
 
     def _nodes(self):
         handle, types = self.handle, self.types
+
+        def of_version(name):
+            return getattr(raw, name + self.version)
+
         one = [tf.compat.v1.placeholder(t, None, f"one{i}") for i, t in enumerate(types)]
-        raw.QueueEnqueueV2(handle=handle, components=one, name="enqueue")
-        raw.QueueEnqueueManyV2(handle=handle, components=[tf.compat.v1.placeholder(t, None, f"many{i}") for i, t in enumerate(types)], name="many")
-        raw.QueueDequeueV2(handle=handle, component_types=types, name="dequeue")
+        of_version("QueueEnqueue")(handle=handle, components=one, name="enqueue")
+        of_version("QueueEnqueueMany")(handle=handle, components=[tf.compat.v1.placeholder(t, None, f"many{i}") for i, t in enumerate(types)], name="many")
+        of_version("QueueDequeue")(handle=handle, component_types=types, name="dequeue")
         n = tf.compat.v1.placeholder(tf.int32, [], "n")
-        raw.QueueDequeueManyV2(handle=handle, n=n, component_types=types, name="take")
-        raw.QueueDequeueUpToV2(handle=handle, n=n, component_types=types, name="up_to")
-        raw.QueueCloseV2(handle=handle, cancel_pending_enqueues=self.d.chance(0.5), name="close")
-        raw.QueueSizeV2(handle=handle, name="size")
-        raw.QueueIsClosedV2(handle=handle, name="is_closed")
+        of_version("QueueDequeueMany")(handle=handle, n=n, component_types=types, name="take")
+        of_version("QueueDequeueUpTo")(handle=handle, n=n, component_types=types, name="up_to")
+        of_version("QueueClose")(handle=handle, cancel_pending_enqueues=self.d.chance(0.5), name="close")
+        of_version("QueueSize")(handle=handle, name="size")
+        of_version("QueueIsClosed")(handle=handle, name="is_closed")
 
     def _values(self, count=None):
         lead = () if count is None else (count,)
-        shape = tuple(self.d.int(0, 3) for _ in self.shape) if self.kind == "PaddingFIFOQueueV2" else self.shape
+        shape = tuple(self.d.int(0, 3) for _ in self.shape) if self.kind.startswith("Padding") else self.shape
         values = [self.d.tensor(t, lead + dims) for t, dims in zip(self.types, (shape, ()))]
-        if self.kind == "RandomShuffleQueueV2":  # whose order is its own: all elements are alike
+        if self.kind.startswith("RandomShuffle"):  # whose order is its own: all elements are alike
             values = [np.zeros_like(value) if value.dtype != object else np.full(value.shape, b"x", object) for value in values]
         return values
 
@@ -94,6 +99,24 @@ def queue(d):
         one.step("close" if d.chance(0.06) else name)
     if d.op in ASKED:
         one.step(ASKED[d.op])
+    one.step("size")
+    return Program(graph, one.runs, f"{one.kind}, {len(one.runs)} steps")
+
+
+FIRST_KINDS = tuple(kind.removesuffix("V2") for kind in KINDS)
+FIRST_ASKED = {name.removesuffix("V2"): what for name, what in ASKED.items()}
+
+
+@op(*FIRST_KINDS, *FIRST_ASKED, count=6)
+def first_queue(d):
+    """The first version, whose handles are references."""
+    graph = tf.Graph()
+    with graph.as_default():
+        one = Queue(d, d.op if d.op in FIRST_KINDS else d.pick(FIRST_KINDS))
+    for _ in range(d.int(3, 8)):
+        one.step(d.pick(["enqueue", "enqueue", "many", "dequeue", "take", "up_to", "size", "is_closed", "close"]))
+    if d.op in FIRST_ASKED:
+        one.step(FIRST_ASKED[d.op])
     one.step("size")
     return Program(graph, one.runs, f"{one.kind}, {len(one.runs)} steps")
 
