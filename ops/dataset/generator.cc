@@ -60,7 +60,7 @@ TENON_KERNEL(kGeneratorDatasetKernel) = Registration<MakeDataset<GeneratorDatase
 TENON_OP(kGeneratorDataset) = DefineDataset({
     .name = "GeneratorDataset",
     .inputs = "init_func_other_args: Tinit_func_args, next_func_other_args: Tnext_func_args, finalize_func_other_args: Tfinalize_func_args",
-    .attrs = "init_func: func; next_func: func; finalize_func: func; Tinit_func_args: list(type) >= 0; Tnext_func_args: list(type) >= 0; Tfinalize_func_args: list(type) >= 0; "
+    .attrs = "init_func: func; next_func: func; finalize_func: func; Tinit_func_args: list(type); Tnext_func_args: list(type); Tfinalize_func_args: list(type); "
              TENON_DATASET_TYPES TENON_DATASET_METADATA,
     .doc = "What next_func gives of the state that init_func made, until it fails with OUT_OF_RANGE; then finalize_func is called.",
     .traits = TENON_OP_STATEFUL,

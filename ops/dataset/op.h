@@ -10,7 +10,7 @@ namespace tenon::ops {
 #define TENON_DATASET_TYPES "output_types: list(type) >= 1; output_shapes: list(shape) >= 1"
 #define TENON_DATASET_METADATA "; metadata: string = ''"
 // A function, and what it gets behind an element's components.
-#define TENON_DATASET_ARGUMENTS "Targuments: list(type) >= 0"
+#define TENON_DATASET_ARGUMENTS "Targuments: list(type)"
 
 inline void OneDataset(sdk::ShapeContext& c) { c.SetOutput(0, sdk::Shape::Scalar()); }
 

@@ -101,7 +101,8 @@ class Prefetcher final : public Iterator {
     if (tunes_ && full_once_ && size_ < kMostTuned && bytes_ < kMostTunedBytes) size_ *= 2;
     full_once_ = false;
   }
-  bool Full() const { return static_cast<int64_t>(made_.size()) >= size_; }
+  // Behind a failure nothing is made until the consumer has it: where memory is short, what is made meanwhile would be lost too.
+  bool Full() const { return static_cast<int64_t>(made_.size()) >= size_ || (!made_.empty() && !made_.back().failure.ok()); }
   // Under the mutex. Whether a task is at it, or none is needed.
   bool Wake() {
     if (!filling_ && !Full() && !ended_) filling_ = tasks_.Start([this] { Fill(); });

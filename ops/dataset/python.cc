@@ -17,6 +17,8 @@ struct Refused {
   void Run(RunContext) const {}
 };
 
+void AnyShapes(ShapeContext&) {}
+
 constexpr Traits kNothing = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
@@ -31,27 +33,30 @@ TENON_OP(kPyFunc) = DefineOp({
     .name = "PyFunc",
     .inputs = "input: Tin",
     .outputs = "output: Tout",
-    .attrs = "token: string; Tin: list(type) >= 0; Tout: list(type) >= 0",
+    .attrs = "token: string; Tin: list(type); Tout: list(type)",
     .doc = kDoc,
     .traits = TENON_OP_STATEFUL,
+    .shape = ShapeFunction<AnyShapes>,
 });
 
 TENON_OP(kPyFuncStateless) = DefineOp({
     .name = "PyFuncStateless",
     .inputs = "input: Tin",
     .outputs = "output: Tout",
-    .attrs = "token: string; Tin: list(type) >= 0; Tout: list(type) >= 0",
+    .attrs = "token: string; Tin: list(type); Tout: list(type)",
     .doc = kDoc,
     .traits = TENON_OP_NO_FOLD,
+    .shape = ShapeFunction<AnyShapes>,
 });
 
 TENON_OP(kEagerPyFunc) = DefineOp({
     .name = "EagerPyFunc",
     .inputs = "input: Tin",
     .outputs = "output: Tout",
-    .attrs = "token: string; is_async: bool = false; Tin: list(type) >= 0; Tout: list(type) >= 0",
+    .attrs = "token: string; is_async: bool = false; Tin: list(type); Tout: list(type)",
     .doc = kDoc,
     .traits = TENON_OP_STATEFUL,
+    .shape = ShapeFunction<AnyShapes>,
 });
 
 }  // namespace tenon::ops

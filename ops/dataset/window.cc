@@ -193,8 +193,8 @@ TENON_OP(kWindowDataset) = DefineDataset({
   "input_dataset: variant, key_func_other_arguments: Tkey_func_other_arguments, reduce_func_other_arguments: Treduce_func_other_arguments, " \
   "window_size_func_other_arguments: Twindow_size_func_other_arguments"
 #define TENON_GROUP_ATTRS                                                                                                                                             \
-  "key_func: func; reduce_func: func; window_size_func: func; Tkey_func_other_arguments: list(type) >= 0; Treduce_func_other_arguments: list(type) >= 0; " \
-  "Twindow_size_func_other_arguments: list(type) >= 0; " TENON_DATASET_TYPES
+  "key_func: func; reduce_func: func; window_size_func: func; Tkey_func_other_arguments: list(type); Treduce_func_other_arguments: list(type); " \
+  "Twindow_size_func_other_arguments: list(type); " TENON_DATASET_TYPES
 
 static constexpr std::string_view kGroupDoc = "The elements of the datasets that reduce_func gives for windows of elements with one key.";
 

@@ -21,11 +21,11 @@ namespace {
 void AddCommands(CLI::App& app, Action& action) {
   AddRunCommand(app, action);
   AddTrainCommand(app, action);
-  AddRecordsCommand(app, action);
   AddInspectCommand(app, action);
   AddPlaceCommand(app, action);
   AddWorkerCommand(app, action);
   AddClusterCommand(app, action);
+  AddRecordsCommand(app, action);
   AddPluginsCommand(app, action);
   AddOpsCommand(app, action);
   AddDevicesCommand(app, action);

@@ -191,45 +191,64 @@ TEST(Datasets, AFailureNamesItsDatasetAndTheOthersComeAllTheSame) {
   }
 }
 
-TEST(Datasets, ElementsThatAreMadeAheadCountAgainstTheSessionsLimit) {
-  Pipeline p;
-  p.Range(1000);
-  p.shape = Shape::Unknown();
-  p.Map("large", [](Graph& body, const Output& x) {
-    const Output dims = body.Op("Const", {}, {{"dtype", DType::kInt32}, {"value", *Tensor::From(std::vector<int32_t>{1 << 17}, {1})}});
+// Elements of so many MiB.
+void Large(Pipeline* p, int32_t size) {
+  p->shape = Shape::Unknown();
+  p->Map("large", [size](Graph& body, const Output& x) {
+    const Output dims = body.Op("Const", {}, {{"dtype", DType::kInt32}, {"value", *Tensor::From(std::vector<int32_t>{size << 17}, {1})}});
     return body.Op("Fill", {dims, x});
   });
-  p.Then("PrefetchDataset", {p.Int(100)});
-  SessionOptions options;
-  options.memory_limit = 20 << 20;  // some twenty of them
-  const Session session = p.Open(options);
-  ASSERT_TRUE(p.Begin(session).ok());
-  int ok = 0, exhausted = 0;
-  for (int i = 0; i < 120; ++i) {
-    auto values = session.Run({}, {p.next});
-    if (values.ok()) ++ok;
-    else if (values.status().code() == Code::kResourceExhausted) ++exhausted;
-    else FAIL() << values.status().message();
-  }
-  EXPECT_GT(ok, 10);
-  EXPECT_GT(exhausted, 0);
 }
 
-TEST(Datasets, ADatasetOfAnotherSessionKeepsNothingAliveAndRunsNoFunctionOfIt) {
+TEST(Datasets, WhatTheyMakeCountsAgainstTheSessionsLimit) {
+  SessionOptions options;
+  options.memory_limit = 40 << 20;
+  for (const bool fits : {true, false}) {
+    Pipeline p;
+    p.Range(60);
+    Large(&p, fits ? 1 : 9);
+    p.Then("BatchDatasetV2", {p.Int(3), p.Bool(false)});
+    p.Then("PrefetchDataset", {p.Int(2)});
+    const Session session = p.Open(options);
+    ASSERT_TRUE(p.Begin(session).ok());
+    for (int i = 0; i < 20; ++i) {
+      const Status status = session.Run({}, {p.next}).status();
+      EXPECT_EQ(status.code(), fits ? Code::kOk : Code::kResourceExhausted) << status.message();
+    }
+    EXPECT_EQ(session.Run({}, {p.next}).status().code(), Code::kOutOfRange);
+  }
+}
+
+TEST(Datasets, DoNotLeaveTheirSession) {
   Pipeline p;
   p.Range(3);
-  p.Map("next", [](Graph& body, const Output& x) { return body.Op("AddV2", {x, x}); });
-  const Output fed = p.g.Placeholder("fed", DType::kVariant, Shape());
-  const Operation make_fed = p.g.AddNode("MakeIterator", {fed, p.g.Op("IteratorV2", {}, p.Spec({{"shared_name", std::string("it")}, {"container", std::string()}}))});
-  auto first = std::make_unique<Session>(p.Open());
-  auto values = first->Run({}, {p.dataset});
-  ASSERT_TRUE(values.ok()) << values.status().message();
-  const Session second = p.Open();
-  first.reset();
-  ASSERT_TRUE(second.Run({{fed, (*values)[0]}}, {}, {make_fed}).ok());
-  const auto value = p.Next(second);
-  ASSERT_FALSE(value.ok());
-  EXPECT_NE(value.status().message().find("session"), std::string::npos) << value.status().message();
+  const Session session = p.Open();
+  const auto values = session.Run({}, {p.dataset});
+  ASSERT_FALSE(values.ok());
+  EXPECT_NE(values.status().message().find("is a variant, which cannot leave the session"), std::string::npos) << values.status().message();
+}
+
+TEST(Datasets, KeepNoHandleThatEndsWithItsStep) {
+  Pipeline p;
+  p.Range(3);
+  const Output anonymous = p.g.Op("AnonymousIteratorV3", {}, p.Spec());
+  const Function function = Define(p.g, "with_handle", [](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("Identity", {x[0]})}; },
+                                   {DType::kInt64, DType::kResource});
+  p.dataset = p.g.Op("MapDataset", {p.dataset, anonymous}, p.Spec({{"f", function}, {"Targuments", Types{DType::kResource}}}));
+  const Session session = p.Open();
+  const Status status = p.Begin(session);
+  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+  EXPECT_NE(status.message().find("ends with the step"), std::string::npos) << status.message();
+}
+
+TEST(Datasets, ThatAreTakenFromTwiceAgainAndAgainMakeNoEndlessTree) {
+  Pipeline p;
+  p.Range(2);
+  for (int i = 0; i < 40; ++i) p.dataset = p.g.Op("ConcatenateDataset", {p.dataset, p.dataset}, p.Spec());
+  const Session session = p.Open();
+  const Status status = p.Begin(session);
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_NE(status.message().find("iterators"), std::string::npos) << status.message();
 }
 
 TEST(Datasets, LieInOneAnotherUpToABound) {

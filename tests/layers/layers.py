@@ -37,7 +37,7 @@ RULES = {
     "sdk/host": (("plugins", "net/cluster", "core", "plugin_api", "sdk/bytes"), ("protobuf", "spdlog", "fmt")),
     "sdk/bytes": ((), ()),
     "sdk/data": APPLICATION,
-    "sdk/train": application("sdk/data"),
+    "sdk/train": application("sdk/data", "sdk/model"),
     "sdk/model": application("sdk/data"),
     "sdk/model_c": application("sdk/data", "sdk/train", "sdk/model"),
     "sdk/cli": application("sdk/data", "sdk/train", "sdk/model"),  # `tenon train` runs the training library's jobs
