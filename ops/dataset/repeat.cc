@@ -120,13 +120,18 @@ struct ShardDataset final : OverOne {
       bool Next(Element* out) override {
         for (;;) {
           pass.CheckCancelled();
-          if (!from->Next(out)) break;
-          if (at++ % dataset.shards == dataset.index) return true;
+          if (!from->Next(out)) return false;
+          if (at++ % dataset.shards != dataset.index) continue;
+          if (dataset.require_non_empty && at <= dataset.shards) CheckOthers();
+          return true;
         }
-        if (dataset.require_non_empty && at < dataset.shards)
-          Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": There aren't enough elements in this dataset for each shard to have at least one element (# elems = ", at,
-               ", # shards = ", dataset.shards, ").");
-        return false;
+      }
+      // That each of the other shards has an element too; they are not this one's.
+      void CheckOthers() {
+        Element other;
+        for (; at < dataset.shards; ++at)
+          if (!from->Next(&other))
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": the dataset has ", at, " elements, which are not enough for ", dataset.shards, " shards that may not be empty");
       }
       int64_t at = 0;
     };
