@@ -143,12 +143,18 @@ struct CubicKernel : Sampling {
     for (int64_t j = 0; j < plan.line; ++j)
       line[j] = static_cast<float>(from[0][j]) * w0 + static_cast<float>(from[1][j]) * w1 + static_cast<float>(from[2][j]) * w2 + static_cast<float>(from[3][j]) * w3;
     float* out = c.output<float>(0) + i * s.to_width * s.channels;
+    s.channels == 3 ? Across<3>(s, columns, line, out) : s.channels == 1 ? Across<1>(s, columns, line, out) : Across<0>(s, columns, line, out);
+  }
+  // kChannels: of the images; 0: any number.
+  template <int64_t kChannels>
+  static void Across(const Sizes& s, const Four* columns, const float* line, float* out) {
+    const int64_t channels = kChannels != 0 ? kChannels : s.channels;
     for (int64_t x = 0; x < s.to_width; ++x) {
       const Four& column = columns[x];
-      const float *a = line + column.at[0] * s.channels, *b = line + column.at[1] * s.channels, *d = line + column.at[2] * s.channels, *e = line + column.at[3] * s.channels;
+      const float *a = line + column.at[0] * channels, *b = line + column.at[1] * channels, *d = line + column.at[2] * channels, *e = line + column.at[3] * channels;
 #pragma GCC ivdep
-      for (int64_t k = 0; k < s.channels; ++k) out[k] = a[k] * column.weight[0] + b[k] * column.weight[1] + d[k] * column.weight[2] + e[k] * column.weight[3];
-      out += s.channels;
+      for (int64_t k = 0; k < channels; ++k) out[k] = a[k] * column.weight[0] + b[k] * column.weight[1] + d[k] * column.weight[2] + e[k] * column.weight[3];
+      out += channels;
     }
   }
 };

@@ -44,7 +44,7 @@ class Spans {
  public:
   Spans(const sdk::RunContext& c, const Curve& curve, bool antialias, int64_t from, int64_t to, float scale, float translation)
       : inverse_(1.0f / scale), widening_(antialias ? std::max(inverse_, 1.0f) : 1.0f), most_(MostOf(curve.radius * widening_, from)), starts_(New(c, TENON_DT_INT64, 2 * to)),
-        weights_(New(c, TENON_DT_FLOAT, sdk::Multiply(to, most_))) {
+        weights_(New(c, TENON_DT_FLOAT, sdk::Multiply(to, most_))), start_(sdk::Data<int64_t>(starts_.view())), weight_(sdk::Data<float>(weights_.view())) {
     const float moved = -inverse_ * translation;
     sdk::CancelPoll poll(c);
     for (int64_t i = 0; i < to; ++i) {
@@ -52,9 +52,9 @@ class Spans {
       Fill(curve, from, i, (static_cast<float>(i) + 0.5f) * inverse_ + moved);
     }
   }
-  int64_t begin(int64_t i) const { return sdk::Data<int64_t>(starts_.view())[2 * i]; }
-  int64_t size(int64_t i) const { return sdk::Data<int64_t>(starts_.view())[2 * i + 1]; }
-  const float* weights(int64_t i) const { return sdk::Data<float>(weights_.view()) + i * most_; }
+  int64_t begin(int64_t i) const { return start_[2 * i]; }
+  int64_t size(int64_t i) const { return start_[2 * i + 1]; }
+  const float* weights(int64_t i) const { return weight_ + i * most_; }
   int64_t most() const { return most_; }
 
  private:
@@ -64,8 +64,8 @@ class Spans {
     return both < static_cast<float>(from) ? static_cast<int64_t>(both) : from;
   }
   void Fill(const Curve& curve, int64_t from, int64_t i, float at) {
-    int64_t* start = sdk::Data<int64_t>(starts_.view()) + 2 * i;
-    float* weights = sdk::Data<float>(weights_.view()) + i * most_;
+    int64_t* start = start_ + 2 * i;
+    float* weights = weight_ + i * most_;
     start[0] = start[1] = 0;
     if (!(at >= 0 && at <= static_cast<float>(from))) return;  // outside of the image
     const float reach = curve.radius * widening_, last = static_cast<float>(from - 1);
@@ -81,7 +81,9 @@ class Spans {
 
   const float inverse_, widening_;
   const int64_t most_;
-  sdk::KeptTensor starts_, weights_;
+  const sdk::KeptTensor starts_, weights_;
+  int64_t* const start_;
+  float* const weight_;
 };
 
 struct Sizes {
@@ -149,14 +151,21 @@ struct ScaleKernel : Resampling {
 #pragma GCC ivdep
       for (int64_t i = 0; i < elements; ++i) line[i] += static_cast<float>(from[i]) * weight;
     }
-    for (int64_t x = 0; x < s.to_width; ++x, out += s.channels) {
-      std::fill_n(out, s.channels, 0.0f);
-      for (int64_t k = 0; k < columns.size(x); ++k) {
-        const float* from = line + (columns.begin(x) + k) * s.channels;
-        const float weight = columns.weights(x)[k];
-#pragma GCC ivdep
-        for (int64_t i = 0; i < s.channels; ++i) out[i] += from[i] * weight;
+    s.channels == 3 ? Across<3>(s, columns, line, out) : s.channels == 1 ? Across<1>(s, columns, line, out) : Across<0>(s, columns, line, out);
+  }
+  // kChannels: of the images; 0: any number.
+  template <int64_t kChannels>
+  static void Across(const Sizes& s, const Spans& columns, const float* line, float* out) {
+    const int64_t channels = kChannels != 0 ? kChannels : s.channels;
+    for (int64_t x = 0; x < s.to_width; ++x, out += channels) {
+      float few[kChannels != 0 ? kChannels : 1] = {};
+      float* sum = kChannels != 0 ? few : out;
+      std::fill_n(sum, channels, 0.0f);
+      const float *from = line + columns.begin(x) * channels, *weights = columns.weights(x);
+      for (int64_t k = 0, count = columns.size(x); k < count; ++k, from += channels) {
+        for (int64_t i = 0; i < channels; ++i) sum[i] += from[i] * weights[k];
       }
+      if (kChannels != 0) std::copy_n(sum, channels, out);
     }
   }
 };
