@@ -25,7 +25,11 @@ struct Sizes {
 
 // A product that is rounded before it is added to: an edge that is met exactly must not be missed by what a fused addition keeps.
 float Rounded(float x) {
+#if defined(__aarch64__)
+  asm("" : "+w"(x));
+#elif defined(__x86_64__)
   asm("" : "+x"(x));
+#endif
   return x;
 }
 
