@@ -72,7 +72,8 @@ TEST(Image, OfTheSameSizeItIsTheSameImage) {
   expect_same("ResizeBicubic", Of("ResizeBicubic").Run({x, size}, {Out<float>({2, 13, 17, 3})}));
   expect_same("ResizeArea", Of("ResizeArea").Run({x, size}, {Out<float>({2, 13, 17, 3})}));
   expect_same("ScaleAndTranslate", Of("ScaleAndTranslate").Run({x, size, Vector<float>({1, 1}), Vector<float>({0, 0})}, {Out<float>({2, 13, 17, 3})}));
-  expect_same("CropAndResize", Of("CropAndResize").Run({x, Make<float>({2, 4}, {0, 0, 1, 1, 0, 0, 1, 1}), Vector<int32_t>({0, 1}), size}, {Out<float>({2, 13, 17, 3})}));
+  expect_same("CropAndResize", Of("CropAndResize").Run({x, Make<float>({2, 4}, {0, 0, 1, 1, 0, 0, 1, 1}), Vector<int32_t>({0, 1}), size},
+      {Out<float>({2, 13, 17, 3})}));
   Kernel there("RGBToHSV"), back("HSVToRGB");
   const Result hsv = there.Run({x}, {Out<float>({2, 13, 17, 3})});
   expect_same("HSVToRGB", back.Run({hsv[0]}, {Out<float>({2, 13, 17, 3})}));
@@ -87,14 +88,16 @@ TEST(Image, AnAreaIsTheMeanOfWhatItCovers) {
 
 TEST(Image, AGradientIsTheTransposeOfItsOp) {
   // <f(x), dy> == <x, f'(dy)> for what is linear.
-  const Tensor x = Noise({1, 9, 11, 2}), dy = Noise({1, 7, 13, 2}, 5), size = Vector<int32_t>({7, 13}), scale = Vector<float>({0.8f, 1.1f}), move = Vector<float>({0.3f, -1});
+  const Tensor x = Noise({1, 9, 11, 2}), dy = Noise({1, 7, 13, 2}, 5), size = Vector<int32_t>({7, 13}), scale = Vector<float>({0.8f, 1.1f}),
+      move = Vector<float>({0.3f, -1});
   const auto dot = [](const Tensor& a, const Tensor& b) {
     double sum = 0;
     const std::vector<float> u = Values<float>(a), v = Values<float>(b);
     for (size_t i = 0; i < u.size(); ++i) sum += static_cast<double>(u[i]) * static_cast<double>(v[i]);
     return sum;
   };
-  const Result cubic = Of("ResizeBicubic").Run({x, size}, {Out<float>({1, 7, 13, 2})}), cubic_back = Of("ResizeBicubicGrad").Run({dy, x}, {Out<float>({1, 9, 11, 2})});
+  const Result cubic = Of("ResizeBicubic").Run({x, size}, {Out<float>({1, 7, 13, 2})}),
+      cubic_back = Of("ResizeBicubicGrad").Run({dy, x}, {Out<float>({1, 9, 11, 2})});
   EXPECT_NEAR(dot(cubic[0], dy), dot(x, cubic_back[0]), 1e-3);
   const Result moved = Of("ScaleAndTranslate").Run({x, size, scale, move}, {Out<float>({1, 7, 13, 2})});
   const Result moved_back = Of("ScaleAndTranslateGrad").Run({dy, x, scale, move}, {Out<float>({1, 9, 11, 2})});

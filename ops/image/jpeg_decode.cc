@@ -102,7 +102,8 @@ class JpegReader {
 
 void JpegReader::ChooseColors() {
   channels_ = options_.channels != 0 ? options_.channels : std::min(info_.num_components, 3);
-  if (channels_ != 1 && channels_ != 3) Fail(TENON_INVALID_ARGUMENT, "a JPEG of ", info_.num_components, " components has no picture of ", channels_, " channels: 1 and 3 are possible");
+  if (channels_ != 1 && channels_ != 3) Fail(TENON_INVALID_ARGUMENT, "a JPEG of ", info_.num_components, " components has no picture of ", channels_,
+      " channels: 1 and 3 are possible");
   const bool cmyk = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
   info_.out_color_space = channels_ == 1 ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
   info_.scale_num = 1;
@@ -133,7 +134,8 @@ void JpegReader::CheckPlausible() const {
   const int64_t blocks = Blocks(), bits = info_.arith_code != 0 ? blocks / 64 : info_.progressive_mode != 0 ? blocks : 2 * blocks;
   const int64_t bytes = bits / 8 / (options_.try_recover_truncated ? 16 : 1);
   if (static_cast<int64_t>(bytes_.size()) >= bytes) return;
-  Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes says that it is of ", info_.image_width, " x ", info_.image_height, " pixels, which take ", bytes,
+  Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes says that it is of ", info_.image_width, " x ", info_.image_height,
+      " pixels, which take ", bytes,
        " bytes at least: its header is wrong, or it was cut off");
 }
 
@@ -150,7 +152,8 @@ Window JpegReader::WindowOf(const std::optional<Window>& asked) const {
   const Window& w = *asked;
   const bool inside = w.top >= 0 && w.left >= 0 && w.height > 0 && w.width > 0 && w.top + w.height <= height && w.left + w.width <= width;
   if (!inside) {
-    Fail(TENON_INVALID_ARGUMENT, "crop_window asks for ", w.height, " rows from ", w.top, " on and ", w.width, " columns from ", w.left, " on; the picture has ", height, " rows and ",
+    Fail(TENON_INVALID_ARGUMENT, "crop_window asks for ", w.height, " rows from ", w.top, " on and ", w.width, " columns from ", w.left,
+        " on; the picture has ", height, " rows and ",
          width, " columns");
   }
   return w;

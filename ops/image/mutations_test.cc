@@ -69,7 +69,8 @@ int Try(const std::string& bytes, int turn) {
   results.push_back(Decode(kDecodeImageKernel, "DecodeImage", bytes, {{"channels", channels}, {"expand_animations", turn % 3 != 0}},
                            turn % 5 == 0 ? TENON_DT_FLOAT : turn % 5 == 1 ? TENON_DT_UINT16 : TENON_DT_UINT8));
   results.push_back(Decode(kDecodeJpegKernel, "DecodeJpeg", bytes,
-                           {{"channels", channels}, {"ratio", int64_t{1} << turn % 4}, {"fancy_upscaling", turn % 2 == 0}, {"try_recover_truncated", turn % 3 != 1}}));
+                           {{"channels", channels}, {"ratio", int64_t{1} << turn % 4}, {"fancy_upscaling", turn % 2 == 0},
+                               {"try_recover_truncated", turn % 3 != 1}}));
   const Tensor contents = testing::Strings({}, {bytes}), window = testing::Make<int32_t>({4}, {turn % 5, turn % 7, 3 + turn % 11, 2 + turn % 6});
   results.push_back(RunKernel(kDecodeAndCropJpegKernel, NodeOf("DecodeAndCropJpeg", {{"channels", channels}}), {&contents, &window}));
   int given = 0;
@@ -131,7 +132,8 @@ TEST(Mutations, OfJpegs) {
   std::vector<std::string> pictures;
   for (const bool progressive : {false, true}) {
     for (const int64_t channels : {1, 3}) {
-      for (const bool sampled : {false, true}) pictures.push_back(JpegOf(Waves(19, 23, channels), {{"progressive", progressive}, {"chroma_downsampling", sampled}, {"optimize_size", sampled}}));
+      for (const bool sampled : {false, true}) pictures.push_back(JpegOf(Waves(19, 23, channels),
+          {{"progressive", progressive}, {"chroma_downsampling", sampled}, {"optimize_size", sampled}}));
     }
   }
   for (const bool progressive : {false, true}) {

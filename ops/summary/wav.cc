@@ -28,7 +28,8 @@ class Cursor {
   explicit Cursor(std::string_view bytes) : rest_(bytes) {}
   bool AtEnd() const { return rest_.empty(); }
   std::string_view Take(int64_t count, std::string_view what) {
-    if (count > static_cast<int64_t>(rest_.size())) Fail(TENON_INVALID_ARGUMENT, "the WAV ends within ", what, ", which takes ", count, " bytes; ", rest_.size(), " are left");
+    if (count > static_cast<int64_t>(rest_.size())) Fail(TENON_INVALID_ARGUMENT, "the WAV ends within ", what, ", which takes ", count, " bytes; ",
+        rest_.size(), " are left");
     const std::string_view taken = rest_.substr(0, static_cast<size_t>(count));
     rest_.remove_prefix(taken.size());
     return taken;
@@ -69,7 +70,8 @@ std::string EncodeWav(const RunContext& c, const float* samples, int64_t frames,
   constexpr int64_t kHeader = 44;
   const int64_t size = Multiply(Multiply(frames, channels), kBytes);
   if (size > UINT32_MAX - kHeader || channels > UINT16_MAX / kBytes || rate > UINT32_MAX) {
-    Fail(TENON_INVALID_ARGUMENT, "a WAV holds 4 GB, 32767 channels and a rate of 32 bits; ", frames, " frames of ", channels, " channels at ", rate, " a second are more");
+    Fail(TENON_INVALID_ARGUMENT, "a WAV holds 4 GB, 32767 channels and a rate of 32 bits; ", frames, " frames of ", channels, " channels at ", rate,
+        " a second are more");
   }
   std::string out = "RIFF" + Little(size + kHeader - 8, 4) + "WAVEfmt " + Little(16, 4) + Little(1, 2) + Little(channels, 2) + Little(rate, 4) +
                     Little(rate * channels * kBytes, 4) + Little(channels * kBytes, 2) + Little(8 * kBytes, 2) + "data" + Little(size, 4);

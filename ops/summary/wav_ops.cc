@@ -74,7 +74,8 @@ TENON_OP(kDecodeWav) = DefineOp({
     .outputs = "audio: float, sample_rate: int32",
     .attrs = "desired_channels: int = -1; desired_samples: int = -1",
     .constraints = "rank(contents) == 0",
-    .doc = "The sound of a WAV of 16 bits, [samples, channels], in [-1, 1). Where it has fewer channels than are wanted its last one comes again; where it is shorter silence follows.",
+    .doc = "The sound of a WAV of 16 bits, [samples, channels], in [-1, 1). Where it has fewer channels than are wanted its last one comes again; where it is "
+        "shorter silence follows.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<DecodeShape>,
 });

@@ -28,7 +28,8 @@ std::string Encode(const Tensor& audio, int32_t rate) {
 Outcome Decode(const std::string& bytes, std::vector<Tensor>* out = nullptr) {
   const Tensor contents = testing::Strings({}, {bytes});
   KernelRunner step;
-  const Outcome outcome = step.Run(kDecodeWavKernel, {"DecodeWav", {{"desired_channels", int64_t{-1}}, {"desired_samples", int64_t{-1}}}, {TENON_DT_STRING}, {TENON_DT_FLOAT, TENON_DT_INT32}}, {&contents});
+  const Outcome outcome = step.Run(kDecodeWavKernel, {"DecodeWav", {{"desired_channels", int64_t{-1}}, {"desired_samples", int64_t{-1}}},
+      {TENON_DT_STRING}, {TENON_DT_FLOAT, TENON_DT_INT32}}, {&contents});
   if (out != nullptr && outcome.ok()) *out = std::move(step.outputs);
   return outcome;
 }

@@ -15,7 +15,8 @@ using Gradients = Types<float, double, Half>;
 // Images, and crops of them.
 struct Sizes {
   Sizes(sdk::Dims images, sdk::Dims crops) {
-    if (images.size() != 4 || crops.size() != 4 || images[3] != crops[3]) sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", images, " have no crops of shape ", crops);
+    if (images.size() != 4 || crops.size() != 4 || images[3] != crops[3])
+      sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", images, " have no crops of shape ", crops);
     if (images[1] <= 0 || images[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image dimensions must be positive; they are ", images);
     if (crops[1] <= 0 || crops[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "crop dimensions must be positive; they are ", crops);
     batch = images[0], height = images[1], width = images[2], channels = images[3], boxes = crops[0], crop_height = crops[1], crop_width = crops[2];
@@ -184,7 +185,8 @@ struct GradBoxesKernel {
         sdk::CancelPoll poll(c);
         for (int64_t i = begin; i < end; ++i) {
           const Box box(s, boxes, images, i);
-          One(s, box, c.input<float>(0) + i * s.crop_height * s.crop_width * s.channels, c.input<T>(1) + box.image * s.height * s.width * s.channels, poll, c.output<float>(0) + 4 * i);
+          One(s, box, c.input<float>(0) + i * s.crop_height * s.crop_width * s.channels, c.input<T>(1) + box.image * s.height * s.width * s.channels,
+              poll, c.output<float>(0) + 4 * i);
         }
       });
     });
@@ -208,7 +210,8 @@ struct GradBoxesKernel {
         const float* gradient = dy + (y * s.crop_width + x) * s.channels;
         float down = 0, right = 0;
         for (int64_t k = 0; k < s.channels; ++k) {
-          const float top_left = static_cast<float>(a[k]), top_right = static_cast<float>(b[k]), bottom_left = static_cast<float>(d[k]), bottom_right = static_cast<float>(e[k]);
+          const float top_left = static_cast<float>(a[k]), top_right = static_cast<float>(b[k]), bottom_left = static_cast<float>(d[k]),
+              bottom_right = static_cast<float>(e[k]);
           down += gradient[k] * ((1 - column.weight) * (bottom_left - top_left) + column.weight * (bottom_right - top_right));
           right += gradient[k] * ((1 - row.weight) * (top_right - top_left) + row.weight * (bottom_right - bottom_left));
         }

@@ -13,7 +13,8 @@ using Pictures = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t,
 // The pixels that pixel i of the result covers along an axis, scale of them, and the share of each. Those beyond the image are its last.
 struct Covered {
   Covered(float pixels, int64_t i)
-      : scale(pixels), from(static_cast<float>(i) * scale), to(static_cast<float>(i + 1) * scale), begin(static_cast<int64_t>(std::floor(from))), end(static_cast<int64_t>(std::ceil(to))) {}
+      : scale(pixels), from(static_cast<float>(i) * scale), to(static_cast<float>(i + 1) * scale), begin(static_cast<int64_t>(std::floor(from))),
+          end(static_cast<int64_t>(std::ceil(to))) {}
   float Share(int64_t pixel) const {
     const auto low = static_cast<float>(pixel), high = static_cast<float>(pixel + 1);
     return low < from ? (high > to ? scale : high - from) : high > to ? to - low : 1.0f;
@@ -43,7 +44,8 @@ struct AreaKernel {
     int64_t shares = 1;                  // that are made at once, each with a line of the workspace
   };
   float Scale(int64_t source, int64_t target) const {
-    return align_corners && source > 1 && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1) : static_cast<float>(source) / static_cast<float>(target);
+    return align_corners && source > 1 && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1)
+        : static_cast<float>(source) / static_cast<float>(target);
   }
 
   void Run(const Plan& plan, sdk::RunContext c) const {

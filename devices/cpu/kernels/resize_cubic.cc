@@ -87,7 +87,8 @@ struct Sizes {
 template <bool kGradient>
 struct CubicPlan {
   CubicPlan(const Sampling& sampling, sdk::PrepareContext& c)
-      : s(c.input(kGradient ? 1 : 0), kGradient ? c.input(0) : c.output(0), kGradient), down(sampling.Scale(s.height, s.to_height)), right(sampling.Scale(s.width, s.to_width)) {
+      : s(c.input(kGradient ? 1 : 0), kGradient ? c.input(0) : c.output(0), kGradient), down(sampling.Scale(s.height, s.to_height)),
+          right(sampling.Scale(s.width, s.to_width)) {
     if (s.empty()) return;  // however large the images would be
     line = s.width * s.channels;
     columns_at = c.Workspace(sdk::Multiply(s.to_width, sizeof(Four)));
@@ -141,7 +142,8 @@ struct CubicKernel : Sampling {
     const float w0 = row.weight[0], w1 = row.weight[1], w2 = row.weight[2], w3 = row.weight[3];
 #pragma GCC ivdep
     for (int64_t j = 0; j < plan.line; ++j)
-      line[j] = static_cast<float>(from[0][j]) * w0 + static_cast<float>(from[1][j]) * w1 + static_cast<float>(from[2][j]) * w2 + static_cast<float>(from[3][j]) * w3;
+      line[j] = static_cast<float>(from[0][j]) * w0 + static_cast<float>(from[1][j]) * w1 + static_cast<float>(from[2][j]) * w2
+          + static_cast<float>(from[3][j]) * w3;
     float* out = c.output<float>(0) + i * s.to_width * s.channels;
     s.channels == 3 ? Across<3>(s, columns, line, out) : s.channels == 1 ? Across<1>(s, columns, line, out) : Across<0>(s, columns, line, out);
   }
@@ -201,6 +203,7 @@ struct CubicGradKernel : Sampling {
 }  // namespace
 
 TENON_CPU_KERNEL(ResizeBicubic) = CpuKernel<CubicKernel>("ResizeBicubic", {.constraints = sdk::Constraints<Pictures::Constraint<"T">>::list});
-TENON_CPU_KERNEL(ResizeBicubicGrad) = CpuKernel<CubicGradKernel>("ResizeBicubicGrad", {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list});
+TENON_CPU_KERNEL(ResizeBicubicGrad) = CpuKernel<CubicGradKernel>("ResizeBicubicGrad",
+    {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list});
 
 }  // namespace tenon::cpu

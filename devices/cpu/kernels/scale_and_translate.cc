@@ -43,7 +43,8 @@ constexpr Curve kCurves[] = {
 class Spans {
  public:
   Spans(const sdk::RunContext& c, const Curve& curve, bool antialias, int64_t from, int64_t to, float scale, float translation)
-      : inverse_(1.0f / scale), widening_(antialias ? std::max(inverse_, 1.0f) : 1.0f), most_(MostOf(curve.radius * widening_, from)), starts_(New(c, TENON_DT_INT64, 2 * to)),
+      : inverse_(1.0f / scale), widening_(antialias ? std::max(inverse_, 1.0f) : 1.0f), most_(MostOf(curve.radius * widening_, from)),
+          starts_(New(c, TENON_DT_INT64, 2 * to)),
         weights_(New(c, TENON_DT_FLOAT, sdk::Multiply(to, most_))), start_(sdk::Data<int64_t>(starts_.view())), weight_(sdk::Data<float>(weights_.view())) {
     const float moved = -inverse_ * translation;
     sdk::CancelPoll poll(c);
@@ -100,12 +101,14 @@ struct Resampling {
   explicit Resampling(sdk::CreateContext& c) : antialias(c.Bool("antialias")) {
     const std::string_view name = c.String("kernel_type");
     const auto* const found = std::find_if(std::begin(kCurves), std::end(kCurves), [&](const Curve& each) { return each.name == name; });
-    if (found == std::end(kCurves)) c.Invalid("Unrecognized kernel type: ", name, "; known are lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic and mitchellcubic");
+    if (found == std::end(kCurves)) c.Invalid("Unrecognized kernel type: ", name,
+        "; known are lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic and mitchellcubic");
     if (found != std::end(kCurves)) curve = found;
   }
   static void CheckScale(const sdk::RunContext& c) {
     const float* scale = c.input<float>(2);
-    if (!(scale[0] > 0 && scale[1] > 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "Scale must be greater than zero; it is ", std::to_string(scale[0]), " and ", std::to_string(scale[1]));
+    if (!(scale[0] > 0 && scale[1] > 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "Scale must be greater than zero; it is ", std::to_string(scale[0]),
+        " and ", std::to_string(scale[1]));
   }
   // axis 0: rows.
   Spans Along(const sdk::RunContext& c, int32_t scale, int axis, int64_t from, int64_t to) const {
@@ -122,7 +125,8 @@ struct ScaleKernel : Resampling {
     const Sizes s(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)));
     const Spans rows = Along(c, 2, 0, s.height, s.to_height), columns = Along(c, 2, 1, s.width, s.to_width);
     // A row is made of rows first, and then of itself.
-    const int64_t total = s.batch * s.to_height, line = sdk::Multiply(s.width, s.channels), shares = std::clamp<int64_t>(total, 1, 16), share = (total + shares - 1) / shares;
+    const int64_t total = s.batch * s.to_height, line = sdk::Multiply(s.width, s.channels), shares = std::clamp<int64_t>(total, 1, 16),
+        share = (total + shares - 1) / shares;
     const int64_t lines = sdk::Multiply(shares, line);
     const sdk::KeptTensor memory = sdk::NewTensor(c, TENON_DT_FLOAT, {&lines, 1});
     const double cost = static_cast<double>(rows.most() * s.width + columns.most() * s.to_width) * static_cast<double>(s.channels);
@@ -208,6 +212,7 @@ struct ScaleGradKernel : Resampling {
 }  // namespace
 
 TENON_CPU_KERNEL(ScaleAndTranslate) = CpuKernel<ScaleKernel>("ScaleAndTranslate", {.constraints = sdk::Constraints<Pictures::Constraint<"T">>::list});
-TENON_CPU_KERNEL(ScaleAndTranslateGrad) = CpuKernel<ScaleGradKernel>("ScaleAndTranslateGrad", {.constraints = sdk::Constraints<Types<float>::Constraint<"T">>::list});
+TENON_CPU_KERNEL(ScaleAndTranslateGrad) = CpuKernel<ScaleGradKernel>("ScaleAndTranslateGrad",
+    {.constraints = sdk::Constraints<Types<float>::Constraint<"T">>::list});
 
 }  // namespace tenon::cpu
