@@ -85,7 +85,7 @@ class JpegReader {
 
   void ChooseColors();
   void CheckPlausible() const;
-  int64_t Blocks() const;
+  int64_t Blocks(bool whole_units) const;
   KeptTensor Coefficients() const;
   Window WindowOf(const std::optional<Window>& asked) const;
   void ReadRows(const Window& window, uint8_t* out);
@@ -112,12 +112,12 @@ void JpegReader::ChooseColors() {
   info_.dct_method = options_.accurate_dct ? JDCT_ISLOW : JDCT_IFAST;
 }
 
-// Of all components, with those that fill up the last units at the right and at the bottom.
-int64_t JpegReader::Blocks() const {
+// Of all components. whole_units: with those that fill up the last units at the right and at the bottom, which a picture in several passes may leave out.
+int64_t JpegReader::Blocks(bool whole_units) const {
   int64_t blocks = 0;
   for (int i = 0; i < info_.num_components; ++i) {
     const jpeg_component_info& component = info_.comp_info[i];
-    const auto along = [](int64_t blocks, int64_t unit) { return (blocks + unit - 1) / unit * unit; };
+    const auto along = [whole_units](int64_t count, int64_t unit) { return whole_units ? (count + unit - 1) / unit * unit : count; };
     blocks += along(component.width_in_blocks, component.h_samp_factor) * along(component.height_in_blocks, component.v_samp_factor);
   }
   return blocks;
@@ -131,7 +131,7 @@ void JpegReader::CheckPlausible() const {
   CheckSize("JPEG", info_.image_height, info_.image_width, std::max<int64_t>(channels_, info_.num_components));
   const int64_t pixels = int64_t{info_.image_height} * info_.image_width;
   if (pixels <= kAlwaysTaken) return;
-  const int64_t blocks = Blocks(), bits = info_.arith_code != 0 ? blocks / 64 : info_.progressive_mode != 0 ? blocks : 2 * blocks;
+  const int64_t blocks = Blocks(false), bits = info_.arith_code != 0 ? blocks / 64 : info_.progressive_mode != 0 ? blocks : 2 * blocks;
   const int64_t bytes = bits / 8 / (options_.try_recover_truncated ? 16 : 1);
   if (static_cast<int64_t>(bytes_.size()) >= bytes) return;
   Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes says that it is of ", info_.image_width, " x ", info_.image_height,
@@ -142,7 +142,7 @@ void JpegReader::CheckPlausible() const {
 // libjpeg keeps all coefficients of a picture that comes in several passes, in memory that the session does not see: so much of the session's is held meanwhile.
 KeptTensor JpegReader::Coefficients() const {
   const bool kept = jpeg_has_multiple_scans(const_cast<Info*>(&info_)) != 0;
-  const int64_t bytes = kept ? Multiply(Blocks(), int64_t{sizeof(JBLOCK)}) : 1;
+  const int64_t bytes = kept ? Multiply(Blocks(true), int64_t{sizeof(JBLOCK)}) : 1;
   return NewTensor(errors_.context, TENON_DT_UINT8, {&bytes, 1});
 }
 
