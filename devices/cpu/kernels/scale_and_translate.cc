@@ -179,7 +179,11 @@ struct ScaleGradKernel : Resampling {
   using Resampling::Resampling;
   void Run(sdk::RunContext c) const {
     CheckScale(c);
-    if (sdk::Count(c.output_view(0)) == 0) return;
+    const int64_t pixels = sdk::Count(c.output_view(0));
+    if (pixels == 0 || sdk::Count(c.input_view(0)) == 0) {
+      std::fill_n(c.output<float>(0), pixels, 0.0f);
+      return;
+    }
     const Sizes s(sdk::DimsOf(c.input_view(1)), sdk::DimsOf(c.input_view(0)));
     const Spans rows = Along(c, 2, 0, s.height, s.to_height), columns = Along(c, 2, 1, s.width, s.to_width);
     const double cost = static_cast<double>(s.to_height * s.to_width * s.channels) * static_cast<double>(rows.most()) * static_cast<double>(columns.most());
