@@ -53,11 +53,12 @@ struct Box {
   int64_t image;
   Axis rows, columns;
 };
-void CheckBoxes(const Sizes& s, const float* boxes, const int32_t* images) {
+// finite: the numbers of boxes too. A gradient leaves out what is no number.
+void CheckBoxes(const Sizes& s, const float* boxes, const int32_t* images, bool finite) {
   for (int64_t i = 0; i < s.boxes; ++i) {
     if (images[i] < 0 || images[i] >= s.batch) sdk::Fail(TENON_OUT_OF_RANGE, "box_ind[", i, "] is ", images[i], ", which is not in [0, ", s.batch, ")");
     for (int64_t k = 4 * i; k < 4 * i + 4; ++k) {
-      if (!std::isfinite(boxes[k])) sdk::Fail(TENON_INVALID_ARGUMENT, "box ", i, " has a number that is not finite");
+      if (finite && !std::isfinite(boxes[k])) sdk::Fail(TENON_INVALID_ARGUMENT, "box ", i, " has a number that is not finite");
     }
   }
 }
@@ -75,7 +76,7 @@ struct CropKernel {
     const Sizes s(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)));
     const auto* boxes = c.input<float>(1);
     const auto* images = c.input<int32_t>(2);
-    CheckBoxes(s, boxes, images);
+    CheckBoxes(s, boxes, images, true);
     Pictures::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(s.boxes * s.crop_height, 3.0 * static_cast<double>(s.crop_width * (s.channels + 2)), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
@@ -130,7 +131,7 @@ struct GradImageKernel {
     const Sizes s(sdk::DimsOf(c.output_view(0)), sdk::DimsOf(c.input_view(0)));
     const auto* boxes = c.input<float>(1);
     const auto* images = c.input<int32_t>(2);
-    CheckBoxes(s, boxes, images);
+    CheckBoxes(s, boxes, images, false);
     Gradients::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
       std::fill_n(out, sdk::Count(c.output_view(0)), T(0.0f));
@@ -179,7 +180,7 @@ struct GradBoxesKernel {
     const Sizes s(sdk::DimsOf(c.input_view(1)), sdk::DimsOf(c.input_view(0)));
     const auto* boxes = c.input<float>(2);
     const auto* images = c.input<int32_t>(3);
-    CheckBoxes(s, boxes, images);
+    CheckBoxes(s, boxes, images, false);
     Pictures::Dispatch(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(s.boxes, 10.0 * static_cast<double>(s.crop_height * s.crop_width * (s.channels + 1)), [&](int64_t begin, int64_t end) {
         sdk::CancelPoll poll(c);
