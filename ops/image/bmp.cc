@@ -31,7 +31,8 @@ struct Header {
     stride = (width * channels + 3) / 4 * 4;
     const int64_t size = begin + stride * height;
     if (size == static_cast<int64_t>(bytes.size())) return;
-    Fail(TENON_INVALID_ARGUMENT, "the BMP says that it is of ", width, " x ", height, " pixels of ", bits, " bits from byte ", begin, " on, which makes ", size, " bytes; there are ",
+    Fail(TENON_INVALID_ARGUMENT, "the BMP says that it is of ", width, " x ", height, " pixels of ", bits, " bits from byte ", begin,
+        " on, which makes ", size, " bytes; there are ",
          bytes.size());
   }
   int64_t begin, width, height, channels, stride;

@@ -28,7 +28,8 @@ struct Channels {
 };
 
 // Where the largest and the smallest channel are, red before green before blue, as TensorFlow has it. Each gradient is that of the formula that holds there:
-// value = largest, saturation = 1 - smallest / largest (of a channel that is 0 TensorFlow leaves that out), hue = (of red) (green - blue) / (6 range), and so on in turn.
+// value = largest, saturation = 1 - smallest / largest (of a channel that is 0 TensorFlow leaves that out), hue = (of red) (green - blue) / (6 range), and so on in
+// turn.
 class HsvGradient {
  public:
   explicit HsvGradient(GradientContext& g) : g_(g), x_(g, g.input(0)), dy_(g, g.dy(0)), zero_(g.Scalar(0, g.input(0))), one_(g.Scalar(1, g.input(0))) {
@@ -51,7 +52,8 @@ class HsvGradient {
     std::vector<Output> dx;
     for (int i = 0; i < 3; ++i) {
       const Output value = If(largest_[i], dy_[2]);
-      const Output saturation = g_.Mul(dy_[1], g_.Sub(If(largest_[i], g_.Mul(min_, g_.Mul(of_max, of_max))), If(And(smallest_[i], Op("Greater", channels_[i], zero_)), of_max)));
+      const Output saturation = g_.Mul(dy_[1], g_.Sub(If(largest_[i], g_.Mul(min_, g_.Mul(of_max, of_max))),
+          If(And(smallest_[i], Op("Greater", channels_[i], zero_)), of_max)));
       dx.push_back(g_.Add(value, g_.Add(saturation, g_.Mul(dy_[0], Hue(i, of_range)))));
     }
     return g_.Op("Pack", dx, {{"axis", -1}});
@@ -62,7 +64,8 @@ class HsvGradient {
   Output And(Output x, Output y) { return g_.Op("LogicalAnd", {x, y}); }
   Output If(Output condition, Output x) { return g_.Select(condition, x, g_.ZerosLike(x)); }
 
-  // Of the hue with respect to channel i. Where channel m is the largest, the hue is (next - last) / (6 range), and so much more by m, next and last being those after m.
+  // Of the hue with respect to channel i. Where channel m is the largest, the hue is (next - last) / (6 range), and so much more by m, next and last being those
+  // after m.
   Output Hue(int i, Output of_range) {
     Output sum = g_.ZerosLike(max_);
     for (int m = 0; m < 3; ++m) {

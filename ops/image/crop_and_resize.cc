@@ -57,7 +57,8 @@ TENON_OP(kCropAndResize) = DefineOp({
     .attrs = "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}; method: {'bilinear', 'nearest'} = 'bilinear'; extrapolation_value: float = 0",
     .constraints = "rank(image) == 4; rank(boxes) == 2; dim(boxes, 1) == 4; rank(box_ind) == 1; dim(boxes, 0) == dim(box_ind, 0); rank(crop_size) == 1; "
                    "dim(crop_size, 0) == 2; value(crop_size) >= 1; element(box_ind) < dim(image, 0)",
-    .doc = "The part of image box_ind[i] that box i says (y1, x1, y2, x2, where 1 is the last pixel), as large as crop_size. Pixels outside of the image are extrapolation_value.",
+    .doc = "The part of image box_ind[i] that box i says (y1, x1, y2, x2, where 1 is the last pixel), as large as crop_size. Pixels outside of the image are "
+        "extrapolation_value.",
     .shape = ShapeFunction<CropShape>,
     .gradient = GradientFunction<CropGradient>,
 });

@@ -29,7 +29,9 @@ const std::string& Picture(bool progressive) {
 }
 
 void Ours(benchmark::State& state) {
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // the output's memory is had again, as the engine's is
+  // The memory of an output is had again, as the engine has its own again.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   const testing::Tensor contents = testing::Strings({}, {Picture(state.range(0) != 0)});
   const testing::Node node = NodeOf("DecodeJpeg");
   for (auto _ : state) {

@@ -16,7 +16,8 @@ namespace {
 // What a node of one of these ops asks for.
 struct Decode {
   explicit Decode(CreateContext& c)
-      : op(c.op()), channels(c.Has("channels") ? c.Int("channels") : c.op() == "DecodeGif" ? 3 : 0), dtype(c.output_type(0)), expand(c.Has("expand_animations") && c.Bool("expand_animations")) {
+      : op(c.op()), channels(c.Has("channels") ? c.Int("channels") : c.op() == "DecodeGif" ? 3 : 0), dtype(c.output_type(0)),
+          expand(c.Has("expand_animations") && c.Bool("expand_animations")) {
     if (channels != 0 && channels != 1 && channels != 3 && channels != 4) c.Invalid("channels must be 0, 1, 3 or 4; it is ", channels);
     jpeg.channels = channels;
     if (op == "DecodeJpeg" || op == "DecodeAndCropJpeg") ReadJpegAttributes(c);
@@ -28,7 +29,8 @@ struct Decode {
     const std::string_view method = c.String("dct_method");
     jpeg.accurate_dct = method == "INTEGER_ACCURATE";
     if (jpeg.ratio != 1 && jpeg.ratio != 2 && jpeg.ratio != 4 && jpeg.ratio != 8) c.Invalid("ratio must be 1, 2, 4 or 8; it is ", jpeg.ratio);
-    if (!method.empty() && method != "INTEGER_FAST" && method != "INTEGER_ACCURATE") c.Invalid("dct_method must be '', 'INTEGER_FAST' or 'INTEGER_ACCURATE'; it is '", method, "'");
+    if (!method.empty() && method != "INTEGER_FAST" && method != "INTEGER_ACCURATE")
+      c.Invalid("dct_method must be '', 'INTEGER_FAST' or 'INTEGER_ACCURATE'; it is '", method, "'");
   }
 
   void Run(RunContext c) const {
@@ -77,7 +79,8 @@ struct Decode {
 struct ExtractShape {
   void Run(RunContext c) const {
     const std::string_view bytes = StringAt(c.input_view(0), 0);
-    if (FormatOf(bytes) != Format::kJpeg) Fail(TENON_INVALID_ARGUMENT, "contents is no JPEG: it ", bytes.empty() ? "is empty" : Concat("begins with ", BeginningOf(bytes)));
+    if (FormatOf(bytes) != Format::kJpeg) Fail(TENON_INVALID_ARGUMENT, "contents is no JPEG: it ",
+        bytes.empty() ? "is empty" : Concat("begins with ", BeginningOf(bytes)));
     const JpegSize size = JpegSizeOf(c, bytes);
     Indices::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
@@ -124,9 +127,11 @@ TENON_OP(kDecodeJpeg) = DefineOp({
     .name = "DecodeJpeg",
     .inputs = "contents: string",
     .outputs = "image: uint8",
-    .attrs = "channels: int = 0; ratio: int = 1; fancy_upscaling: bool = true; try_recover_truncated: bool = false; acceptable_fraction: float = 1; dct_method: string = ''",
+    .attrs = "channels: int = 0; ratio: int = 1; fancy_upscaling: bool = true; try_recover_truncated: bool = false; acceptable_fraction: float = 1; dct_method: "
+        "string = ''",
     .constraints = "rank(contents) == 0",
-    .doc = "The picture of a JPEG, [height, width, channels], `ratio` times smaller. try_recover_truncated: what a file that was cut off lacks is grey, however much it is. Reads PNG "
+    .doc = "The picture of a JPEG, [height, width, channels], `ratio` times smaller. try_recover_truncated: what a file that was cut off lacks is grey, however "
+        "much it is. Reads PNG "
            "and GIF of one frame too.",
     .traits = TENON_OP_NO_GRADIENT | TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<PictureShape>,
@@ -179,7 +184,8 @@ TENON_OP(kDecodeAndCropJpeg) = DefineOp({
     .name = "DecodeAndCropJpeg",
     .inputs = "contents: string, crop_window: int32",
     .outputs = "image: uint8",
-    .attrs = "channels: int = 0; ratio: int = 1; fancy_upscaling: bool = true; try_recover_truncated: bool = false; acceptable_fraction: float = 1; dct_method: string = ''",
+    .attrs = "channels: int = 0; ratio: int = 1; fancy_upscaling: bool = true; try_recover_truncated: bool = false; acceptable_fraction: float = 1; dct_method: "
+        "string = ''",
     .constraints = "rank(contents) == 0; rank(crop_window) == 1; dim(crop_window, 0) == 4",
     .doc = "The part of a JPEG's picture that crop_window says: its top, left, height and width.",
     .traits = TENON_OP_NO_GRADIENT | TENON_OP_EXPENSIVE,

@@ -12,7 +12,8 @@ void DrawShape(ShapeContext& c) {
   c.Merge(images[0], boxes[0], "the batches");
   c.Merge(boxes[2], 4, "the numbers of a box and 4");
   const int64_t channels = images[3];
-  if (channels >= 0 && channels != 1 && channels != 3 && channels != 4) c.Invalid("Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA); the shape of images is ", images);
+  if (channels >= 0 && channels != 1 && channels != 3 && channels != 4)
+    c.Invalid("Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA); the shape of images is ", images);
   c.SetOutput(0, images);
 }
 

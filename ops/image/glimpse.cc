@@ -28,7 +28,8 @@ void GlimpseShape(ShapeContext& c) {
 TENON_OP(kExtractGlimpse) = DefineOp({
     .name = "ExtractGlimpse",
     TENON_GLIMPSE,
-    .doc = "The window of that size whose middle is at offsets: in pixels, or normalized, of which 1 is the image; from the image's middle on where they are centered (then 2 is the "
+    .doc = "The window of that size whose middle is at offsets: in pixels, or normalized, of which 1 is the image; from the image's middle on where they are "
+        "centered (then 2 is the "
            "image). Outside of the image is noise: uniform, gaussian or zero.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<GlimpseShape>,

@@ -20,7 +20,8 @@ struct Windows {
       return {1, 1};
     }
     constexpr int64_t kMost = int64_t{1} << 31;
-    if (values[1] < 1 || values[2] < 1 || values[1] >= kMost || values[2] >= kMost) c.Fail(TENON_OUT_OF_RANGE, "attribute '", attr, "' must be positive; it is ", values);
+    if (values[1] < 1 || values[2] < 1 || values[1] >= kMost || values[2] >= kMost)
+      c.Fail(TENON_OUT_OF_RANGE, "attribute '", attr, "' must be positive; it is ", values);
     return {values[1], values[2]};
   }
   bool same;
@@ -56,7 +57,8 @@ Output PutBack(GradientContext& g, const Windows& w, Output dy) {
   const Output ones = g.Op("OneHot", {places, g.Number(elements), g.Scalar(1, dy), g.Scalar(0, dy)});
   const Output filters = g.Reshape(ones, g.Vector({w.sizes[0], w.sizes[1], 1, elements}));
   const Output sizes = g.Concat({pictures, part(shape, 1), part(shape, 2), g.Vector({1})});
-  const Output dx = g.Op("Conv2DBackpropInput", {sizes, filters, gradients}, {{"strides", g.Raw("strides")}, {"padding", g.Raw("padding")}, {"dilations", g.Raw("rates")}});
+  const Output dx = g.Op("Conv2DBackpropInput", {sizes, filters, gradients},
+      {{"strides", g.Raw("strides")}, {"padding", g.Raw("padding")}, {"dilations", g.Raw("rates")}});
   const Output separate = g.Reshape(dx, g.Concat({part(shape, 0), part(shape, 3), part(shape, 1), part(shape, 2)}));
   return g.Op("Transpose", {separate, g.Vector({0, 2, 3, 1})});
 }
@@ -64,7 +66,8 @@ Output PutBack(GradientContext& g, const Windows& w, Output dy) {
 void PatchesGradient(GradientContext& g) {
   const Windows w(g);
   const Output images = g.input(0), dy = g.dy(0);
-  if (IsComplex(g.type(dy))) return g.Fail(TENON_UNIMPLEMENTED, "ExtractImagePatches of complex numbers has no gradient here; of their real and imaginary parts it has");
+  if (IsComplex(g.type(dy))) return g.Fail(TENON_UNIMPLEMENTED,
+      "ExtractImagePatches of complex numbers has no gradient here; of their real and imaginary parts it has");
   const bool none = g.shape(dy).fully_known() && g.shape(dy).elements() == 0;
   g.SetDx(0, none ? g.ZerosLike(images) : PutBack(g, w, dy));
 }
@@ -75,7 +78,8 @@ TENON_OP(kExtractImagePatches) = DefineOp({
     .name = "ExtractImagePatches",
     .inputs = "images: T",
     .outputs = "patches: T",
-    .attrs = "ksizes: list(int) >= 4; strides: list(int) >= 4; rates: list(int) >= 4; T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
+    .attrs = "ksizes: list(int) >= 4; strides: list(int) >= 4; rates: list(int) >= 4; T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, "
+        "uint16, uint32, uint64, "
              "complex64, complex128, bool}; padding: {'SAME', 'VALID'}",
     .constraints = "rank(images) == 4",
     .doc = "The windows of ksizes, strides apart and of pixels rates apart: each is a pixel of [batch, rows, columns, ksizes[1] * ksizes[2] * channels].",

@@ -85,7 +85,7 @@ class JpegReader {
 
   void ChooseColors();
   void CheckPlausible() const;
-  int64_t Blocks() const;
+  int64_t Blocks(bool whole_units) const;
   KeptTensor Coefficients() const;
   Window WindowOf(const std::optional<Window>& asked) const;
   void ReadRows(const Window& window, uint8_t* out);
@@ -102,7 +102,8 @@ class JpegReader {
 
 void JpegReader::ChooseColors() {
   channels_ = options_.channels != 0 ? options_.channels : std::min(info_.num_components, 3);
-  if (channels_ != 1 && channels_ != 3) Fail(TENON_INVALID_ARGUMENT, "a JPEG of ", info_.num_components, " components has no picture of ", channels_, " channels: 1 and 3 are possible");
+  if (channels_ != 1 && channels_ != 3) Fail(TENON_INVALID_ARGUMENT, "a JPEG of ", info_.num_components, " components has no picture of ", channels_,
+      " channels: 1 and 3 are possible");
   const bool cmyk = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
   info_.out_color_space = channels_ == 1 ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
   info_.scale_num = 1;
@@ -111,12 +112,12 @@ void JpegReader::ChooseColors() {
   info_.dct_method = options_.accurate_dct ? JDCT_ISLOW : JDCT_IFAST;
 }
 
-// Of all components, with those that fill up the last units at the right and at the bottom.
-int64_t JpegReader::Blocks() const {
+// Of all components. whole_units: with those that fill up the last units at the right and at the bottom, which a picture in several passes may leave out.
+int64_t JpegReader::Blocks(bool whole_units) const {
   int64_t blocks = 0;
   for (int i = 0; i < info_.num_components; ++i) {
     const jpeg_component_info& component = info_.comp_info[i];
-    const auto along = [](int64_t blocks, int64_t unit) { return (blocks + unit - 1) / unit * unit; };
+    const auto along = [whole_units](int64_t count, int64_t unit) { return whole_units ? (count + unit - 1) / unit * unit : count; };
     blocks += along(component.width_in_blocks, component.h_samp_factor) * along(component.height_in_blocks, component.v_samp_factor);
   }
   return blocks;
@@ -130,17 +131,18 @@ void JpegReader::CheckPlausible() const {
   CheckSize("JPEG", info_.image_height, info_.image_width, std::max<int64_t>(channels_, info_.num_components));
   const int64_t pixels = int64_t{info_.image_height} * info_.image_width;
   if (pixels <= kAlwaysTaken) return;
-  const int64_t blocks = Blocks(), bits = info_.arith_code != 0 ? blocks / 64 : info_.progressive_mode != 0 ? blocks : 2 * blocks;
+  const int64_t blocks = Blocks(false), bits = info_.arith_code != 0 ? blocks / 64 : info_.progressive_mode != 0 ? blocks : 2 * blocks;
   const int64_t bytes = bits / 8 / (options_.try_recover_truncated ? 16 : 1);
   if (static_cast<int64_t>(bytes_.size()) >= bytes) return;
-  Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes says that it is of ", info_.image_width, " x ", info_.image_height, " pixels, which take ", bytes,
+  Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes says that it is of ", info_.image_width, " x ", info_.image_height,
+      " pixels, which take ", bytes,
        " bytes at least: its header is wrong, or it was cut off");
 }
 
 // libjpeg keeps all coefficients of a picture that comes in several passes, in memory that the session does not see: so much of the session's is held meanwhile.
 KeptTensor JpegReader::Coefficients() const {
   const bool kept = jpeg_has_multiple_scans(const_cast<Info*>(&info_)) != 0;
-  const int64_t bytes = kept ? Multiply(Blocks(), int64_t{sizeof(JBLOCK)}) : 1;
+  const int64_t bytes = kept ? Multiply(Blocks(true), int64_t{sizeof(JBLOCK)}) : 1;
   return NewTensor(errors_.context, TENON_DT_UINT8, {&bytes, 1});
 }
 
@@ -150,7 +152,8 @@ Window JpegReader::WindowOf(const std::optional<Window>& asked) const {
   const Window& w = *asked;
   const bool inside = w.top >= 0 && w.left >= 0 && w.height > 0 && w.width > 0 && w.top + w.height <= height && w.left + w.width <= width;
   if (!inside) {
-    Fail(TENON_INVALID_ARGUMENT, "crop_window asks for ", w.height, " rows from ", w.top, " on and ", w.width, " columns from ", w.left, " on; the picture has ", height, " rows and ",
+    Fail(TENON_INVALID_ARGUMENT, "crop_window asks for ", w.height, " rows from ", w.top, " on and ", w.width, " columns from ", w.left,
+        " on; the picture has ", height, " rows and ",
          width, " columns");
   }
   return w;
@@ -166,14 +169,19 @@ void JpegReader::ReadRows(const Window& window, uint8_t* out) {
   if (top > 0) {
     Do([this, top] { jpeg_skip_scanlines(&info_, top); });
   }
+  // Whole rows are decoded where they belong, several at a time.
   const bool straight = static_cast<int64_t>(info_.output_width) == window.width && info_.out_color_space != JCS_CMYK;
-  for (int64_t y = 0; y < window.height; ++y) {
+  constexpr int64_t kRows = 16;
+  for (int64_t y = 0; y < window.height;) {
     uint8_t* const to = out + static_cast<size_t>(y * window.width * channels_);
-    JSAMPROW row = straight ? to : row_.data();
+    JSAMPROW rows[kRows] = {row_.data()};
+    const auto count = static_cast<JDIMENSION>(straight ? std::min(kRows, window.height - y) : 1);
+    for (JDIMENSION i = 0; straight && i < count; ++i) rows[i] = to + static_cast<size_t>(i * window.width * channels_);
     JDIMENSION read = 0;
-    Do([this, &row, &read] { read = jpeg_read_scanlines(&info_, &row, 1); });
-    if (read != 1) Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes ends at row ", window.top + y, " of ", info_.output_height);
+    Do([this, &rows, count, &read] { read = jpeg_read_scanlines(&info_, rows, count); });
+    if (read == 0) Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes ends at row ", window.top + y, " of ", info_.output_height);
     if (!straight) CopyRow(window.left - first, window.width, to);
+    y += read;
   }
 }
 

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <random>
 
+#include <jpeglib.h>
+
 #include "ops/image/pictures_for_test.h"
 
 namespace tenon::ops {
@@ -67,7 +69,8 @@ int Try(const std::string& bytes, int turn) {
   results.push_back(Decode(kDecodeImageKernel, "DecodeImage", bytes, {{"channels", channels}, {"expand_animations", turn % 3 != 0}},
                            turn % 5 == 0 ? TENON_DT_FLOAT : turn % 5 == 1 ? TENON_DT_UINT16 : TENON_DT_UINT8));
   results.push_back(Decode(kDecodeJpegKernel, "DecodeJpeg", bytes,
-                           {{"channels", channels}, {"ratio", int64_t{1} << turn % 4}, {"fancy_upscaling", turn % 2 == 0}, {"try_recover_truncated", turn % 3 != 1}}));
+                           {{"channels", channels}, {"ratio", int64_t{1} << turn % 4}, {"fancy_upscaling", turn % 2 == 0},
+                               {"try_recover_truncated", turn % 3 != 1}}));
   const Tensor contents = testing::Strings({}, {bytes}), window = testing::Make<int32_t>({4}, {turn % 5, turn % 7, 3 + turn % 11, 2 + turn % 6});
   results.push_back(RunKernel(kDecodeAndCropJpegKernel, NodeOf("DecodeAndCropJpeg", {{"channels", channels}}), {&contents, &window}));
   int given = 0;
@@ -94,12 +97,49 @@ void TryAll(const std::vector<std::string>& pictures, uint64_t seed, std::string
   EXPECT_GT(given, Mutations() / 50) << "next to nothing of what was tried is a picture still";
 }
 
+// A kind of JPEG that no op writes: with arithmetic codes, markers between rows, or four inks.
+std::string OtherJpeg(J_COLOR_SPACE colors, bool arithmetic, unsigned restart, bool progressive) {
+  const int64_t channels = colors == JCS_CMYK ? 4 : 3;
+  const Tensor image = Waves(19, 23, channels);
+  jpeg_compress_struct info = {};
+  jpeg_error_mgr errors = {};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* memory = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &memory, &size);
+  info.image_height = 19;
+  info.image_width = 23;
+  info.input_components = static_cast<int>(channels);
+  info.in_color_space = colors;
+  jpeg_set_defaults(&info);
+  info.arith_code = arithmetic ? TRUE : FALSE;
+  info.restart_interval = restart;
+  if (progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  for (int64_t y = 0; y < 19; ++y) {
+    auto* row = reinterpret_cast<JSAMPROW>(image.bytes.data() + y * 23 * channels);
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::string out(reinterpret_cast<char*>(memory), size);
+  jpeg_destroy_compress(&info);
+  std::free(memory);
+  return out;
+}
+
 TEST(Mutations, OfJpegs) {
   std::vector<std::string> pictures;
   for (const bool progressive : {false, true}) {
     for (const int64_t channels : {1, 3}) {
-      for (const bool sampled : {false, true}) pictures.push_back(JpegOf(Waves(19, 23, channels), {{"progressive", progressive}, {"chroma_downsampling", sampled}, {"optimize_size", sampled}}));
+      for (const bool sampled : {false, true}) pictures.push_back(JpegOf(Waves(19, 23, channels),
+          {{"progressive", progressive}, {"chroma_downsampling", sampled}, {"optimize_size", sampled}}));
     }
+  }
+  for (const bool progressive : {false, true}) {
+    pictures.push_back(OtherJpeg(JCS_CMYK, false, 0, progressive));
+    pictures.push_back(OtherJpeg(JCS_RGB, true, 0, progressive));
+    pictures.push_back(OtherJpeg(JCS_RGB, false, 1, progressive));
   }
   TryAll(pictures, 1);
 }

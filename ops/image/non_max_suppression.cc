@@ -30,7 +30,8 @@ int64_t MostOf(const RunContext& c, int64_t boxes) {
 // kThresholds: 0, with the attribute iou_threshold; 1, with that as an input; 2, with score_threshold; 3, with soft_nms_sigma.
 template <int kThresholds>
 struct Select {
-  explicit Select(CreateContext& c) : overlap(c.Has("iou_threshold") ? c.Float("iou_threshold") : 0), pads(c.Has("pad_to_max_output_size") && c.Bool("pad_to_max_output_size")) {
+  explicit Select(CreateContext& c) : overlap(c.Has("iou_threshold") ? c.Float("iou_threshold") : 0),
+      pads(c.Has("pad_to_max_output_size") && c.Bool("pad_to_max_output_size")) {
     if (overlap < 0 || overlap > 1) c.Invalid("iou_threshold must be in [0, 1]; it is ", std::to_string(overlap));
   }
   void Run(RunContext c) const {
@@ -44,7 +45,8 @@ struct Select {
     const int64_t count = DimsOf(c.input_view(0))[0];
     const Suppression<T> rule = RuleOf<T>(c);
     CancelPoll poll(c);
-    Chosen<T> chosen = Suppress<T>(poll, c.input<T>(1), count, MostOf(c, count), rule, [boxes](int64_t i, int64_t j) { return OverlapOf(boxes + 4 * i, boxes + 4 * j); });
+    Chosen<T> chosen = Suppress<T>(poll, c.input<T>(1), count, MostOf(c, count), rule,
+        [boxes](int64_t i, int64_t j) { return OverlapOf(boxes + 4 * i, boxes + 4 * j); });
     Give(c, chosen);
   }
   template <class T>

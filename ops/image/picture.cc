@@ -15,7 +15,8 @@ struct Magic {
   std::string_view bytes;
   Format format;
 };
-constexpr Magic kMagics[] = {{"\xff\xd8\xff", Format::kJpeg}, {"\x89PNG\r\n\x1a\n", Format::kPng}, {"GIF8", Format::kGif}, {"BM", Format::kBmp}, {"\xff\x0a", Format::kJpegXl}};
+constexpr Magic kMagics[] = {{"\xff\xd8\xff", Format::kJpeg}, {"\x89PNG\r\n\x1a\n", Format::kPng}, {"GIF8", Format::kGif}, {"BM", Format::kBmp},
+    {"\xff\x0a", Format::kJpegXl}};
 
 }  // namespace
 

@@ -35,14 +35,16 @@ inline Decoded RunKernel(const tenon_kernel_registration& kernel, testing::Node 
 inline testing::Node NodeOf(std::string op, testing::Attributes more = {}, uint32_t dtype = TENON_DT_UINT8) {
   testing::Attributes attributes = {{"channels", int64_t{0}}, {"expand_animations", true}};
   if (op == "DecodeJpeg" || op == "DecodeAndCropJpeg") {
-    attributes.merge(testing::Attributes{{"ratio", int64_t{1}}, {"fancy_upscaling", true}, {"try_recover_truncated", false}, {"acceptable_fraction", 1.0f}, {"dct_method", std::string()}});
+    attributes.merge(testing::Attributes{{"ratio", int64_t{1}}, {"fancy_upscaling", true}, {"try_recover_truncated", false},
+        {"acceptable_fraction", 1.0f}, {"dct_method", std::string()}});
   }
   if (op != "DecodeImage") attributes.erase("expand_animations");
   if (op == "DecodeGif") attributes.erase("channels");
   for (auto& [name, value] : more) attributes[name] = value;
   return {std::move(op), std::move(attributes), {}, {dtype}};
 }
-inline Decoded Decode(const tenon_kernel_registration& kernel, std::string op, const std::string& bytes, testing::Attributes more = {}, uint32_t dtype = TENON_DT_UINT8) {
+inline Decoded Decode(const tenon_kernel_registration& kernel, std::string op, const std::string& bytes, testing::Attributes more = {},
+    uint32_t dtype = TENON_DT_UINT8) {
   const testing::Tensor contents = testing::Strings({}, {bytes});
   return RunKernel(kernel, NodeOf(std::move(op), std::move(more), dtype), {&contents});
 }
@@ -50,12 +52,14 @@ inline Decoded Decode(const tenon_kernel_registration& kernel, std::string op, c
 // Waves, [height, width, channels].
 inline testing::Tensor Waves(int64_t height, int64_t width, int64_t channels) {
   std::vector<uint8_t> values;
-  for (int64_t i = 0; i < height * width * channels; ++i) values.push_back(static_cast<uint8_t>((i / channels % width) * 5 + (i / channels / width) * 7 + i % channels * 60));
+  for (int64_t i = 0; i < height * width * channels; ++i) values.push_back(static_cast<uint8_t>((i / channels % width) * 5
+      + (i / channels / width) * 7 + i % channels * 60));
   return testing::Make<uint8_t>({height, width, channels}, values);
 }
 
 inline std::string JpegOf(const testing::Tensor& image, testing::Attributes more = {}) {
-  testing::Attributes attributes = {{"format", std::string()}, {"quality", int64_t{90}}, {"progressive", false}, {"optimize_size", false}, {"chroma_downsampling", true},
+  testing::Attributes attributes = {{"format", std::string()}, {"quality", int64_t{90}}, {"progressive", false}, {"optimize_size", false},
+      {"chroma_downsampling", true},
                                     {"density_unit", std::string("in")}, {"x_density", int64_t{300}}, {"y_density", int64_t{300}}, {"xmp_metadata", std::string()}};
   for (auto& [name, value] : more) attributes[name] = value;
   return testing::Texts(RunKernel(kEncodeJpegKernel, {"EncodeJpeg", attributes, {}, {TENON_DT_STRING}}, {&image}).image())[0];
@@ -113,7 +117,8 @@ inline std::string BmpOf(const testing::Tensor& image) {
     data.append(image.bytes.data() + size_t{y} * width * channels, size_t{width} * channels);
     data.resize((data.size() + 3) / 4 * 4);
   }
-  return "BM" + Little(static_cast<uint32_t>(data.size()) + 54, 4) + Little(0, 4) + Little(54, 4) + Little(40, 4) + Little(width, 4) + Little(height, 4) + Little(1, 2) +
+  return "BM" + Little(static_cast<uint32_t>(data.size()) + 54, 4) + Little(0, 4) + Little(54, 4) + Little(40, 4) + Little(width, 4)
+      + Little(height, 4) + Little(1, 2) +
          Little(8 * channels, 2) + std::string(24, '\0') + data;
 }
 

@@ -135,8 +135,10 @@ TEST(Pictures, WhatCannotBeWrittenIsRefused) {
   const Tensor none(TENON_DT_UINT8, {0, 3, 3}), tall(TENON_DT_UINT8, {65501, 1, 1});
   const testing::Attributes png = {{"compression", int64_t{-1}}};
   ExpectRefused(RunKernel(kEncodePngKernel, {"EncodePng", png, {}, {TENON_DT_STRING}}, {&none}), "cannot be written as PNG");
-  const testing::Attributes jpeg = {{"format", std::string()}, {"quality", int64_t{90}}, {"progressive", false}, {"optimize_size", false}, {"chroma_downsampling", true},
-                                    {"density_unit", std::string("in")}, {"x_density", int64_t{300}}, {"y_density", int64_t{300}}, {"xmp_metadata", std::string(70000, 'x')}};
+  const testing::Attributes jpeg = {{"format", std::string()}, {"quality", int64_t{90}}, {"progressive", false}, {"optimize_size", false},
+      {"chroma_downsampling", true},
+                                    {"density_unit", std::string("in")}, {"x_density", int64_t{300}}, {"y_density", int64_t{300}},
+                                        {"xmp_metadata", std::string(70000, 'x')}};
   ExpectRefused(RunKernel(kEncodeJpegKernel, {"EncodeJpeg", jpeg, {}, {TENON_DT_STRING}}, {&tall}), "cannot be a JPEG");
   const Tensor small = Waves(2, 2, 1);
   ExpectRefused(RunKernel(kEncodeJpegKernel, {"EncodeJpeg", jpeg, {}, {TENON_DT_STRING}}, {&small}), "xmp_metadata has 70000 bytes");

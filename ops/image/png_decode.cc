@@ -95,7 +95,8 @@ class PngReader {
   // What libpng makes of the samples.
   void Choose(int64_t channels, bool words) {
     const int depth = png_get_bit_depth(png_, info_), kind = png_get_color_type(png_, info_);
-    const bool transparent = png_get_valid(png_, info_, PNG_INFO_tRNS) != 0, has_alpha = (kind & PNG_COLOR_MASK_ALPHA) != 0, grey = (kind & PNG_COLOR_MASK_COLOR) == 0;
+    const bool transparent = png_get_valid(png_, info_, PNG_INFO_tRNS) != 0, has_alpha = (kind & PNG_COLOR_MASK_ALPHA) != 0,
+        grey = (kind & PNG_COLOR_MASK_COLOR) == 0;
     if (channels == 0) channels = kind == PNG_COLOR_TYPE_PALETTE ? (transparent ? 4 : 3) : png_get_channels(png_, info_);
     const bool wants_alpha = channels % 2 == 0, wants_grey = channels < 3;
     if (kind == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);

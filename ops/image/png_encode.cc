@@ -36,7 +36,8 @@ class PngWriter {
     constexpr int kKinds[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGBA};
     const int kind = kKinds[channels - 1];
     Do([=, this] {
-      png_set_IHDR(png_, info_, static_cast<uint32_t>(width), static_cast<uint32_t>(height), bits, kind, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+      png_set_IHDR(png_, info_, static_cast<uint32_t>(width), static_cast<uint32_t>(height), bits, kind, PNG_INTERLACE_NONE,
+          PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
       png_set_compression_level(png_, compression);
       png_set_compression_mem_level(png_, 9);  // the most memory, for speed
       png_write_info(png_, info_);

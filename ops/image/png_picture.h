@@ -11,7 +11,8 @@
 
 namespace tenon::ops {
 
-// Throws failures of sdk::Fail: INVALID_ARGUMENT for what is no whole PNG. channels: 0 stands for the picture's own. words: samples of two bytes, where the picture has them.
+// Throws failures of sdk::Fail: INVALID_ARGUMENT for what is no whole PNG. channels: 0 stands for the picture's own. words: samples of two bytes, where the picture
+// has them.
 void DecodePng(const sdk::RunContext& c, std::string_view bytes, int64_t channels, bool words, bool four_dims, Samples* out);
 
 // pixels: rows from the top of 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA) samples of `bits`, 8 or 16, a pixel. compression: -1 (zlib's choice) to 9.

@@ -100,7 +100,8 @@ bool ShowsEnough(const Rectangle& crop, float share, const std::vector<Rectangle
 
 struct Sample {
   explicit Sample(CreateContext& c)
-      : stream(c), share(c.Has("min_object_covered") ? c.Float("min_object_covered") : 0), attempts(c.Int("max_attempts")), whole(c.Bool("use_image_if_no_bounding_boxes")) {
+      : stream(c), share(c.Has("min_object_covered") ? c.Float("min_object_covered") : 0), attempts(c.Int("max_attempts")),
+          whole(c.Bool("use_image_if_no_bounding_boxes")) {
     if (share < 0 && c.Has("min_object_covered")) c.Invalid("min_object_covered must not be negative; it is ", std::to_string(share));
     Read(c, "aspect_ratio_range", aspects);
     Read(c, "area_range", areas);
@@ -164,7 +165,8 @@ struct Sample {
       }
     });
     const auto height = static_cast<float>(image.height), width = static_cast<float>(image.width);
-    const float box[] = {static_cast<float>(crop.top) / height, static_cast<float>(crop.left) / width, static_cast<float>(crop.bottom) / height, static_cast<float>(crop.right) / width};
+    const float box[] = {static_cast<float>(crop.top) / height, static_cast<float>(crop.left) / width, static_cast<float>(crop.bottom) / height,
+        static_cast<float>(crop.right) / width};
     std::copy_n(box, 4, c.output<float>(2));
   }
 
@@ -202,7 +204,8 @@ TENON_OP(kSampleDistortedBoundingBox) = DefineOp({
     .name = "SampleDistortedBoundingBox",
     .inputs = "image_size: T, bounding_boxes: float",
     .outputs = "begin: T, size: T, bboxes: float",
-    .attrs = "T: {uint8, int8, int16, int32, int64}; seed: int = 0; seed2: int = 0; min_object_covered: float = 0.1; aspect_ratio_range: list(float) = [0.75, 1.33]; "
+    .attrs = "T: {uint8, int8, int16, int32, int64}; seed: int = 0; seed2: int = 0; min_object_covered: float = 0.1; aspect_ratio_range: list(float) = [0.75, "
+        "1.33]; "
              "area_range: list(float) = [0.05, 1.0]; max_attempts: int = 100; use_image_if_no_bounding_boxes: bool = false",
     .constraints = "rank(image_size) == 1; dim(image_size, 0) == 3; rank(bounding_boxes) == 3; dim(bounding_boxes, 2) == 4",
     .doc = "A random part of an image that shows min_object_covered of one of its boxes at least: begin and size for Slice, and where it is, of 1.",
@@ -214,7 +217,8 @@ TENON_OP(kSampleDistortedBoundingBoxV2) = DefineOp({
     .name = "SampleDistortedBoundingBoxV2",
     .inputs = "image_size: T, bounding_boxes: float, min_object_covered: float",
     .outputs = "begin: T, size: T, bboxes: float",
-    .attrs = "T: {uint8, int8, int16, int32, int64}; seed: int = 0; seed2: int = 0; aspect_ratio_range: list(float) = [0.75, 1.33]; area_range: list(float) = [0.05, 1.0]; "
+    .attrs = "T: {uint8, int8, int16, int32, int64}; seed: int = 0; seed2: int = 0; aspect_ratio_range: list(float) = [0.75, 1.33]; area_range: list(float) = "
+        "[0.05, 1.0]; "
              "max_attempts: int = 100; use_image_if_no_bounding_boxes: bool = false",
     .constraints = "rank(image_size) == 1; dim(image_size, 0) == 3; rank(bounding_boxes) == 3; dim(bounding_boxes, 2) == 4; rank(min_object_covered) == 0",
     .doc = "SampleDistortedBoundingBox, with min_object_covered as an input.",

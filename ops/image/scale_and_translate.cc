@@ -25,7 +25,8 @@ void ScaleGradShape(ShapeContext& c) {
 
 void ScaleGradient(GradientContext& g) {
   if (g.type(g.input(0)) != TENON_DT_FLOAT) return;
-  g.SetDx(0, g.Op("ScaleAndTranslateGrad", {g.dy(0), g.input(0), g.input(2), g.input(3)}, {{"kernel_type", g.Raw("kernel_type")}, {"antialias", g.Raw("antialias")}}));
+  g.SetDx(0, g.Op("ScaleAndTranslateGrad", {g.dy(0), g.input(0), g.input(2), g.input(3)},
+      {{"kernel_type", g.Raw("kernel_type")}, {"antialias", g.Raw("antialias")}}));
 }
 
 }  // namespace
@@ -35,8 +36,10 @@ TENON_OP(kScaleAndTranslate) = DefineOp({
     .inputs = "images: T, size: int32, scale: float, translation: float",
     .outputs = "resized_images: float",
     .attrs = "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double}; kernel_type: string = 'lanczos3'; antialias: bool = true",
-    .constraints = "rank(images) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 1; rank(scale) == 1; dim(scale, 0) == 2; rank(translation) == 1; dim(translation, 0) == 2",
-    .doc = "Images of the given size, of which pixel (y, x) * scale + translation is what (y, x) was. kernel_type: lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic or "
+    .constraints = "rank(images) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 1; rank(scale) == 1; dim(scale, 0) == 2; rank(translation) == 1; "
+        "dim(translation, 0) == 2",
+    .doc = "Images of the given size, of which pixel (y, x) * scale + translation is what (y, x) was. kernel_type: lanczos1, lanczos3, lanczos5, gaussian, box, "
+        "triangle, keyscubic or "
            "mitchellcubic. antialias: what becomes smaller is smoothed first.",
     .shape = ShapeFunction<ScaleShape>,
     .gradient = GradientFunction<ScaleGradient>,

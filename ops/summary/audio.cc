@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AudioSummary and AudioSummaryV2: sounds as WAV, 16 bits a sample, in serialized Summary messages.
+// AudioSummary and AudioSummaryV2: sounds as WAV in serialized Summary messages.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -7,6 +7,7 @@
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
 #include "tenon/sdk/wire.h"
+#include "wav.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -15,31 +16,6 @@ namespace {
 
 // Fields of Summary, of Summary.Value and of Summary.Audio.
 constexpr uint32_t kValue = 1, kTag = 1, kAudio = 6, kRate = 1, kChannels = 2, kFrames = 3, kEncoded = 4, kType = 5;
-
-std::string Little(int64_t value, int bytes) {
-  std::string out;
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> 8 * i);
-  return out;
-}
-
-// samples: frames after each other, [-1, 1]; what is louder is cut off, and what is no number is silent.
-std::string Wav(const RunContext& c, const float* samples, int64_t frames, int64_t channels, int64_t rate) {
-  constexpr int64_t kBytes = 2, kHeader = 44;
-  const int64_t size = Multiply(Multiply(frames, channels), kBytes);
-  if (size > UINT32_MAX - kHeader || channels > UINT16_MAX / kBytes || rate > UINT32_MAX) {
-    Fail(TENON_INVALID_ARGUMENT, "a WAV holds 4 GB, 32767 channels and a rate of 32 bits; ", frames, " frames of ", channels, " channels at ", rate, " a second are more");
-  }
-  std::string out = "RIFF" + Little(size + kHeader - 8, 4) + "WAVEfmt " + Little(16, 4) + Little(1, 2) + Little(channels, 2) + Little(rate, 4) +
-                    Little(rate * channels * kBytes, 4) + Little(channels * kBytes, 2) + Little(8 * kBytes, 2) + "data" + Little(size, 4);
-  out.reserve(static_cast<size_t>(kHeader + size));
-  CancelPoll poll(c);
-  for (int64_t i = 0; i < frames * channels; ++i) {
-    poll(5);
-    const float loud = samples[i] * 32768.0f;
-    out += Little(std::isnan(loud) ? 0 : static_cast<int64_t>(std::round(std::clamp(loud, -32768.0f, 32767.0f))), kBytes);
-  }
-  return out;
-}
 
 struct Sounds {
   explicit Sounds(CreateContext& c) : most(c.Int("max_outputs")), rate(c.Has("sample_rate") ? c.Float("sample_rate") : 0) {}
@@ -56,7 +32,7 @@ struct Sounds {
       audio.Float(kRate, per_second);
       audio.Varint(kChannels, static_cast<uint64_t>(channels));
       if (frames > 0) audio.Varint(kFrames, static_cast<uint64_t>(frames));
-      audio.Bytes(kEncoded, Wav(c, c.input<float>(1) + i * frames * channels, frames, channels, std::max(1L, std::lrint(per_second))));
+      audio.Bytes(kEncoded, EncodeWav(c, c.input<float>(1) + i * frames * channels, frames, channels, std::max(1L, std::lrint(per_second))));
       audio.Bytes(kType, "audio/wav");
       value.Bytes(kTag, Concat(StringAt(c.input_view(0), 0), "/audio", most > 1 ? Concat("/", i) : std::string()));
       value.Bytes(kAudio, audio.bytes());

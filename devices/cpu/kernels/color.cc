@@ -81,10 +81,9 @@ struct HueKernel {
   // By the largest and the smallest channel, which stay: so colours outside of [0, 1] keep their range.
   static Rgb<float> Turned(const Rgb<float>& x, float delta) {
     const float most = std::max(std::max(x.red, x.green), x.blue), least = std::min(std::min(x.red, x.green), x.blue), range = most - least;
-    float six = 0;
-    if (range > 0) six = x.red == most ? (x.green - x.blue) / range : x.green == most ? 2 + (x.blue - x.red) / range : 4 + (x.red - x.green) / range;
-    six = std::fmod(six + delta * 6, 6.0f);
-    if (six < 0) six += 6;
+    const float of_red = (x.green - x.blue) / range, of_green = 2 + (x.blue - x.red) / range, of_blue = 4 + (x.red - x.green) / range;
+    const float hue = x.red == most ? of_red : x.green == most ? of_green : of_blue, moved = (range > 0 ? hue : 0.0f) + delta * 6;
+    const float six = moved - 6 * std::floor(moved / 6);
     const auto channel = [&](float share) { return least + range * std::min(std::max(share, 0.0f), 1.0f); };
     return {channel(std::abs(six - 3) - 1), channel(2 - std::abs(six - 2)), channel(2 - std::abs(six - 4))};
   }
@@ -94,12 +93,17 @@ struct SaturationKernel {
   void Run(sdk::RunContext c) const {
     const float scale = c.input<float>(1)[0];
     Types<float, Half>::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      ForEachPixel<T>(c, 6, [scale](const Rgb<float>& x) {
-        Hsv<float> hsv = ToHsv(x);
-        hsv.saturation = std::min(std::max(hsv.saturation * scale, 0.0f), 1.0f);
-        return ToRgb(hsv);
-      });
+      ForEachPixel<T>(c, 4, [scale](const Rgb<float>& x) { return Saturated(x, scale); });
     });
+  }
+
+ private:
+  // The hue stays: each channel comes so much nearer to the largest, or goes away from it.
+  static Rgb<float> Saturated(const Rgb<float>& x, float scale) {
+    const float value = std::max(std::max(x.red, x.green), x.blue), range = value - std::min(std::min(x.red, x.green), x.blue);
+    const float saturation = range / value, wanted = std::min(std::max(saturation * scale, 0.0f), 1.0f);
+    const float ratio = value > 0 && range > 0 ? wanted / saturation : 0.0f;
+    return {value - (value - x.red) * ratio, value - (value - x.green) * ratio, value - (value - x.blue) * ratio};
   }
 };
 

@@ -15,7 +15,8 @@ using Gradients = Types<float, double, Half>;
 // Images, and crops of them.
 struct Sizes {
   Sizes(sdk::Dims images, sdk::Dims crops) {
-    if (images.size() != 4 || crops.size() != 4 || images[3] != crops[3]) sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", images, " have no crops of shape ", crops);
+    if (images.size() != 4 || crops.size() != 4 || images[3] != crops[3])
+      sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", images, " have no crops of shape ", crops);
     if (images[1] <= 0 || images[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image dimensions must be positive; they are ", images);
     if (crops[1] <= 0 || crops[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "crop dimensions must be positive; they are ", crops);
     batch = images[0], height = images[1], width = images[2], channels = images[3], boxes = crops[0], crop_height = crops[1], crop_width = crops[2];
@@ -25,7 +26,11 @@ struct Sizes {
 
 // A product that is rounded before it is added to: an edge that is met exactly must not be missed by what a fused addition keeps.
 float Rounded(float x) {
+#if defined(__aarch64__)
+  asm("" : "+w"(x));
+#elif defined(__x86_64__)
   asm("" : "+x"(x));
+#endif
   return x;
 }
 
@@ -48,11 +53,12 @@ struct Box {
   int64_t image;
   Axis rows, columns;
 };
-void CheckBoxes(const Sizes& s, const float* boxes, const int32_t* images) {
+// finite: the numbers of boxes too. A gradient leaves out what is no number.
+void CheckBoxes(const Sizes& s, const float* boxes, const int32_t* images, bool finite) {
   for (int64_t i = 0; i < s.boxes; ++i) {
     if (images[i] < 0 || images[i] >= s.batch) sdk::Fail(TENON_OUT_OF_RANGE, "box_ind[", i, "] is ", images[i], ", which is not in [0, ", s.batch, ")");
     for (int64_t k = 4 * i; k < 4 * i + 4; ++k) {
-      if (!std::isfinite(boxes[k])) sdk::Fail(TENON_INVALID_ARGUMENT, "box ", i, " has a number that is not finite");
+      if (finite && !std::isfinite(boxes[k])) sdk::Fail(TENON_INVALID_ARGUMENT, "box ", i, " has a number that is not finite");
     }
   }
 }
@@ -70,7 +76,7 @@ struct CropKernel {
     const Sizes s(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)));
     const auto* boxes = c.input<float>(1);
     const auto* images = c.input<int32_t>(2);
-    CheckBoxes(s, boxes, images);
+    CheckBoxes(s, boxes, images, true);
     Pictures::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(s.boxes * s.crop_height, 3.0 * static_cast<double>(s.crop_width * (s.channels + 2)), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
@@ -125,7 +131,7 @@ struct GradImageKernel {
     const Sizes s(sdk::DimsOf(c.output_view(0)), sdk::DimsOf(c.input_view(0)));
     const auto* boxes = c.input<float>(1);
     const auto* images = c.input<int32_t>(2);
-    CheckBoxes(s, boxes, images);
+    CheckBoxes(s, boxes, images, false);
     Gradients::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
       std::fill_n(out, sdk::Count(c.output_view(0)), T(0.0f));
@@ -174,13 +180,14 @@ struct GradBoxesKernel {
     const Sizes s(sdk::DimsOf(c.input_view(1)), sdk::DimsOf(c.input_view(0)));
     const auto* boxes = c.input<float>(2);
     const auto* images = c.input<int32_t>(3);
-    CheckBoxes(s, boxes, images);
+    CheckBoxes(s, boxes, images, false);
     Pictures::Dispatch(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(s.boxes, 10.0 * static_cast<double>(s.crop_height * s.crop_width * (s.channels + 1)), [&](int64_t begin, int64_t end) {
         sdk::CancelPoll poll(c);
         for (int64_t i = begin; i < end; ++i) {
           const Box box(s, boxes, images, i);
-          One(s, box, c.input<float>(0) + i * s.crop_height * s.crop_width * s.channels, c.input<T>(1) + box.image * s.height * s.width * s.channels, poll, c.output<float>(0) + 4 * i);
+          One(s, box, c.input<float>(0) + i * s.crop_height * s.crop_width * s.channels, c.input<T>(1) + box.image * s.height * s.width * s.channels,
+              poll, c.output<float>(0) + 4 * i);
         }
       });
     });
@@ -204,7 +211,8 @@ struct GradBoxesKernel {
         const float* gradient = dy + (y * s.crop_width + x) * s.channels;
         float down = 0, right = 0;
         for (int64_t k = 0; k < s.channels; ++k) {
-          const float top_left = static_cast<float>(a[k]), top_right = static_cast<float>(b[k]), bottom_left = static_cast<float>(d[k]), bottom_right = static_cast<float>(e[k]);
+          const float top_left = static_cast<float>(a[k]), top_right = static_cast<float>(b[k]), bottom_left = static_cast<float>(d[k]),
+              bottom_right = static_cast<float>(e[k]);
           down += gradient[k] * ((1 - column.weight) * (bottom_left - top_left) + column.weight * (bottom_right - top_right));
           right += gradient[k] * ((1 - row.weight) * (top_right - top_left) + row.weight * (bottom_right - bottom_left));
         }

@@ -14,7 +14,8 @@ namespace {
 using Color = std::array<float, 4>;
 
 // TensorFlow's ten.
-constexpr Color kColors[] = {{1, 1, 0, 1}, {0, 0, 1, 1}, {1, 0, 0, 1}, {0, 1, 0, 1}, {0.5, 0, 0.5, 1}, {0.5, 0.5, 0, 1}, {0.5, 0, 0, 1}, {0, 0, 0.5, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
+constexpr Color kColors[] = {{1, 1, 0, 1}, {0, 0, 1, 1}, {1, 0, 0, 1}, {0, 1, 0, 1}, {0.5, 0, 0.5, 1}, {0.5, 0.5, 0, 1}, {0.5, 0, 0, 1},
+    {0, 0, 0.5, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
 
 // An image and a box in it, in pixels.
 template <class T>
@@ -42,7 +43,8 @@ struct Canvas {
 struct DrawKernel {
   void Run(sdk::RunContext c) const {
     const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
-    if (dims[3] != 1 && dims[3] != 3 && dims[3] != 4) sdk::Fail(TENON_INVALID_ARGUMENT, "Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA); the shape of images is ", dims);
+    if (dims[3] != 1 && dims[3] != 3 && dims[3] != 4) sdk::Fail(TENON_INVALID_ARGUMENT,
+        "Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA); the shape of images is ", dims);
     const std::vector<Color> colors = ColorsOf(c, dims[3]);
     Types<float, Half>::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
@@ -66,7 +68,8 @@ struct DrawKernel {
     std::vector<Color> colors;
     if (c.input_count() > 2) {
       const sdk::Dims dims = sdk::DimsOf(c.input_view(2));
-      if (dims[1] < channels) sdk::Fail(TENON_INVALID_ARGUMENT, "colors must have equal or more channels than the image provided, which has ", channels, "; their shape is ", dims);
+      if (dims[1] < channels) sdk::Fail(TENON_INVALID_ARGUMENT, "colors must have equal or more channels than the image provided, which has ",
+          channels, "; their shape is ", dims);
       for (int64_t i = 0; i < dims[0]; ++i) {
         Color color = {0, 0, 0, 0};
         std::copy_n(c.input<float>(2) + i * dims[1], std::min<int64_t>(dims[1], 4), color.begin());

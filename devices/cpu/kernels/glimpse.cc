@@ -50,7 +50,8 @@ struct GlimpseKernel {
     const std::string_view noise = c.String("noise");
     const bool uniform = c.Bool("uniform_noise");
     if (uniform && !noise.empty() && noise != "uniform") c.Invalid("The uniform_noise and noise could not be specified at the same time");
-    if (!uniform && noise != "uniform" && noise != "gaussian" && noise != "zero" && !noise.empty()) c.Invalid("The noise could only be uniform, gaussian, or zero; it is ", noise);
+    if (!uniform && noise != "uniform" && noise != "gaussian" && noise != "zero" && !noise.empty())
+      c.Invalid("The noise could only be uniform, gaussian, or zero; it is ", noise);
     kind = uniform || noise == "uniform" ? Noise::Kind::kUniform : noise == "gaussian" ? Noise::Kind::kGaussian : Noise::Kind::kZero;
   }
   void Run(sdk::RunContext c) const {

@@ -12,7 +12,8 @@ namespace tenon::cpu {
 namespace {
 
 struct PatchesKernel {
-  explicit PatchesKernel(sdk::CreateContext& c) : same(c.String("padding") == "SAME"), sizes(Read(c, "ksizes")), strides(Read(c, "strides")), rates(Read(c, "rates")) {}
+  explicit PatchesKernel(sdk::CreateContext& c) : same(c.String("padding") == "SAME"), sizes(Read(c, "ksizes")), strides(Read(c, "strides")),
+      rates(Read(c, "rates")) {}
   struct Plan {
     Plan(const PatchesKernel& kernel, sdk::PrepareContext& c) {
       const sdk::Dims in = sdk::DimsOf(c.input(0)), out = sdk::DimsOf(c.output(0));

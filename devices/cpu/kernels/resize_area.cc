@@ -13,7 +13,8 @@ using Pictures = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t,
 // The pixels that pixel i of the result covers along an axis, scale of them, and the share of each. Those beyond the image are its last.
 struct Covered {
   Covered(float pixels, int64_t i)
-      : scale(pixels), from(static_cast<float>(i) * scale), to(static_cast<float>(i + 1) * scale), begin(static_cast<int64_t>(std::floor(from))), end(static_cast<int64_t>(std::ceil(to))) {}
+      : scale(pixels), from(static_cast<float>(i) * scale), to(static_cast<float>(i + 1) * scale), begin(static_cast<int64_t>(std::floor(from))),
+          end(static_cast<int64_t>(std::ceil(to))) {}
   float Share(int64_t pixel) const {
     const auto low = static_cast<float>(pixel), high = static_cast<float>(pixel + 1);
     return low < from ? (high > to ? scale : high - from) : high > to ? to - low : 1.0f;
@@ -33,48 +34,69 @@ struct AreaKernel {
       batch = a[0], height = a[1], width = a[2], channels = a[3], to_height = b[1], to_width = b[2];
       if (batch == 0) return;
       down = kernel.Scale(height, to_height), right = kernel.Scale(width, to_width);
+      line = sdk::Multiply(width, channels);
+      shares = std::min<int64_t>(c.threads() * 4, batch * to_height);
+      c.Workspace(sdk::Multiply(shares, sdk::Multiply(line, sizeof(float))));
     }
     int64_t batch, height, width, channels, to_height, to_width;
-    float down = 1, right = 1;  // pixels that one covers
+    float down = 1, right = 1;           // pixels that one covers
+    int64_t line = 0;                    // elements of a row of an image
+    int64_t shares = 1;                  // that are made at once, each with a line of the workspace
   };
   float Scale(int64_t source, int64_t target) const {
-    return align_corners && source > 1 && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1) : static_cast<float>(source) / static_cast<float>(target);
+    return align_corners && source > 1 && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1)
+        : static_cast<float>(source) / static_cast<float>(target);
   }
 
   void Run(const Plan& plan, sdk::RunContext c) const {
     if (plan.batch == 0) return;
-    const double covered = static_cast<double>((plan.down + 1) * (plan.right + 1)) * static_cast<double>(plan.to_width);
+    const int64_t total = plan.batch * plan.to_height, share = (total + plan.shares - 1) / plan.shares;
+    const double cost = static_cast<double>(share) * static_cast<double>((plan.down + 2) * static_cast<float>(plan.line)) * 0.5;
     Pictures::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      c.ParallelFor(plan.batch * plan.to_height, covered * static_cast<double>(plan.channels), [&](int64_t begin, int64_t end) {
+      c.ParallelFor(plan.shares, cost, [&](int64_t begin, int64_t end) {
         sdk::CancelPoll poll(c);
-        for (int64_t i = begin; i < end; ++i) {
-          Row<T>(plan, c.input<T>(0) + (i / plan.to_height) * plan.height * plan.width * plan.channels, Covered(plan.down, i % plan.to_height), poll,
-                 c.output<float>(0) + i * plan.to_width * plan.channels);
+        for (int64_t k = begin; k < end; ++k) {
+          float* line = c.workspace<float>() + k * plan.line;
+          for (int64_t i = k * share; i < std::min(total, (k + 1) * share); ++i) {
+            Down(plan, c.input<T>(0) + (i / plan.to_height) * plan.height * plan.line, Covered(plan.down, i % plan.to_height), poll, line);
+            float* out = c.output<float>(0) + i * plan.to_width * plan.channels;
+            poll(plan.to_width * plan.channels);
+            plan.channels == 3 ? Across<3>(plan, line, out) : plan.channels == 1 ? Across<1>(plan, line, out) : Across<0>(plan, line, out);
+          }
         }
       });
     });
   }
 
  private:
+  // The rows that one covers, added up.
   template <class T>
-  static void Row(const Plan& plan, const T* image, const Covered& row, sdk::CancelPoll& poll, float* out) {
-    const int64_t channels = plan.channels;
+  static void Down(const Plan& plan, const T* image, const Covered& row, sdk::CancelPoll& poll, float* line) {
     const float scale = 1.0f / (plan.down * plan.right);
-    for (int64_t i = 0; i < plan.to_width; ++i) {
-      const Covered column(plan.right, i);
-      poll((row.end - row.begin) * (column.end - column.begin) * channels + 1);
-      std::fill_n(out, channels, 0.0f);
-      for (int64_t y = row.begin; y < row.end; ++y) {
-        const T* line = image + std::clamp<int64_t>(y, 0, plan.height - 1) * plan.width * channels;
-        const float down = row.Share(y) * scale;
-        for (int64_t x = column.begin; x < column.end; ++x) {
-          const T* pixel = line + std::clamp<int64_t>(x, 0, plan.width - 1) * channels;
-          const float weight = down * column.Share(x);
+    std::fill_n(line, plan.line, 0.0f);
+    for (int64_t y = row.begin; y < row.end; ++y) {
+      poll(plan.line);
+      const T* from = image + std::clamp<int64_t>(y, 0, plan.height - 1) * plan.line;
+      const float weight = row.Share(y) * scale;
 #pragma GCC ivdep
-          for (int64_t k = 0; k < channels; ++k) out[k] += static_cast<float>(pixel[k]) * weight;
-        }
+      for (int64_t i = 0; i < plan.line; ++i) line[i] += static_cast<float>(from[i]) * weight;
+    }
+  }
+  // kChannels: of the images; 0: any number.
+  template <int64_t kChannels>
+  static void Across(const Plan& plan, const float* line, float* out) {
+    const int64_t channels = kChannels != 0 ? kChannels : plan.channels;
+    for (int64_t i = 0; i < plan.to_width; ++i, out += channels) {
+      const Covered column(plan.right, i);
+      float few[kChannels != 0 ? kChannels : 1] = {};
+      float* sum = kChannels != 0 ? few : out;
+      std::fill_n(sum, channels, 0.0f);
+      for (int64_t x = column.begin; x < column.end; ++x) {
+        const float* pixel = line + std::clamp<int64_t>(x, 0, plan.width - 1) * channels;
+        const float weight = column.Share(x);
+        for (int64_t k = 0; k < channels; ++k) sum[k] += pixel[k] * weight;
       }
-      out += channels;
+      if (kChannels != 0) std::copy_n(sum, channels, out);
     }
   }
 

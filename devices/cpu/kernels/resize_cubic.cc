@@ -87,7 +87,8 @@ struct Sizes {
 template <bool kGradient>
 struct CubicPlan {
   CubicPlan(const Sampling& sampling, sdk::PrepareContext& c)
-      : s(c.input(kGradient ? 1 : 0), kGradient ? c.input(0) : c.output(0), kGradient), down(sampling.Scale(s.height, s.to_height)), right(sampling.Scale(s.width, s.to_width)) {
+      : s(c.input(kGradient ? 1 : 0), kGradient ? c.input(0) : c.output(0), kGradient), down(sampling.Scale(s.height, s.to_height)),
+          right(sampling.Scale(s.width, s.to_width)) {
     if (s.empty()) return;  // however large the images would be
     line = s.width * s.channels;
     columns_at = c.Workspace(sdk::Multiply(s.to_width, sizeof(Four)));
@@ -141,14 +142,21 @@ struct CubicKernel : Sampling {
     const float w0 = row.weight[0], w1 = row.weight[1], w2 = row.weight[2], w3 = row.weight[3];
 #pragma GCC ivdep
     for (int64_t j = 0; j < plan.line; ++j)
-      line[j] = static_cast<float>(from[0][j]) * w0 + static_cast<float>(from[1][j]) * w1 + static_cast<float>(from[2][j]) * w2 + static_cast<float>(from[3][j]) * w3;
+      line[j] = static_cast<float>(from[0][j]) * w0 + static_cast<float>(from[1][j]) * w1 + static_cast<float>(from[2][j]) * w2
+          + static_cast<float>(from[3][j]) * w3;
     float* out = c.output<float>(0) + i * s.to_width * s.channels;
+    s.channels == 3 ? Across<3>(s, columns, line, out) : s.channels == 1 ? Across<1>(s, columns, line, out) : Across<0>(s, columns, line, out);
+  }
+  // kChannels: of the images; 0: any number.
+  template <int64_t kChannels>
+  static void Across(const Sizes& s, const Four* columns, const float* line, float* out) {
+    const int64_t channels = kChannels != 0 ? kChannels : s.channels;
     for (int64_t x = 0; x < s.to_width; ++x) {
       const Four& column = columns[x];
-      const float *a = line + column.at[0] * s.channels, *b = line + column.at[1] * s.channels, *d = line + column.at[2] * s.channels, *e = line + column.at[3] * s.channels;
+      const float *a = line + column.at[0] * channels, *b = line + column.at[1] * channels, *d = line + column.at[2] * channels, *e = line + column.at[3] * channels;
 #pragma GCC ivdep
-      for (int64_t k = 0; k < s.channels; ++k) out[k] = a[k] * column.weight[0] + b[k] * column.weight[1] + d[k] * column.weight[2] + e[k] * column.weight[3];
-      out += s.channels;
+      for (int64_t k = 0; k < channels; ++k) out[k] = a[k] * column.weight[0] + b[k] * column.weight[1] + d[k] * column.weight[2] + e[k] * column.weight[3];
+      out += channels;
     }
   }
 };
@@ -195,6 +203,7 @@ struct CubicGradKernel : Sampling {
 }  // namespace
 
 TENON_CPU_KERNEL(ResizeBicubic) = CpuKernel<CubicKernel>("ResizeBicubic", {.constraints = sdk::Constraints<Pictures::Constraint<"T">>::list});
-TENON_CPU_KERNEL(ResizeBicubicGrad) = CpuKernel<CubicGradKernel>("ResizeBicubicGrad", {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list});
+TENON_CPU_KERNEL(ResizeBicubicGrad) = CpuKernel<CubicGradKernel>("ResizeBicubicGrad",
+    {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list});
 
 }  // namespace tenon::cpu

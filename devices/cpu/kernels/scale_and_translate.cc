@@ -43,8 +43,9 @@ constexpr Curve kCurves[] = {
 class Spans {
  public:
   Spans(const sdk::RunContext& c, const Curve& curve, bool antialias, int64_t from, int64_t to, float scale, float translation)
-      : inverse_(1.0f / scale), widening_(antialias ? std::max(inverse_, 1.0f) : 1.0f), most_(MostOf(curve.radius * widening_, from)), starts_(New(c, TENON_DT_INT64, 2 * to)),
-        weights_(New(c, TENON_DT_FLOAT, sdk::Multiply(to, most_))) {
+      : inverse_(1.0f / scale), widening_(antialias ? std::max(inverse_, 1.0f) : 1.0f), most_(MostOf(curve.radius * widening_, from)),
+          starts_(New(c, TENON_DT_INT64, 2 * to)),
+        weights_(New(c, TENON_DT_FLOAT, sdk::Multiply(to, most_))), start_(sdk::Data<int64_t>(starts_.view())), weight_(sdk::Data<float>(weights_.view())) {
     const float moved = -inverse_ * translation;
     sdk::CancelPoll poll(c);
     for (int64_t i = 0; i < to; ++i) {
@@ -52,9 +53,9 @@ class Spans {
       Fill(curve, from, i, (static_cast<float>(i) + 0.5f) * inverse_ + moved);
     }
   }
-  int64_t begin(int64_t i) const { return sdk::Data<int64_t>(starts_.view())[2 * i]; }
-  int64_t size(int64_t i) const { return sdk::Data<int64_t>(starts_.view())[2 * i + 1]; }
-  const float* weights(int64_t i) const { return sdk::Data<float>(weights_.view()) + i * most_; }
+  int64_t begin(int64_t i) const { return start_[2 * i]; }
+  int64_t size(int64_t i) const { return start_[2 * i + 1]; }
+  const float* weights(int64_t i) const { return weight_ + i * most_; }
   int64_t most() const { return most_; }
 
  private:
@@ -64,8 +65,8 @@ class Spans {
     return both < static_cast<float>(from) ? static_cast<int64_t>(both) : from;
   }
   void Fill(const Curve& curve, int64_t from, int64_t i, float at) {
-    int64_t* start = sdk::Data<int64_t>(starts_.view()) + 2 * i;
-    float* weights = sdk::Data<float>(weights_.view()) + i * most_;
+    int64_t* start = start_ + 2 * i;
+    float* weights = weight_ + i * most_;
     start[0] = start[1] = 0;
     if (!(at >= 0 && at <= static_cast<float>(from))) return;  // outside of the image
     const float reach = curve.radius * widening_, last = static_cast<float>(from - 1);
@@ -81,7 +82,9 @@ class Spans {
 
   const float inverse_, widening_;
   const int64_t most_;
-  sdk::KeptTensor starts_, weights_;
+  const sdk::KeptTensor starts_, weights_;
+  int64_t* const start_;
+  float* const weight_;
 };
 
 struct Sizes {
@@ -98,12 +101,14 @@ struct Resampling {
   explicit Resampling(sdk::CreateContext& c) : antialias(c.Bool("antialias")) {
     const std::string_view name = c.String("kernel_type");
     const auto* const found = std::find_if(std::begin(kCurves), std::end(kCurves), [&](const Curve& each) { return each.name == name; });
-    if (found == std::end(kCurves)) c.Invalid("Unrecognized kernel type: ", name, "; known are lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic and mitchellcubic");
+    if (found == std::end(kCurves)) c.Invalid("Unrecognized kernel type: ", name,
+        "; known are lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic and mitchellcubic");
     if (found != std::end(kCurves)) curve = found;
   }
   static void CheckScale(const sdk::RunContext& c) {
     const float* scale = c.input<float>(2);
-    if (!(scale[0] > 0 && scale[1] > 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "Scale must be greater than zero; it is ", std::to_string(scale[0]), " and ", std::to_string(scale[1]));
+    if (!(scale[0] > 0 && scale[1] > 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "Scale must be greater than zero; it is ", std::to_string(scale[0]),
+        " and ", std::to_string(scale[1]));
   }
   // axis 0: rows.
   Spans Along(const sdk::RunContext& c, int32_t scale, int axis, int64_t from, int64_t to) const {
@@ -120,7 +125,8 @@ struct ScaleKernel : Resampling {
     const Sizes s(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)));
     const Spans rows = Along(c, 2, 0, s.height, s.to_height), columns = Along(c, 2, 1, s.width, s.to_width);
     // A row is made of rows first, and then of itself.
-    const int64_t total = s.batch * s.to_height, line = sdk::Multiply(s.width, s.channels), shares = std::clamp<int64_t>(total, 1, 16), share = (total + shares - 1) / shares;
+    const int64_t total = s.batch * s.to_height, line = sdk::Multiply(s.width, s.channels), shares = std::clamp<int64_t>(total, 1, 16),
+        share = (total + shares - 1) / shares;
     const int64_t lines = sdk::Multiply(shares, line);
     const sdk::KeptTensor memory = sdk::NewTensor(c, TENON_DT_FLOAT, {&lines, 1});
     const double cost = static_cast<double>(rows.most() * s.width + columns.most() * s.to_width) * static_cast<double>(s.channels);
@@ -149,14 +155,21 @@ struct ScaleKernel : Resampling {
 #pragma GCC ivdep
       for (int64_t i = 0; i < elements; ++i) line[i] += static_cast<float>(from[i]) * weight;
     }
-    for (int64_t x = 0; x < s.to_width; ++x, out += s.channels) {
-      std::fill_n(out, s.channels, 0.0f);
-      for (int64_t k = 0; k < columns.size(x); ++k) {
-        const float* from = line + (columns.begin(x) + k) * s.channels;
-        const float weight = columns.weights(x)[k];
-#pragma GCC ivdep
-        for (int64_t i = 0; i < s.channels; ++i) out[i] += from[i] * weight;
+    s.channels == 3 ? Across<3>(s, columns, line, out) : s.channels == 1 ? Across<1>(s, columns, line, out) : Across<0>(s, columns, line, out);
+  }
+  // kChannels: of the images; 0: any number.
+  template <int64_t kChannels>
+  static void Across(const Sizes& s, const Spans& columns, const float* line, float* out) {
+    const int64_t channels = kChannels != 0 ? kChannels : s.channels;
+    for (int64_t x = 0; x < s.to_width; ++x, out += channels) {
+      float few[kChannels != 0 ? kChannels : 1] = {};
+      float* sum = kChannels != 0 ? few : out;
+      std::fill_n(sum, channels, 0.0f);
+      const float *from = line + columns.begin(x) * channels, *weights = columns.weights(x);
+      for (int64_t k = 0, count = columns.size(x); k < count; ++k, from += channels) {
+        for (int64_t i = 0; i < channels; ++i) sum[i] += from[i] * weights[k];
       }
+      if (kChannels != 0) std::copy_n(sum, channels, out);
     }
   }
 };
@@ -166,7 +179,11 @@ struct ScaleGradKernel : Resampling {
   using Resampling::Resampling;
   void Run(sdk::RunContext c) const {
     CheckScale(c);
-    if (sdk::Count(c.output_view(0)) == 0) return;
+    const int64_t pixels = sdk::Count(c.output_view(0));
+    if (pixels == 0 || sdk::Count(c.input_view(0)) == 0) {
+      std::fill_n(c.output<float>(0), pixels, 0.0f);
+      return;
+    }
     const Sizes s(sdk::DimsOf(c.input_view(1)), sdk::DimsOf(c.input_view(0)));
     const Spans rows = Along(c, 2, 0, s.height, s.to_height), columns = Along(c, 2, 1, s.width, s.to_width);
     const double cost = static_cast<double>(s.to_height * s.to_width * s.channels) * static_cast<double>(rows.most()) * static_cast<double>(columns.most());
@@ -199,6 +216,7 @@ struct ScaleGradKernel : Resampling {
 }  // namespace
 
 TENON_CPU_KERNEL(ScaleAndTranslate) = CpuKernel<ScaleKernel>("ScaleAndTranslate", {.constraints = sdk::Constraints<Pictures::Constraint<"T">>::list});
-TENON_CPU_KERNEL(ScaleAndTranslateGrad) = CpuKernel<ScaleGradKernel>("ScaleAndTranslateGrad", {.constraints = sdk::Constraints<Types<float>::Constraint<"T">>::list});
+TENON_CPU_KERNEL(ScaleAndTranslateGrad) = CpuKernel<ScaleGradKernel>("ScaleAndTranslateGrad",
+    {.constraints = sdk::Constraints<Types<float>::Constraint<"T">>::list});
 
 }  // namespace tenon::cpu

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from .draw import Case, op
+from .draw import Case, Program, op
 from .image_math import image
 
 
@@ -90,7 +90,18 @@ def sample_box(d):
         inputs.append(covered)
     else:
         attrs["min_object_covered"] = float(covered)
+    if d.chance(0.3):
+        return in_a_row(d, inputs, attrs)
     return Case(inputs, attrs, disturb=False)
+
+
+def in_a_row(d, inputs, attrs):
+    """Several steps of one session: each goes on in the stream where the last one stopped."""
+    names = ("image_size", "bounding_boxes", "min_object_covered")
+    with tf.Graph().as_default() as graph:
+        given = {name: tf.constant(value) for name, value in zip(names, inputs)}
+        getattr(tf.raw_ops, d.op)(**given, **attrs, name="node")
+    return Program(graph, [({}, ["node:0", "node:1", "node:2"], [])] * 3, f"{d.op} three times")
 
 
 @op("ExtractGlimpse", "ExtractGlimpseV2", count=30)
