@@ -16,6 +16,13 @@ static void QueueShape(ShapeContext& c) {
   if (types.size() == 1) c.SetOutputHandle(0, shapes.empty() ? Shape() : shapes[0], types[0]);
 }
 
+// The priority goes before what component_types says.
+static void PriorityQueueShape(ShapeContext& c) {
+  c.SetOutput(0, Shape::Scalar());
+  const size_t types = c.Types("component_types").size(), shapes = c.Shapes("shapes").size();
+  if (types != shapes) c.Invalid(types, " component_types have ", shapes, " shapes; give each its own");
+}
+
 TENON_OP(kFIFOQueueV2) = DefineOp({
     .name = "FIFOQueueV2",
     .outputs = "handle: resource",
@@ -45,6 +52,16 @@ TENON_OP(kRandomShuffleQueueV2) = DefineOp({
     .doc = "A queue that gives its elements in random order, and keeps min_after_dequeue of them until it is closed.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<QueueShape>,
+});
+
+TENON_OP(kPriorityQueueV2) = DefineOp({
+    .name = "PriorityQueueV2",
+    .outputs = "handle: resource",
+    .attrs = "component_types: list(type) = []; shapes: list(shape); capacity: int = -1; container: string = ''; shared_name: string = ''",
+    .doc = "A queue that gives the element of the smallest priority first: an int64, which is the first component of its elements, before those of "
+           "component_types.",
+    .traits = TENON_OP_STATEFUL,
+    .shape = ShapeFunction<PriorityQueueShape>,
 });
 
 TENON_OP(kQueueEnqueueV2) = DefineOp({
