@@ -62,13 +62,14 @@ class Queue::Taking : public Attempt {
 
 Place::Progress Queue::Taking::Try() {
   const auto kept = static_cast<size_t>(queue_.closed_ ? 0 : queue_.options_.min_after_dequeue);
-  const size_t before = elements_.size();
+  const size_t before = elements_.size(), there = before + queue_.elements_.size();
+  if (queue_.closed_ && there < count_ && (!fewer_ || there == 0))
+    Fail(TENON_OUT_OF_RANGE, "the ", queue_.Describe(), " is closed and has ", there, " elements; ", count_, " are wanted");
   while (elements_.size() < count_ && queue_.elements_.size() > kept) {
     elements_.emplace_back();  // first its place, so that none is lost
     elements_.back() = queue_.Take();
   }
-  if (elements_.size() == count_ || (queue_.closed_ && fewer_ && !elements_.empty())) return Progress::kEnd;
-  if (queue_.closed_) Fail(TENON_OUT_OF_RANGE, "the ", queue_.Describe(), " is closed and has ", elements_.size(), " elements; ", count_, " are wanted");
+  if (elements_.size() == count_ || queue_.closed_) return Progress::kEnd;
   return elements_.size() != before ? Progress::kSome : Progress::kNone;
 }
 

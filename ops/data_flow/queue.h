@@ -9,6 +9,7 @@
 // - A close waits behind the enqueues that wait, or cancels them. Closing again is CANCELLED, unless it cancels.
 // - min_after_dequeue elements stay until the queue is closed.
 // - A priority queue gives the element of the smallest first component first; equal ones come in the order of a binary heap.
+// What differs: TensorFlow's priority queue loses what is left of it to a dequeue of up to n, when it is closed and has fewer.
 #ifndef TENON_OPS_DATA_FLOW_QUEUE_H_
 #define TENON_OPS_DATA_FLOW_QUEUE_H_
 
