@@ -430,6 +430,8 @@ class Barrier(Steps):
             self.take()
         elif name == "BarrierClose":
             cancel = self.d.chance(0.4)
+            if cancel and self.closed and not self.begun and not self.cancelled:
+                return  # TensorFlow never ends it
             self.run(self.node(name, f"close_{cancel}", handle=self.handle, cancel_pending_enqueues=cancel), {})
             self.closed = True
             if cancel and not self.cancelled:
