@@ -19,6 +19,8 @@
 
 namespace tenon::ops {
 
+inline constexpr tenon_span kAccumulatorType = TENON_SPAN("tenon.Accumulator/1");
+
 struct AccumulatorOptions {
   std::string op;  // "ConditionalAccumulator", for messages
   std::string name;

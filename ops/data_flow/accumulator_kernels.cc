@@ -9,8 +9,6 @@ using namespace sdk;
 
 namespace {
 
-constexpr tenon_span kAccumulatorType = TENON_SPAN("tenon.Accumulator/1");
-
 template <bool kSparse>
 struct MakeAccumulator {
   explicit MakeAccumulator(CreateContext& c) : named(c, "accumulator") {

@@ -7,6 +7,14 @@ using namespace sdk;
 
 static void ReferenceShape(ShapeContext& c) { c.SetOutput(0, {2}); }
 
+// What was accumulated says its shape.
+static void TakenShape(ShapeContext& c) { c.WithRank(1, 0); }
+static void SparseTakenShape(ShapeContext& c) {
+  c.WithRank(1, 0);
+  c.SetOutput(0, {kUnknown});
+  c.SetOutput(2, {kUnknown});
+}
+
 TENON_OP(kConditionalAccumulator) = DefineOp({
     .name = "ConditionalAccumulator",
     .outputs = "handle: Ref(string)",
@@ -50,6 +58,7 @@ TENON_OP(kAccumulatorTakeGradient) = DefineOp({
     .constraints = "rank(num_required) == 0",
     .doc = "Takes the sum or mean of all gradients once there are num_required; the accumulator is empty then, and its step goes on by one.",
     .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<TakenShape>,
 });
 
 TENON_OP(kAccumulatorNumAccumulated) = DefineOp({
@@ -85,6 +94,7 @@ TENON_OP(kResourceAccumulatorTakeGradient) = DefineOp({
     .constraints = "rank(num_required) == 0",
     .doc = "Takes the sum or mean of all gradients once there are num_required; the accumulator is empty then, and its step goes on by one.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<TakenShape>,
 });
 
 TENON_OP(kResourceAccumulatorNumAccumulated) = DefineOp({
@@ -120,6 +130,7 @@ TENON_OP(kSparseAccumulatorTakeGradient) = DefineOp({
     .constraints = "rank(num_required) == 0",
     .doc = "Takes the sum or mean of all gradients, row by row, once there are num_required.",
     .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<SparseTakenShape>,
 });
 
 }  // namespace tenon::ops

@@ -7,6 +7,13 @@ using namespace sdk;
 
 static void ReferenceShape(ShapeContext& c) { c.SetOutput(0, {2}); }
 
+// The components' shapes are the barrier's, which a reference does not say.
+static void TakenShape(ShapeContext& c) {
+  c.WithRank(1, 0);
+  c.SetOutput(0, {kUnknown});
+  c.SetOutput(1, {kUnknown});
+}
+
 TENON_OP(kBarrier) = DefineOp({
     .name = "Barrier",
     .outputs = "handle: Ref(string)",
@@ -32,6 +39,7 @@ TENON_OP(kBarrierTakeMany) = DefineOp({
     .constraints = "rank(num_elements) == 0",
     .doc = "Takes elements that have all their components, in the order of the inserts that began them, when there are so many.",
     .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<TakenShape>,
 });
 
 TENON_OP(kBarrierClose) = DefineOp({

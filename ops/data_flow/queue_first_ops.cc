@@ -12,6 +12,10 @@ static void QueueShape(ShapeContext& c) {
   if (!shapes.empty() && shapes.size() != types.size()) c.Invalid(types.size(), " component_types have ", shapes.size(), " shapes");
 }
 
+// The components' shapes are the queue's, which a reference does not say.
+static void ElementShape(ShapeContext&) {}
+static void RowsShape(ShapeContext& c) { c.WithRank(1, 0); }
+
 TENON_OP(kFIFOQueue) = DefineOp({
     .name = "FIFOQueue",
     .outputs = "handle: Ref(string)",
@@ -72,6 +76,7 @@ TENON_OP(kQueueDequeue) = DefineOp({
     .attrs = "component_types: list(type) >= 1; timeout_ms: int = -1",
     .doc = "QueueDequeueV2, with a reference to a string as the handle.",
     .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<ElementShape>,
 });
 
 TENON_OP(kQueueDequeueMany) = DefineOp({
@@ -82,6 +87,7 @@ TENON_OP(kQueueDequeueMany) = DefineOp({
     .constraints = "rank(n) == 0; value(n) >= 0",
     .doc = "QueueDequeueManyV2, with a reference to a string as the handle.",
     .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<RowsShape>,
 });
 
 TENON_OP(kQueueDequeueUpTo) = DefineOp({
@@ -92,6 +98,7 @@ TENON_OP(kQueueDequeueUpTo) = DefineOp({
     .constraints = "rank(n) == 0; value(n) >= 0",
     .doc = "QueueDequeueUpToV2, with a reference to a string as the handle.",
     .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<RowsShape>,
 });
 
 TENON_OP(kQueueClose) = DefineOp({

@@ -5,6 +5,10 @@
 namespace tenon::ops {
 using namespace sdk;
 
+// Whoever lays an element into the area says its shapes.
+static void StagedShape(ShapeContext&) {}
+static void AnyKeyShape(ShapeContext& c) { c.SetOutput(0, Shape::Scalar()); }
+
 TENON_OP(kStage) = DefineOp({
     .name = "Stage",
     .inputs = "values: dtypes",
@@ -19,6 +23,7 @@ TENON_OP(kUnstage) = DefineOp({
     .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
     .doc = "Takes the first element of the staging area, when there is one.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<StagedShape>,
 });
 
 TENON_OP(kStagePeek) = DefineOp({
@@ -29,6 +34,7 @@ TENON_OP(kStagePeek) = DefineOp({
     .constraints = "rank(index) == 0",
     .doc = "Gives an element of the staging area, which stays, when there are so many.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<StagedShape>,
 });
 
 TENON_OP(kStageSize) = DefineOp({
@@ -64,6 +70,7 @@ TENON_OP(kMapUnstage) = DefineOp({
     .constraints = "rank(key) == 0",
     .doc = "Takes values of the element with this key, when all of it has come.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<StagedShape>,
 });
 
 TENON_OP(kMapPeek) = DefineOp({
@@ -74,6 +81,7 @@ TENON_OP(kMapPeek) = DefineOp({
     .constraints = "rank(key) == 0",
     .doc = "Gives values of the element with this key, which stay, when all of it has come.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<StagedShape>,
 });
 
 TENON_OP(kMapUnstageNoKey) = DefineOp({
@@ -83,6 +91,7 @@ TENON_OP(kMapUnstageNoKey) = DefineOp({
     .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
     .doc = "Takes values of the element with any key, when there is one.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<AnyKeyShape>,
 });
 
 TENON_OP(kMapSize) = DefineOp({
@@ -127,6 +136,7 @@ TENON_OP(kOrderedMapUnstage) = DefineOp({
     .constraints = "rank(key) == 0",
     .doc = "Takes values of the element with this key, when all of it has come.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<StagedShape>,
 });
 
 TENON_OP(kOrderedMapPeek) = DefineOp({
@@ -137,6 +147,7 @@ TENON_OP(kOrderedMapPeek) = DefineOp({
     .constraints = "rank(key) == 0",
     .doc = "Gives values of the element with this key, which stay, when all of it has come.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<StagedShape>,
 });
 
 TENON_OP(kOrderedMapUnstageNoKey) = DefineOp({
@@ -146,6 +157,7 @@ TENON_OP(kOrderedMapUnstageNoKey) = DefineOp({
     .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
     .doc = "Takes values of the element with the smallest key, when there is one.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<AnyKeyShape>,
 });
 
 TENON_OP(kOrderedMapSize) = DefineOp({
