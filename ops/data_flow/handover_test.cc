@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Priority queues, accumulators, staging areas and barriers: who waits, who is cancelled, and what two threads make of them. What they compute the golden cases
-// say. Covers B (what steps hand to one another), M3, M5, M8, M9.
+// Priority queues, accumulators, staging areas and barriers: who waits, who is cancelled, and who is refused. What they compute the golden cases say;
+// what several threads make of them, place_test.cc. Covers B (what steps hand to one another), M3, M5, M8, M9.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <deque>
 #include <random>
-#include <thread>
 
 #include "accumulator.h"
 #include "handle.h"
@@ -464,57 +462,6 @@ TEST(Barrier, ChecksWhatItIsGiven) {
   ExpectFailed(gate.Put(0, {"a"}, {1, 2}), TENON_INVALID_ARGUMENT, "there are 1 keys");
   ExpectFailed(gate.Take(-1), TENON_INVALID_ARGUMENT, "-1 elements");
   EXPECT_EQ(gate.Incomplete(), 0);
-}
-
-// ---- Two threads ----
-
-// The other thread's steps of the same place, by its name.
-template <class Mine, class Other>
-void InTwoThreads(const Mine& mine, const Other& other) {
-  std::thread second(other);
-  mine();
-  second.join();
-}
-
-void Await(const Pending& call) {
-  while (!call->done()) std::this_thread::yield();
-}
-
-// A test's Step is for one thread at a time, so all calls are made before the threads begin; they cancel and hand over.
-TEST(Places, CancellationsAndElementsMeet) {
-  constexpr int kRounds = 300;
-  for (int round = 0; round < kRounds; ++round) {
-    KernelRunner step;
-    const Attributes attributes = {{"container", ""}, {"shared_name", "p"}, {"capacity", 1}, {"memory_limit", 0}, {"dtypes", Types{kFloat}}};
-    const Node stage = {"Stage", attributes, {}, {}}, unstage = {"Unstage", attributes, {}, {kFloat}};
-    const Tensor one = Floats({1}), two = Floats({2});
-    const Pending first = step.Start(kStageKernel, stage, {&one}), waits = step.Start(kStageKernel, stage, {&two});
-    ASSERT_TRUE(first->done());
-    ASSERT_FALSE(waits->done());
-    Pending taken;
-    InTwoThreads([&] { taken = step.Start(kUnstageKernel, unstage, {}); }, [&] { waits->Cancel(); });
-    Await(taken);
-    Await(waits);
-    EXPECT_EQ(Got(taken), std::vector<float>{1});
-    const Pending rest = step.Start(kUnstageKernel, unstage, {});
-    EXPECT_EQ(rest->done(), waits->outcome().ok()) << "it is in, or was cancelled";
-    rest->Cancel();
-    EXPECT_EQ(waits->ends(), 1);
-  }
-}
-
-TEST(Places, TwoTakesAreCancelledWhileGradientsCome) {
-  constexpr int kRounds = 300;
-  for (int round = 0; round < kRounds; ++round) {
-    Gradients sum("SUM");
-    const Pending first = sum.Take(1), second = sum.Take(1);
-    InTwoThreads([&] { sum.Apply(1 << 20, {1, 2}); }, [&] { first->Cancel(); });
-    Await(first);
-    ASSERT_EQ(first->ends(), 1);
-    EXPECT_EQ(second->done(), !first->outcome().ok()) << "one of the two has it";
-    second->Cancel();
-    ASSERT_EQ(second->ends(), 1);
-  }
 }
 
 }  // namespace
