@@ -28,8 +28,13 @@ class OneStep {
     services_.cancel_subscribe = [](tenon_frame* frame, tenon_done_function callback, void* argument) { return Of(frame).Subscribe(callback, argument); };
     services_.cancel_unsubscribe = [](tenon_frame* frame, uint64_t) { return Of(frame).Unsubscribe(); };
     services_.set_output = [](tenon_frame* frame, int32_t, const tenon_tensor_view*) -> tenon_status* {
+      if (Of(frame).poor_) return testing::NewStatus(TENON_RESOURCE_EXHAUSTED, "no memory");
       ++Of(frame).given_;
       return nullptr;
+    };
+    services_.alloc_tensor = [](tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) -> tenon_status* {
+      if (Of(frame).poor_) return testing::NewStatus(TENON_RESOURCE_EXHAUSTED, "no memory");
+      return testing::AllocTensor(frame, dtype, shape, extra_bytes, out_view);
     };
     frame_.struct_size = sizeof frame_;
     frame_.services = &services_;
@@ -48,6 +53,8 @@ class OneStep {
             },
             this};
   }
+  // From now on there is no memory for it.
+  void MakePoor() { poor_ = true; }
   void Cancel() {
     tenon_done_function told = nullptr;
     {
@@ -91,7 +98,7 @@ class OneStep {
   void* argument_ = nullptr;
   std::thread::id running_;
   std::atomic<int> ends_{0}, given_{0};
-  std::atomic<bool> ok_{false};
+  std::atomic<bool> ok_{false}, poor_{false};
 };
 
 // Asks for what may throw, as a kernel's thunk does.
@@ -188,6 +195,47 @@ TEST(Places, GradientsComeWhileTakesAreCancelled) {
   for (OneStep& step : takes) {
     ASSERT_EQ(step.ends(), 1);
     EXPECT_EQ(step.given(), step.ok() ? 1 : 0);
+  }
+}
+
+TEST(Places, WhatThereIsNoMemoryForGoesBackToWhoeverWaits) {
+  const auto stage = std::make_shared<QueueStage>(StageOptions{"Stage", "s", 0, 0});
+  const auto map = std::make_shared<MapStage>(StageOptions{"MapStage", "m", 1, 0});
+  OneStep put, poor, rich, put_key, poor_key, rich_key;
+  poor.MakePoor();
+  poor_key.MakePoor();
+  stage->Take(poor.context(), poor.done(), {TENON_DT_FLOAT});
+  stage->Take(rich.context(), rich.done(), {TENON_DT_FLOAT});
+  stage->Put(put.context(), put.done(), Floats(put, 1));
+  map->Take(poor_key.context(), poor_key.done(), 5, {0}, {TENON_DT_FLOAT});
+  map->Take(rich_key.context(), rich_key.done(), 5, {0}, {TENON_DT_FLOAT});
+  map->Put(put_key.context(), put_key.done(), 5, {0}, Floats(put_key, 1), 1);
+  for (const OneStep* step : {&put, &rich, &put_key, &rich_key}) EXPECT_TRUE(step->ok());
+  for (const OneStep* step : {&poor, &poor_key}) EXPECT_TRUE(step->ends() == 1 && !step->ok());
+  EXPECT_EQ(stage->Size() + map->Size(), 0);
+}
+
+TEST(Places, AGradientThatThereIsNoMemoryForChangesNothing) {
+  for (const bool sparse : {false, true}) {
+    const auto sum = std::make_shared<Accumulator>(AccumulatorOptions{"Accumulator", "a", TENON_DT_FLOAT, sdk::Shape(), true, sparse});
+    OneStep rich, poor, again;
+    const int64_t one[] = {2};
+    const sdk::KeptTensor indices = sdk::NewTensor(rich.context(), TENON_DT_INT64, one);
+    std::fill_n(sdk::Data<int64_t>(indices.view()), 2, 1);
+    const Element values = Floats(rich, 1);
+    const auto apply = [&](OneStep& step) {
+      if (sparse) sum->Apply(step.context(), 0, SparseGradient{indices.view(), values[0].view(), {}});
+      else sum->Apply(step.context(), 0, values[0].view());
+    };
+    poor.MakePoor();
+    EXPECT_THROW(apply(poor), sdk::KernelError);
+    EXPECT_EQ(sum->Count(), 0);
+    apply(rich);
+    if (sparse) {  // what is dense is added where the sum stands
+      EXPECT_THROW(apply(poor), sdk::KernelError);
+    }
+    apply(rich);
+    EXPECT_EQ(sum->Count(), 2);
   }
 }
 

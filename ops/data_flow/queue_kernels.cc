@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "handle.h"
 #include "tenon/sdk/kernel/resource.h"
 #include "tenon/sdk/kernel/shared_queue.h"
 
@@ -55,17 +56,16 @@ HeldQueue& Held(SharedQueue& queue) { return static_cast<HeldQueue&>(queue); }  
 
 template <Order kOrder>
 struct MakeQueue {
-  explicit MakeQueue(CreateContext& c) {
+  explicit MakeQueue(CreateContext& c) : named(c, "queue") {
     QueueOptions& o = options;
     o.op = kNames[static_cast<size_t>(kOrder)];
-    o.name = std::string(c.String("shared_name"));
-    if (o.name.empty()) o.name = std::string(c.name());
+    o.name = named.name;
     o.types = c.Types("component_types");
     o.shapes = c.Shapes("shapes");
     o.capacity = c.Int("capacity") < 0 ? -1 : c.Int("capacity");
     o.padding = kOrder == Order::kPadding;
-    const tenon_create_args& args = c.args();
     if constexpr (kOrder == Order::kShuffle) {
+      const tenon_create_args& args = c.args();
       o.shuffle = true;
       o.min_after_dequeue = c.Int("min_after_dequeue");
       uint64_t seeds[2] = {static_cast<uint64_t>(c.Int("seed")), static_cast<uint64_t>(c.Int("seed2"))};
@@ -78,18 +78,15 @@ struct MakeQueue {
       o.types.insert(o.types.begin(), TENON_DT_INT64);
       if (!o.shapes.empty()) o.shapes.insert(o.shapes.begin(), Shape::Scalar());
     }
-    const std::string container(c.String("container"));
-    if (!c.ok()) return;
-    CheckOptions(o);
-    c.Check(args.services->resource_handle(args.context, ToSpan(container), ToSpan(o.name), ToSpan("queue"), 0, &handle));
+    if (c.ok()) CheckOptions(o);
   }
   void Run(RunContext c) const {
     const auto make = [this]() -> std::unique_ptr<SharedQueue> { return std::make_unique<HeldQueue>(options); };
-    Held(ObjectOf<SharedQueue>(c, handle, kQueueType, make)).queue->CheckSame(options);
-    *c.output<tenon_resource*>(0) = handle;
+    Held(ObjectOf<SharedQueue>(c, named.handle, kQueueType, make)).queue->CheckSame(options);
+    *c.output<tenon_resource*>(0) = named.handle;
   }
+  const NamedHandle named;
   QueueOptions options;
-  tenon_resource* handle = nullptr;
 };
 
 std::shared_ptr<Queue> QueueOf(const RunContext& c) { return Held(QueueIn(c, 0)).queue; }

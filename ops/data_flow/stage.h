@@ -31,6 +31,7 @@ struct StageOptions {
 
 // As TensorFlow counts them: 24 for a string, besides its text.
 int64_t BytesOf(const tenon_tensor_view& view);
+int64_t BytesOf(const Element& element);
 
 // What both kinds are.
 class Stage : public Place {
