@@ -268,7 +268,7 @@ class Stage(Steps):
             self.held = []
 
 
-@op(*STAGES, count=3)
+@op(*STAGES, count=2)
 def stage(d):
     one = Stage(d)
     for _ in range(d.int(3, 12)):
