@@ -5,8 +5,9 @@
 // - A capacity bounds the elements, a memory limit their bytes; 0: no bound. Who brings more waits for room; what would never fit is RESOURCE_EXHAUSTED.
 // - Under a key an element may come in pieces: it can be taken when all have come, and then again in pieces. Pieces that wait for others count for the memory limit alone.
 //   One that comes whole while another has its key is dropped.
-// What differs: nobody's order among those that wait is left to threads. A map gives the smallest key, where any would do. A take of other types than an element has
-// is an error, and the element stays; so is one of values of which some were taken. Indices of values are checked in any case, where TensorFlow takes any for an element that comes whole.
+// What differs, so that an error loses nothing and leaves nothing behind: a take of other types than an element has, or of values of which some were taken, takes
+// nothing; pieces of which some are there are refused as a whole. Indices are checked for an element that comes whole, too. A map gives the smallest key, where
+// any would do.
 #ifndef TENON_OPS_DATA_FLOW_STAGE_H_
 #define TENON_OPS_DATA_FLOW_STAGE_H_
 

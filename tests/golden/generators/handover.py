@@ -309,6 +309,9 @@ class Map(Steps):
         whole = len(places) == len(self.types)
         if whole and self.bounds["capacity"] and len(self.whole) >= self.bounds["capacity"]:
             return
+        there = self.begun.get(key, set())
+        if not whole and places[0] not in there and there & set(places):
+            return  # TensorFlow leaves those in that come before one that is there
         fed, right = (places, True) if whole else self.asked(places)  # TensorFlow does not look at them
         feeds = {"key": np.int64(key), "indices": np.array(fed, np.int32)}
         feeds.update({f"value{i}": d.tensor(self.types[i], d.shape(0, 2, large=0)) for i in places})
