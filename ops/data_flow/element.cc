@@ -73,6 +73,13 @@ Component Component::Sum(const RunContext& c, const tenon_tensor_view& a, const 
   return Component(std::move(sum));
 }
 
+Component Component::Share() const {
+  const tenon_tensor_view shared = view();
+  Component again{KeptTensor(shared)};  // first its dims, which may want memory: without it nothing is to be released
+  tenon_plugin_host->buffer_retain(shared.buffer);
+  return again;
+}
+
 void Component::Give(const RunContext& c, int32_t index) const {
   const tenon_tensor_view from = view();
   Check(c.services().set_output(c.frame(), index, &from));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a queue or a tensor array holds: elements, each of several components, each a tensor.
+// What a queue, a staging area or a tensor array holds: elements, each of several components, each a tensor.
 //
 // A component lies in a buffer of the session's memory. One that came as a whole stays in the buffer that it came in; a row of a batch is a copy, so that one row that is
 // left keeps no batch alive.
@@ -23,6 +23,8 @@ class Component {
   static Component Zeros(const sdk::RunContext& c, uint32_t dtype, const std::vector<int64_t>& dims);
   // The sum of two tensors of one type and shape. UNIMPLEMENTED: they are no numbers.
   static Component Sum(const sdk::RunContext& c, const tenon_tensor_view& a, const tenon_tensor_view& b);
+  // The same tensor again, in the same buffer.
+  Component Share() const;
   // Valid as long as this.
   tenon_tensor_view view() const { return kept_.view(); }
   // As output `index` of the frame, without a copy.

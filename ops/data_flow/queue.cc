@@ -7,25 +7,110 @@
 namespace tenon::ops {
 using namespace sdk;
 
-struct Queue::Attempt {
-  Kind kind;
-  RunContext context;
-  Done done;
-  std::shared_ptr<Queue> queue;
-  std::vector<Element> elements = {};  // of an enqueue; what a dequeue has taken
-  size_t count = 0;                    // that are in, or that are wanted
-  bool rows = false;                   // a dequeue gives rows
-  bool fewer = false;
-  uint64_t token = 0;
-  tenon_status* failure = nullptr;
-  SharedQueue::Taken taken = nullptr;  // who gets the element of a dequeue, in place of outputs and done
-  void* taken_argument = nullptr;
+// ---- Attempts ----
+
+class Queue::Putting final : public Attempt {
+ public:
+  Putting(Queue& queue, RunContext c, Done done, std::vector<Element> elements) : Attempt(kPut, c, done), queue_(queue), elements_(std::move(elements)) {}
+  Progress Try() override {
+    if (queue_.closed_) Fail(TENON_CANCELLED, "the ", queue_.Describe(), " is closed");
+    const size_t before = in_;
+    for (; in_ < elements_.size() && queue_.HasRoom(); ++in_) queue_.Add(std::move(elements_[in_]));
+    return in_ == elements_.size() ? Progress::kEnd : in_ != before ? Progress::kSome : Progress::kNone;
+  }
+  std::string Waiting() const override { return Concat("waiting to put an element into the ", queue_.Describe()); }
+
+ private:
+  Queue& queue_;
+  std::vector<Element> elements_;
+  size_t in_ = 0;
 };
 
-Queue::Queue(QueueOptions options) : options_(std::move(options)), random_(options_.seed, options_.seed2) {}
-Queue::~Queue() = default;
+// Waits among those who put something in.
+class Queue::Closing final : public Attempt {
+ public:
+  Closing(Queue& queue, RunContext c, Done done) : Attempt(kPut, c, done), queue_(queue) {}
+  Progress Try() override {
+    if (queue_.closed_) Fail(TENON_CANCELLED, "the ", queue_.Describe(), " is closed already");
+    queue_.closed_ = true;
+    return Progress::kEnd;
+  }
+  bool EndsWell() const override { return true; }
+  std::string Waiting() const override { return Concat("waiting to close the ", queue_.Describe()); }
+
+ private:
+  Queue& queue_;
+};
+
+class Queue::Taking : public Attempt {
+ public:
+  Taking(Queue& queue, RunContext c, Done done, size_t count) : Attempt(kTake, c, done), queue_(queue), count_(count) {}
+  Taking(Queue& queue, RunContext c, Done done, size_t count, bool fewer) : Attempt(kTake, c, done), queue_(queue), count_(count), rows_(true), fewer_(fewer) {}
+  Progress Try() override;
+  void PutBack() noexcept override { queue_.PutBack(&elements_); }
+  void GiveOutputs() override;
+  std::string Waiting() const override { return Concat("waiting for an element of the ", queue_.Describe()); }
+
+ protected:
+  Queue& queue_;
+  std::vector<Element> elements_;  // that it has taken
+
+ private:
+  const size_t count_;
+  const bool rows_ = false, fewer_ = false;
+};
+
+Place::Progress Queue::Taking::Try() {
+  const auto kept = static_cast<size_t>(queue_.closed_ ? 0 : queue_.options_.min_after_dequeue);
+  const size_t before = elements_.size(), there = before + queue_.elements_.size();
+  if (queue_.closed_ && there < count_ && (!fewer_ || there == 0))
+    Fail(TENON_OUT_OF_RANGE, "the ", queue_.Describe(), " is closed and has ", there, " elements; ", count_, " are wanted");
+  while (elements_.size() < count_ && queue_.elements_.size() > kept) {
+    elements_.emplace_back();  // first its place, so that none is lost
+    elements_.back() = queue_.Take();
+  }
+  if (elements_.size() == count_ || queue_.closed_) return Progress::kEnd;
+  return elements_.size() != before ? Progress::kSome : Progress::kNone;
+}
+
+void Queue::Taking::GiveOutputs() {
+  const QueueOptions& options = queue_.options_;
+  for (size_t i = 0; i < options.types.size(); ++i) {
+    const auto index = static_cast<int32_t>(i);
+    if (!rows_) {
+      elements_[0][i].Give(context_, index);
+      continue;
+    }
+    std::vector<int64_t> shape = options.shapes[i].dims();
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      if (shape[dim] >= 0) continue;
+      shape[dim] = 0;
+      for (const Element& element : elements_) shape[dim] = std::max(shape[dim], element[i].view().dl.shape[dim]);
+    }
+    GiveRows(context_, index, options.types[i], elements_, shape);
+  }
+}
+
+class Queue::TakingForAnother final : public Taking {
+ public:
+  TakingForAnother(Queue& queue, RunContext c, SharedQueue::Taken taken, void* argument) : Taking(queue, c, Done{}, 1), taken_(taken), argument_(argument) {}
+  void GiveOutputs() override {
+    for (const Component& component : elements_[0]) views_.push_back(component.view());
+  }
+  void End(std::unique_ptr<Attempt> self, tenon_status* failure) override {
+    taken_(argument_, failure, failure == nullptr ? views_.data() : nullptr, failure == nullptr ? views_.size() : 0);
+    self.reset();
+  }
+
+ private:
+  const SharedQueue::Taken taken_;
+  void* const argument_;
+  std::vector<tenon_tensor_view> views_;
+};
 
 // ---- From outside ----
+
+Queue::Queue(QueueOptions options) : Place(Order::kInOrder, Order::kInOrder), options_(std::move(options)), random_(options_.seed, options_.seed2) {}
 
 void Queue::CheckSame(const QueueOptions& other) const {
   const auto differs = [&](const char* what) {
@@ -44,75 +129,29 @@ void Queue::CheckShape(size_t component, const Shape& shape) const {
   if (!Fits(shape, wanted)) Fail(TENON_INVALID_ARGUMENT, "component ", component, " has shape ", shape, "; the ", Describe(), " takes ", wanted);
 }
 
-void Queue::Enqueue(RunContext c, Done done, std::vector<Element> elements) {
-  Submit(std::make_unique<Attempt>(Attempt{Kind::kEnqueue, c, done, shared_from_this(), std::move(elements)}));
-}
-
-void Queue::DequeueOne(RunContext c, Done done) {
-  auto attempt = std::make_unique<Attempt>(Attempt{Kind::kDequeue, c, done, shared_from_this()});
-  attempt->count = 1;
-  Submit(std::move(attempt));
-}
-
-void Queue::TakeOne(RunContext c, SharedQueue::Taken taken, void* argument) {
-  auto attempt = std::make_unique<Attempt>(Attempt{Kind::kDequeue, c, Done{}, shared_from_this()});
-  attempt->count = 1;
-  attempt->taken = taken;
-  attempt->taken_argument = argument;
-  Submit(std::move(attempt));
-}
-
+void Queue::Enqueue(RunContext c, Done done, std::vector<Element> elements) { Submit(std::make_unique<Putting>(*this, c, done, std::move(elements))); }
+void Queue::DequeueOne(RunContext c, Done done) { Submit(std::make_unique<Taking>(*this, c, done, 1)); }
+void Queue::TakeOne(RunContext c, SharedQueue::Taken taken, void* argument) { Submit(std::make_unique<TakingForAnother>(*this, c, taken, argument)); }
 void Queue::DequeueRows(RunContext c, Done done, int64_t count, bool fewer) {
-  auto attempt = std::make_unique<Attempt>(Attempt{Kind::kDequeue, c, done, shared_from_this()});
-  attempt->count = static_cast<size_t>(count);
-  attempt->rows = true;
-  attempt->fewer = fewer;
-  Submit(std::move(attempt));
+  Submit(std::make_unique<Taking>(*this, c, done, static_cast<size_t>(count), fewer));
+}
+void Queue::Close(RunContext c, Done done) { Submit(std::make_unique<Closing>(*this, c, done)); }
+
+Queue::Ended Queue::PutNow(std::vector<Element> elements) {
+  Ended ended;
+  const std::lock_guard lock(mutex_);
+  for (Element& element : elements) Add(std::move(element));
+  Advance(&ended);
+  return ended;
 }
 
-void Queue::Close(RunContext c, Done done) {
-  Submit(std::make_unique<Attempt>(Attempt{Kind::kClose, c, done, shared_from_this()}));
-}
-
-void Queue::Submit(std::unique_ptr<Attempt> attempt) {
-  Line finished, own;
-  own.push_back(std::move(attempt));
-  {
-    const std::lock_guard lock(mutex_);
-    Attempt& added = *own.front();
-    const RunContext& c = added.context;
-    added.token = c.services().cancel_subscribe(c.frame(), &OnCancelled, &added);
-    if (added.token == 0) Fail(TENON_CANCELLED, "the step was cancelled before it came to the ", Describe());
-    // From here on nothing is thrown: a cancellation knows the attempt.
-    Line& line = added.kind == Kind::kDequeue ? dequeues_ : enqueues_;
-    line.splice(line.end(), own);
-    Advance(&finished);
-  }
-  Finish(std::move(finished));
-}
-
-void Queue::End(const char* why) {
-  Line finished;
-  {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    for (const auto& attempt : enqueues_)
-      if (attempt->kind == Kind::kEnqueue) attempt->failure = Failure(TENON_CANCELLED, "waiting to put an element into the ", Describe(), ": ", why);
-    finished.swap(enqueues_);
-    Advance(&finished);
-  }
-  Finish(std::move(finished));
-}
-
-void Queue::Abandon() {
-  Line finished;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& attempt : dequeues_) attempt->failure = Failure(TENON_CANCELLED, "waiting for an element of the ", Describe(), ": it was taken away");
-    finished.swap(dequeues_);
-  }
-  Finish(std::move(finished));
-  End("it was taken away");
+Queue::Ended Queue::ClosedNow() {
+  Ended ended;
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  Cancel(kPut, "it was closed", &ended);
+  Advance(&ended);
+  return ended;
 }
 
 int64_t Queue::Size() const {
@@ -127,55 +166,13 @@ bool Queue::IsClosed() const {
 
 // ---- Under the mutex ----
 
-void Queue::Advance(Line* finished) {
-  const auto serve = [finished](Line& line, auto&& tried) {
-    const auto guarded = [&tried](Attempt* attempt) {
-      try {
-        return tried(attempt);
-      } catch (...) {  // for want of memory
-        attempt->failure = CurrentFailure();
-        return true;
-      }
-    };
-    bool any = false;
-    while (!line.empty() && guarded(line.front().get())) {
-      finished->splice(finished->end(), line, line.begin());
-      any = true;
-    }
-    return any;
-  };
-  // Room lets an enqueue go on, and what it brings a dequeue; the first of a line may move on without an end.
-  for (bool moved = true; moved;) {
-    const size_t before = elements_.size();
-    moved = serve(enqueues_, [this](Attempt* attempt) { return TryEnqueue(attempt); });
-    moved = serve(dequeues_, [this](Attempt* attempt) { return TryDequeue(attempt); }) || moved || elements_.size() != before;
-  }
-}
+static int64_t PriorityOf(const Element& element) { return *Data<const int64_t>(element[0].view()); }
+// Of a heap whose top is what comes first.
+static bool ComesLater(const Element& a, const Element& b) { return PriorityOf(a) > PriorityOf(b); }
 
-bool Queue::TryEnqueue(Attempt* attempt) {
-  if (closed_) {
-    attempt->failure = Failure(TENON_CANCELLED, "the ", Describe(), " is closed", attempt->kind == Kind::kClose ? " already" : "");
-    return true;
-  }
-  if (attempt->kind == Kind::kClose) return closed_ = true;
-  const auto room = [this] { return options_.capacity < 0 || static_cast<int64_t>(elements_.size()) < options_.capacity; };
-  while (attempt->count < attempt->elements.size() && room()) elements_.push_back(std::move(attempt->elements[attempt->count++]));
-  return attempt->count == attempt->elements.size();
-}
-
-bool Queue::TryDequeue(Attempt* attempt) {
-  const auto kept = static_cast<size_t>(closed_ ? 0 : options_.min_after_dequeue);
-  while (attempt->elements.size() < attempt->count && elements_.size() > kept) {
-    attempt->elements.emplace_back();  // first its place, so that none is lost
-    attempt->elements.back() = Take();
-  }
-  if (attempt->elements.size() == attempt->count) return true;
-  if (!closed_) return false;
-  if (attempt->fewer && !attempt->elements.empty()) return true;
-  const size_t left = attempt->elements.size();
-  PutBack(attempt);
-  attempt->failure = Failure(TENON_OUT_OF_RANGE, "the ", Describe(), " is closed and has ", left, " elements; ", attempt->count, " are wanted");
-  return true;
+void Queue::Add(Element element) {
+  elements_.push_back(std::move(element));
+  if (options_.priority) std::push_heap(elements_.begin(), elements_.end(), ComesLater);
 }
 
 Element Queue::Take() {
@@ -186,102 +183,25 @@ Element Queue::Take() {
     }
     // The last takes the place of the one that is taken.
     std::swap(elements_[numbers_[numbers_used_++] % elements_.size()], elements_.back());
-    Element element = std::move(elements_.back());
-    elements_.pop_back();
+  } else if (options_.priority) {
+    std::pop_heap(elements_.begin(), elements_.end(), ComesLater);
+  } else {
+    Element element = std::move(elements_.front());
+    elements_.pop_front();
     return element;
   }
-  Element element = std::move(elements_.front());
-  elements_.pop_front();
+  Element element = std::move(elements_.back());
+  elements_.pop_back();
   return element;
 }
 
-void Queue::PutBack(Attempt* attempt) {
+void Queue::PutBack(std::vector<Element>* elements) noexcept {
   try {
-    for (; !attempt->elements.empty(); attempt->elements.pop_back()) {
-      if (options_.shuffle) elements_.push_back(std::move(attempt->elements.back()));
-      else elements_.push_front(std::move(attempt->elements.back()));
+    for (; !elements->empty(); elements->pop_back()) {
+      if (options_.shuffle || options_.priority) Add(std::move(elements->back()));
+      else elements_.push_front(std::move(elements->back()));
     }
   } catch (const std::bad_alloc&) {  // those that there is no memory for go with the attempt
-  }
-}
-
-// ---- Ends ----
-
-void Queue::OnCancelled(void* argument, tenon_status* why) {
-  auto* const cancelled = static_cast<Attempt*>(argument);  // lives: who finishes it waits for this to return
-  const std::shared_ptr<Queue> queue = cancelled->queue;
-  Line finished;
-  {
-    const std::lock_guard lock(queue->mutex_);
-    Line& line = cancelled->kind == Kind::kDequeue ? queue->dequeues_ : queue->enqueues_;
-    const auto at = std::find_if(line.begin(), line.end(), [cancelled](const auto& each) { return each.get() == cancelled; });
-    if (at == line.end()) return tenon_plugin_host->status_release(why);  // it ends just now
-    if (cancelled->kind == Kind::kDequeue) queue->PutBack(cancelled);
-    cancelled->failure = why;
-    finished.splice(finished.end(), line, at);
-    queue->Advance(&finished);
-  }
-  Finish(std::move(finished));
-}
-
-void Queue::GiveOutputs(Attempt* attempt) {
-  const RunContext& c = attempt->context;
-  for (size_t i = 0; i < options_.types.size(); ++i) {
-    const auto index = static_cast<int32_t>(i);
-    if (!attempt->rows) {
-      attempt->elements[0][i].Give(c, index);
-      continue;
-    }
-    std::vector<int64_t> shape = options_.shapes[i].dims();
-    for (size_t dim = 0; dim < shape.size(); ++dim) {
-      if (shape[dim] >= 0) continue;
-      shape[dim] = 0;
-      for (const Element& element : attempt->elements) shape[dim] = std::max(shape[dim], element[i].view().dl.shape[dim]);
-    }
-    GiveRows(c, index, options_.types[i], attempt->elements, shape);
-  }
-}
-
-// The attempt is not in line any more; it ends with this.
-void Queue::GiveTaken(Attempt* attempt, tenon_status* failure) {
-  if (failure != nullptr) return attempt->taken(attempt->taken_argument, failure, nullptr, 0);
-  std::vector<tenon_tensor_view> views;
-  try {
-    for (const Component& component : attempt->elements[0]) views.push_back(component.view());
-  } catch (...) {
-    return attempt->taken(attempt->taken_argument, CurrentFailure(), nullptr, 0);
-  }
-  attempt->taken(attempt->taken_argument, nullptr, views.data(), views.size());
-}
-
-void Queue::Finish(Line finished) {
-  for (auto& attempt : finished) {
-    const RunContext& c = attempt->context;
-    (void)c.services().cancel_unsubscribe(c.frame(), attempt->token);
-    const std::shared_ptr<Queue> queue = attempt->queue;
-    tenon_status* failure = attempt->failure;
-    if (attempt->taken != nullptr) {
-      GiveTaken(attempt.get(), failure);
-      continue;
-    }
-    if (attempt->kind == Kind::kDequeue && failure == nullptr) {
-      try {
-        queue->GiveOutputs(attempt.get());
-      } catch (...) {
-        failure = CurrentFailure();
-      }
-    }
-    Line freed;
-    if (attempt->kind == Kind::kDequeue && failure != nullptr && !attempt->elements.empty()) {
-      // Somebody else may have memory for them.
-      const std::lock_guard lock(queue->mutex_);
-      queue->PutBack(attempt.get());
-      queue->Advance(&freed);
-    }
-    const Done done = attempt->done;
-    attempt.reset();  // the frame ends with done
-    done(failure);
-    Finish(std::move(freed));
   }
 }
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue: elements that steps hand to one another, and the steps that wait for room or for elements.
-//
-// Nobody waits in a thread. What cannot be done at once is an attempt that stands in line; whoever changes the queue (another
-// step's attempt, a close, a cancellation) finishes on its own thread what can now be done.
+// Queue: elements that steps hand to one another, and the steps that wait for room or for elements (place.h).
 //
 // Rules, which are TensorFlow's:
 // - Attempts of a kind are served in the order in which they came. A dequeue of many takes elements as they come, and gives all
@@ -11,21 +8,18 @@
 //   elements gets those that are left, if any.
 // - A close waits behind the enqueues that wait, or cancels them. Closing again is CANCELLED, unless it cancels.
 // - min_after_dequeue elements stay until the queue is closed.
-//
-// Invariants. An attempt is in line or finished; who takes it out of the line, under the mutex, finishes it, without the mutex:
-// it ends the subscription (which waits for a cancellation that runs), gives the outputs, and calls done once. An attempt
-// holds the queue.
+// - A priority queue gives the element of the smallest first component first; equal ones come in the order of a binary heap.
+// What differs: TensorFlow's priority queue loses what is left of it to a dequeue of up to n, when it is closed and has fewer.
 #ifndef TENON_OPS_DATA_FLOW_QUEUE_H_
 #define TENON_OPS_DATA_FLOW_QUEUE_H_
 
 #include <deque>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "element.h"
+#include "place.h"
 #include "tenon/sdk/kernel/random.h"
 #include "tenon/sdk/kernel/shared_queue.h"
 #include "tenon/sdk/shape.h"
@@ -40,14 +34,14 @@ struct QueueOptions {
   int64_t capacity = -1;           // negative: no limit
   int64_t min_after_dequeue = 0;
   bool shuffle = false;
+  bool priority = false;           // the first component is a scalar of int64
   bool padding = false;            // shapes may have unknown dims, and rows are padded
   uint64_t seed = 0, seed2 = 0;    // of the shuffle
 };
 
-class Queue : public std::enable_shared_from_this<Queue> {
+class Queue final : public Place {
  public:
   explicit Queue(QueueOptions options);
-  ~Queue();
 
   const QueueOptions& options() const { return options_; }
   // INVALID_ARGUMENT when another node that shares the queue describes it otherwise.
@@ -61,39 +55,36 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // fewer: what is left of a closed queue will do.
   void DequeueRows(sdk::RunContext c, sdk::Done done, int64_t count, bool fewer);
   void Close(sdk::RunContext c, sdk::Done done);
-  void CloseAndCancel() { End("it was closed"); }
-  // Ends all that waits: the queue is taken away.
-  void Abandon();
+  void CloseAndCancel() { (void)ClosedNow(); }
+
+  // For a place that has a queue in it, and calls this under its own mutex: whom it frees is told when the result goes, which is after that.
+  // Elements for which there is room.
+  [[nodiscard]] Ended PutNow(std::vector<Element> elements);
+  [[nodiscard]] Ended ClosedNow();
 
   int64_t Size() const;
   bool IsClosed() const;
   // INVALID_ARGUMENT unless a component of this shape may go in.
   void CheckShape(size_t component, const sdk::Shape& shape) const;
   std::string Describe() const { return sdk::Concat(options_.op, " '", options_.name, "'"); }
+  using Place::Ended;
 
  private:
-  enum class Kind { kEnqueue, kDequeue, kClose };
-  struct Attempt;
-  using Line = std::list<std::unique_ptr<Attempt>>;
+  class Putting;
+  class Closing;
+  class Taking;
+  class TakingForAnother;
 
-  void Submit(std::unique_ptr<Attempt> attempt);
-  // Below: under the mutex. What is finished moves to `finished`.
-  void Advance(Line* finished);
-  bool TryEnqueue(Attempt* attempt);
-  bool TryDequeue(Attempt* attempt);
+  void OnAbandoned() override { closed_ = true; }
+  // Below: under the mutex.
+  bool HasRoom() const { return options_.capacity < 0 || static_cast<int64_t>(elements_.size()) < options_.capacity; }
+  void Add(Element element);
   Element Take();
-  void PutBack(Attempt* attempt);
-  // Without the mutex.
-  static void Finish(Line finished);
-  void GiveOutputs(Attempt* attempt);
-  static void GiveTaken(Attempt* attempt, tenon_status* failure);
-  void End(const char* why);
-  static void OnCancelled(void* attempt, tenon_status* why);
+  void PutBack(std::vector<Element>* elements) noexcept;
 
   const QueueOptions options_;
-  mutable std::mutex mutex_;  // guards all below
-  std::deque<Element> elements_;
-  Line enqueues_, dequeues_;  // closes wait among the enqueues
+  // The mutex guards all below.
+  std::deque<Element> elements_;  // of a priority queue: a heap
   bool closed_ = false;
   sdk::Philox random_;
   sdk::Philox::Block numbers_ = {};

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "handle.h"
 #include "tenon/sdk/kernel/resource.h"
 #include "tenon/sdk/kernel/shared_queue.h"
 
@@ -15,7 +16,7 @@ namespace {
 void CheckOptions(const QueueOptions& o) {
   if (!o.shapes.empty() && o.shapes.size() != o.types.size())
     Fail(TENON_INVALID_ARGUMENT, o.types.size(), " component_types have ", o.shapes.size(), " shapes; give each its own, or none at all");
-  if (o.padding && o.shapes.empty()) Fail(TENON_INVALID_ARGUMENT, "a PaddingFIFOQueue needs the shapes of its components");
+  if ((o.padding || o.priority) && o.shapes.empty()) Fail(TENON_INVALID_ARGUMENT, "a ", o.op, " needs the shapes of its components");
   for (const Shape& shape : o.shapes) {
     if (o.padding ? shape.known_rank() : shape.fully_known()) continue;
     Fail(TENON_INVALID_ARGUMENT, "a ", o.op, " takes no component of shape ", shape, "; ", o.padding ? "its rank must be known" : "a PaddingFIFOQueue does");
@@ -27,7 +28,8 @@ void CheckOptions(const QueueOptions& o) {
     Fail(TENON_INVALID_ARGUMENT, "min_after_dequeue ", o.min_after_dequeue, " leaves nothing of a capacity of ", o.capacity);
 }
 
-enum class Order { kFifo, kPadding, kShuffle };
+enum class Order { kFifo, kPadding, kShuffle, kPriority };
+constexpr const char* kNames[] = {"FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue"};
 
 // The container's: who waits has the queue too, and is told when it goes.
 struct HeldQueue final : SharedQueue {
@@ -54,17 +56,16 @@ HeldQueue& Held(SharedQueue& queue) { return static_cast<HeldQueue&>(queue); }  
 
 template <Order kOrder>
 struct MakeQueue {
-  explicit MakeQueue(CreateContext& c) {
+  explicit MakeQueue(CreateContext& c) : named(c, "queue") {
     QueueOptions& o = options;
-    o.op = kOrder == Order::kFifo ? "FIFOQueue" : kOrder == Order::kPadding ? "PaddingFIFOQueue" : "RandomShuffleQueue";
-    o.name = std::string(c.String("shared_name"));
-    if (o.name.empty()) o.name = std::string(c.name());
+    o.op = kNames[static_cast<size_t>(kOrder)];
+    o.name = named.name;
     o.types = c.Types("component_types");
     o.shapes = c.Shapes("shapes");
     o.capacity = c.Int("capacity") < 0 ? -1 : c.Int("capacity");
     o.padding = kOrder == Order::kPadding;
-    const tenon_create_args& args = c.args();
     if constexpr (kOrder == Order::kShuffle) {
+      const tenon_create_args& args = c.args();
       o.shuffle = true;
       o.min_after_dequeue = c.Int("min_after_dequeue");
       uint64_t seeds[2] = {static_cast<uint64_t>(c.Int("seed")), static_cast<uint64_t>(c.Int("seed2"))};
@@ -72,18 +73,20 @@ struct MakeQueue {
       o.seed = seeds[0];
       o.seed2 = seeds[1];
     }
-    const std::string container(c.String("container"));
-    if (!c.ok()) return;
-    CheckOptions(o);
-    c.Check(args.services->resource_handle(args.context, ToSpan(container), ToSpan(o.name), ToSpan("queue"), 0, &handle));
+    if constexpr (kOrder == Order::kPriority) {
+      o.priority = true;
+      o.types.insert(o.types.begin(), TENON_DT_INT64);
+      if (!o.shapes.empty()) o.shapes.insert(o.shapes.begin(), Shape::Scalar());
+    }
+    if (c.ok()) CheckOptions(o);
   }
   void Run(RunContext c) const {
     const auto make = [this]() -> std::unique_ptr<SharedQueue> { return std::make_unique<HeldQueue>(options); };
-    Held(ObjectOf<SharedQueue>(c, handle, kQueueType, make)).queue->CheckSame(options);
-    *c.output<tenon_resource*>(0) = handle;
+    Held(ObjectOf<SharedQueue>(c, named.handle, kQueueType, make)).queue->CheckSame(options);
+    *c.output<tenon_resource*>(0) = named.handle;
   }
+  const NamedHandle named;
   QueueOptions options;
-  tenon_resource* handle = nullptr;
 };
 
 std::shared_ptr<Queue> QueueOf(const RunContext& c) { return Held(QueueIn(c, 0)).queue; }
@@ -186,28 +189,11 @@ constexpr Traits kPlain = {.flags = 0};
 
 }  // namespace
 
-TENON_KERNEL(kFIFOQueueV2Kernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueueV2", kMakes);
-TENON_KERNEL(kPaddingFIFOQueueV2Kernel) =
-    Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueueV2", kMakes);
-TENON_KERNEL(kRandomShuffleQueueV2Kernel) =
-    Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueueV2", kMakes);
-TENON_KERNEL(kQueueEnqueueV2Kernel) = Registration<EnqueueKernel<false>>("QueueEnqueueV2", kPuts);
-// Rows are copies.
-TENON_KERNEL(kQueueEnqueueManyV2Kernel) =
-    Registration<EnqueueKernel<true>>("QueueEnqueueManyV2", kPlain);
-TENON_KERNEL(kQueueDequeueV2Kernel) = Registration<DequeueKernel>("QueueDequeueV2", kGives);
-TENON_KERNEL(kQueueDequeueManyV2Kernel) =
-    Registration<DequeueRowsKernel<false>>("QueueDequeueManyV2", kGives);
-TENON_KERNEL(kQueueDequeueUpToV2Kernel) =
-    Registration<DequeueRowsKernel<true>>("QueueDequeueUpToV2", kGives);
-TENON_KERNEL(kQueueCloseV2Kernel) = Registration<CloseKernel>("QueueCloseV2", kPlain);
-TENON_KERNEL(kQueueIsClosedV2Kernel) = Registration<IsClosedKernel>("QueueIsClosedV2", kPlain);
-TENON_KERNEL(kQueueSizeV2Kernel) = Registration<SizeKernel>("QueueSizeV2", kPlain);
-
-// The first version.
+// The first versions have references where the second ones have resources; the cell is the same. Rows that go in are copies.
 TENON_KERNEL(kFIFOQueueKernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueue", kMakes);
 TENON_KERNEL(kPaddingFIFOQueueKernel) = Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueue", kMakes);
 TENON_KERNEL(kRandomShuffleQueueKernel) = Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueue", kMakes);
+TENON_KERNEL(kPriorityQueueKernel) = Registration<MakeQueue<Order::kPriority>>("PriorityQueue", kMakes);
 TENON_KERNEL(kQueueEnqueueKernel) = Registration<EnqueueKernel<false>>("QueueEnqueue", kPuts);
 TENON_KERNEL(kQueueEnqueueManyKernel) = Registration<EnqueueKernel<true>>("QueueEnqueueMany", kPlain);
 TENON_KERNEL(kQueueDequeueKernel) = Registration<DequeueKernel>("QueueDequeue", kGives);
@@ -216,5 +202,17 @@ TENON_KERNEL(kQueueDequeueUpToKernel) = Registration<DequeueRowsKernel<true>>("Q
 TENON_KERNEL(kQueueCloseKernel) = Registration<CloseKernel>("QueueClose", kPlain);
 TENON_KERNEL(kQueueIsClosedKernel) = Registration<IsClosedKernel>("QueueIsClosed", kPlain);
 TENON_KERNEL(kQueueSizeKernel) = Registration<SizeKernel>("QueueSize", kPlain);
+TENON_KERNEL(kFIFOQueueV2Kernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueueV2", kMakes);
+TENON_KERNEL(kPaddingFIFOQueueV2Kernel) = Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueueV2", kMakes);
+TENON_KERNEL(kRandomShuffleQueueV2Kernel) = Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueueV2", kMakes);
+TENON_KERNEL(kPriorityQueueV2Kernel) = Registration<MakeQueue<Order::kPriority>>("PriorityQueueV2", kMakes);
+TENON_KERNEL(kQueueEnqueueV2Kernel) = Registration<EnqueueKernel<false>>("QueueEnqueueV2", kPuts);
+TENON_KERNEL(kQueueEnqueueManyV2Kernel) = Registration<EnqueueKernel<true>>("QueueEnqueueManyV2", kPlain);
+TENON_KERNEL(kQueueDequeueV2Kernel) = Registration<DequeueKernel>("QueueDequeueV2", kGives);
+TENON_KERNEL(kQueueDequeueManyV2Kernel) = Registration<DequeueRowsKernel<false>>("QueueDequeueManyV2", kGives);
+TENON_KERNEL(kQueueDequeueUpToV2Kernel) = Registration<DequeueRowsKernel<true>>("QueueDequeueUpToV2", kGives);
+TENON_KERNEL(kQueueCloseV2Kernel) = Registration<CloseKernel>("QueueCloseV2", kPlain);
+TENON_KERNEL(kQueueIsClosedV2Kernel) = Registration<IsClosedKernel>("QueueIsClosedV2", kPlain);
+TENON_KERNEL(kQueueSizeV2Kernel) = Registration<SizeKernel>("QueueSizeV2", kPlain);
 
 }  // namespace tenon::ops

@@ -16,6 +16,13 @@ static void QueueShape(ShapeContext& c) {
   if (types.size() == 1) c.SetOutputHandle(0, shapes.empty() ? Shape() : shapes[0], types[0]);
 }
 
+// The priority goes before what component_types says.
+static void PriorityQueueShape(ShapeContext& c) {
+  c.SetOutput(0, Shape::Scalar());
+  const size_t types = c.Types("component_types").size(), shapes = c.Shapes("shapes").size();
+  if (types != shapes) c.Invalid(types, " component_types have ", shapes, " shapes; give each its own");
+}
+
 TENON_OP(kFIFOQueueV2) = DefineOp({
     .name = "FIFOQueueV2",
     .outputs = "handle: resource",
@@ -45,6 +52,16 @@ TENON_OP(kRandomShuffleQueueV2) = DefineOp({
     .doc = "A queue that gives its elements in random order, and keeps min_after_dequeue of them until it is closed.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<QueueShape>,
+});
+
+TENON_OP(kPriorityQueueV2) = DefineOp({
+    .name = "PriorityQueueV2",
+    .outputs = "handle: resource",
+    .attrs = "component_types: list(type) = []; shapes: list(shape); capacity: int = -1; container: string = ''; shared_name: string = ''",
+    .doc = "A queue that gives the element of the smallest priority first: an int64, which is the first component of its elements, before those of "
+           "component_types.",
+    .traits = TENON_OP_STATEFUL,
+    .shape = ShapeFunction<PriorityQueueShape>,
 });
 
 TENON_OP(kQueueEnqueueV2) = DefineOp({
@@ -138,118 +155,6 @@ TENON_OP(kQueueSizeV2) = DefineOp({
     .outputs = "size: int32",
     .doc = "How many elements are in the queue.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<ScalarShape>,
-});
-
-// ---- The first version: a handle is a reference to a string. They change state by what they refer to, and are not said to have any. ----
-
-static void FirstQueueShape(ShapeContext& c) {
-  QueueShape(c);
-  c.SetOutput(0, {2});
-}
-
-TENON_OP(kFIFOQueue) = DefineOp({
-    .name = "FIFOQueue",
-    .outputs = "handle: Ref(string)",
-    .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; container: string = ''; "
-             "shared_name: string = ''",
-    .doc = "A queue that gives elements in the order in which they came; a negative capacity is no limit.",
-    .traits = TENON_OP_STATEFUL,
-    .shape = ShapeFunction<FirstQueueShape>,
-});
-
-TENON_OP(kPaddingFIFOQueue) = DefineOp({
-    .name = "PaddingFIFOQueue",
-    .outputs = "handle: Ref(string)",
-    .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; container: string = ''; "
-             "shared_name: string = ''",
-    .doc = "A queue in order whose elements may differ in the dims that shapes leaves unknown; several at once are padded to the "
-           "largest of them.",
-    .traits = TENON_OP_STATEFUL,
-    .shape = ShapeFunction<FirstQueueShape>,
-});
-
-TENON_OP(kRandomShuffleQueue) = DefineOp({
-    .name = "RandomShuffleQueue",
-    .outputs = "handle: Ref(string)",
-    .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; min_after_dequeue: int = 0; "
-             "seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
-    .doc = "A queue that gives its elements in random order, and keeps min_after_dequeue of them until it is closed.",
-    .traits = TENON_OP_STATEFUL,
-    .shape = ShapeFunction<FirstQueueShape>,
-});
-
-TENON_OP(kQueueEnqueue) = DefineOp({
-    .name = "QueueEnqueue",
-    .inputs = "handle: Ref(string), components: Tcomponents",
-    .attrs = "Tcomponents: list(type) >= 1; timeout_ms: int = -1",
-    .doc = "Puts one element into the queue, when there is room.",
-    .traits = TENON_OP_WRITES_STATE,
-});
-
-TENON_OP(kQueueEnqueueMany) = DefineOp({
-    .name = "QueueEnqueueMany",
-    .inputs = "handle: Ref(string), components: Tcomponents",
-    .attrs = "Tcomponents: list(type) >= 1; timeout_ms: int = -1",
-    .doc = "Puts the rows of the components into the queue, each as an element, as there is room.",
-    .traits = TENON_OP_WRITES_STATE,
-});
-
-TENON_OP(kQueueDequeue) = DefineOp({
-    .name = "QueueDequeue",
-    .inputs = "handle: Ref(string)",
-    .outputs = "components: component_types",
-    .attrs = "component_types: list(type) >= 1; timeout_ms: int = -1",
-    .doc = "Takes one element from the queue, when there is one.",
-    .traits = TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<DequeueShape>,
-});
-
-TENON_OP(kQueueDequeueMany) = DefineOp({
-    .name = "QueueDequeueMany",
-    .inputs = "handle: Ref(string), n: int32",
-    .outputs = "components: component_types",
-    .attrs = "component_types: list(type) >= 1; timeout_ms: int = -1",
-    .constraints = "rank(n) == 0; value(n) >= 0",
-    .doc = "Takes n elements from the queue, or none, and gives them as the rows of the components.",
-    .traits = TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<DequeueManyShape>,
-});
-
-TENON_OP(kQueueDequeueUpTo) = DefineOp({
-    .name = "QueueDequeueUpTo",
-    .inputs = "handle: Ref(string), n: int32",
-    .outputs = "components: component_types",
-    .attrs = "component_types: list(type) >= 1; timeout_ms: int = -1",
-    .constraints = "rank(n) == 0; value(n) >= 0",
-    .doc = "Takes n elements from the queue; of a closed one what is left, if that is fewer.",
-    .traits = TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<DequeueUpToShape>,
-});
-
-TENON_OP(kQueueClose) = DefineOp({
-    .name = "QueueClose",
-    .inputs = "handle: Ref(string)",
-    .attrs = "cancel_pending_enqueues: bool = false",
-    .doc = "Closes the queue: nothing more goes in. Enqueues that wait are cancelled, or awaited.",
-    .traits = TENON_OP_WRITES_STATE,
-});
-
-TENON_OP(kQueueIsClosed) = DefineOp({
-    .name = "QueueIsClosed",
-    .inputs = "handle: Ref(string)",
-    .outputs = "is_closed: bool",
-    .doc = "Whether the queue is closed.",
-    .traits = TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<ScalarShape>,
-});
-
-TENON_OP(kQueueSize) = DefineOp({
-    .name = "QueueSize",
-    .inputs = "handle: Ref(string)",
-    .outputs = "size: int32",
-    .doc = "How many elements are in the queue.",
-    .traits = TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,
 });
 

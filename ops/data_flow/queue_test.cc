@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "tenon/sdk/kernel/shared_queue.h"
-#include "tenon/testing/kernel_case.h"
+#include "test_steps.h"
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
@@ -28,17 +28,6 @@ struct TakesOne {
   }
 };
 constexpr tenon_kernel_registration kTakesOne = sdk::Registration<TakesOne>("TakesOne", {.flags = 0});
-
-using testing::KernelRunner;
-using testing::Make;
-using testing::Node;
-using testing::Outcome;
-using testing::PendingCall;
-using testing::Tensor;
-using testing::Texts;
-using testing::Values;
-using Pending = std::unique_ptr<PendingCall>;
-using Shapes = std::vector<std::vector<int64_t>>;
 
 Tensor Floats(std::vector<int64_t> dims, const std::vector<float>& values) { return Make<float>(std::move(dims), values); }
 Tensor Scalar(float value) { return Floats({}, {value}); }
@@ -108,17 +97,6 @@ class TestQueue {
   Tensor handle_;
   std::deque<Tensor> kept_;
 };
-
-void ExpectFailed(const Pending& call, uint32_t code, const std::string& words) {
-  ASSERT_EQ(call->ends(), 1);
-  EXPECT_EQ(call->outcome().code, code) << call->outcome().message;
-  EXPECT_NE(call->outcome().message.find(words), std::string::npos) << call->outcome().message;
-}
-std::vector<float> Got(const Pending& call) {
-  EXPECT_EQ(call->ends(), 1);
-  EXPECT_TRUE(call->outcome().ok()) << call->outcome().message;
-  return call->done() && call->outcome().ok() ? Values<float>(call->outputs()[0]) : std::vector<float>{};
-}
 
 TEST(Queue, GivesWhatCameFirstFirst) {
   TestQueue queue;
