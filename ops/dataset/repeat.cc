@@ -29,7 +29,8 @@ struct RepeatDataset final : OverOne {
           pass.CheckCancelled();
           if (dataset.count != 0 && from->Next(out)) return some = true;
           ++done;
-          const bool more = dataset.count < 0 ? some : done < dataset.count;  // without end over nothing there is nothing
+          // Over nothing there is nothing, however often.
+          const bool more = dataset.count < 0 ? some : done < dataset.count && (some || dataset.input->Cardinality() != 0);
           from.reset();
           if (more) from = dataset.input->NewIterator(pass);
           some = false;
