@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Priority queues: their order, and what a cancelled dequeue leaves. Covers B (what steps hand to one another), M3, M5, M8, M9.
-#include "test_steps.h"
+#include "testing/steps.h"
 
 #include <gtest/gtest.h>
 

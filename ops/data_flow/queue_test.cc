@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "tenon/sdk/kernel/shared_queue.h"
-#include "test_steps.h"
+#include "testing/steps.h"
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests: steps around one place of the package, each a kernel over the fake host that may end later.
-#ifndef TENON_OPS_DATA_FLOW_TEST_STEPS_H_
-#define TENON_OPS_DATA_FLOW_TEST_STEPS_H_
+#ifndef TENON_OPS_DATA_FLOW_TESTING_STEPS_H_
+#define TENON_OPS_DATA_FLOW_TESTING_STEPS_H_
 
 #include <gtest/gtest.h>
 
@@ -83,4 +83,4 @@ std::vector<T> Got(const Pending& call, size_t output = 0) {
 
 }  // namespace tenon::ops
 
-#endif  // TENON_OPS_DATA_FLOW_TEST_STEPS_H_
+#endif  // TENON_OPS_DATA_FLOW_TESTING_STEPS_H_
