@@ -32,8 +32,8 @@ bool Tasks::Start(std::function<void()> task) {
         },
         TENON_WORK_MAY_WAIT);
     return true;
-  } catch (KernelError& error) {
-    (void)TakeStatus(error.release());
+  } catch (...) {  // for want of memory too: who counts a task that never was would wait for it
+    (void)TakeStatus(CurrentFailure());
     --running_;
     return false;
   }

@@ -24,52 +24,51 @@ Root::~Root() {
 }
 
 void Root::Ask(RunContext c, Done done, Give give) {
-  {
-    std::unique_lock lock(mutex_);
-    if (line_.empty() && !making_) {
-      if (!ready_.empty()) {
-        Made made = std::move(ready_.front());
-        ready_.pop_front();
-        lock.unlock();
-        return Finish(std::make_unique<Attempt>(Attempt{c, done, std::move(give), nullptr}), std::move(made));
-      }
-      making_ = true;
-      lock.unlock();
-      Made made;
-      const bool at_once = MakeAtOnce(&made);
-      lock.lock();
-      making_ = false;
-      if (at_once) {
-        const bool others = !line_.empty();
-        making_ = others;
-        lock.unlock();
-        if (others) MakeInTask();
-        return Finish(std::make_unique<Attempt>(Attempt{c, done, std::move(give), nullptr}), std::move(made));
-      }
-    }
-    auto attempt = std::make_unique<Attempt>(Attempt{c, done, std::move(give), shared_from_this()});
-    attempt->token = c.services().cancel_subscribe(c.frame(), &OnCancelled, attempt.get());
-    if (attempt->token == 0) Fail(TENON_CANCELLED, "the step was cancelled before it came to the iterator");
-    line_.push_back(std::move(attempt));  // from here on nothing is thrown: a cancellation knows it
-    if (std::exchange(making_, true)) return;
+  std::unique_lock lock(mutex_);
+  const bool first = line_.empty() && !making_;
+  std::optional<Made> made;
+  if (first && !ready_.empty()) {
+    made = std::move(ready_.front());
+    ready_.pop_front();
+  } else if (first) {
+    making_ = true;
+    lock.unlock();
+    made = MakeAtOnce();
+    lock.lock();
+    HandOn(&lock);  // to those who have come meanwhile
   }
-  MakeInTask();
+  if (made.has_value()) {
+    lock.unlock();
+    return Finish(std::make_unique<Attempt>(Attempt{c, done, std::move(give), nullptr}), std::move(*made));
+  }
+  auto attempt = std::make_unique<Attempt>(Attempt{c, done, std::move(give), shared_from_this()});
+  attempt->token = c.services().cancel_subscribe(c.frame(), &OnCancelled, attempt.get());
+  if (attempt->token == 0) Fail(TENON_CANCELLED, "the step was cancelled before it came to the iterator");
+  line_.push_back(std::move(attempt));  // from here on nothing is thrown: a cancellation knows it
+  if (!making_) HandOn(&lock);
 }
 
-bool Root::MakeAtOnce(Made* made) noexcept {
+// Whoever is in line gets a task that makes elements.
+void Root::HandOn(std::unique_lock<std::mutex>* lock) {
+  making_ = !line_.empty();
+  if (!making_) return;
+  lock->unlock();
+  MakeInTask();
+  lock->lock();
+}
+
+std::optional<Root::Made> Root::MakeAtOnce() noexcept {
+  if (!dataset_->waits()) return Make();
+  Made made;
   try {
-    if (!dataset_->waits()) {
-      *made = Make();
-      return true;
-    }
     Element element;
     const Iterator::Poll poll = iterator_->TryNext(&element);
-    if (poll == Iterator::Poll::kElement) made->element = std::move(element);
-    return poll != Iterator::Poll::kLater;
+    if (poll == Iterator::Poll::kLater) return std::nullopt;
+    if (poll == Iterator::Poll::kElement) made.element = std::move(element);
   } catch (...) {
-    made->failure = TakeStatus(CurrentFailure());
-    return true;
+    made.failure = TakeStatus(CurrentFailure());
   }
+  return made;
 }
 
 Root::Made Root::Make() noexcept {

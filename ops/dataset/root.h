@@ -43,7 +43,8 @@ class Root : public std::enable_shared_from_this<Root> {
 
   // Without the mutex, by who is `making_`.
   Made Make() noexcept;
-  bool MakeAtOnce(Made* made) noexcept;
+  std::optional<Made> MakeAtOnce() noexcept;  // none: it would have to wait
+  void HandOn(std::unique_lock<std::mutex>* lock);
   void MakeInTask();
   void Work(const sdk::Outcome& outcome);
   void FailLine(const sdk::Outcome& why);

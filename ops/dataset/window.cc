@@ -133,17 +133,14 @@ struct GroupByWindowDataset final : OverOne {
           return;
         }
         const int64_t its = dataset.key.Count(pass, element);
-        const auto at = windows.try_emplace(its).first;
-        Window& window = at->second;
-        if (window.elements.empty()) {
-          window.size = dataset.size.Count(pass, KeyAsElement(its));
-          if (window.size <= 0) {
-            windows.erase(at);
-            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Window size must be greater than zero, but got ", window.size, ".");
-          }
+        auto at = windows.find(its);
+        if (at == windows.end()) {
+          const int64_t size = dataset.size.Count(pass, KeyAsElement(its));
+          if (size <= 0) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Window size must be greater than zero, but got ", size, ".");
+          at = windows.emplace(its, Window{size, {}}).first;
         }
-        window.elements.push_back(std::move(element));
-        if (static_cast<int64_t>(window.elements.size()) == window.size) Begin(at);
+        at->second.elements.push_back(std::move(element));
+        if (static_cast<int64_t>(at->second.elements.size()) == at->second.size) Begin(at);
       }
       Element KeyAsElement(int64_t its) const {
         Element element;
@@ -155,9 +152,11 @@ struct GroupByWindowDataset final : OverOne {
         std::vector<Element> elements;
       };
       void Begin(std::map<int64_t, Window>::iterator at) {
-        Element arguments = KeyAsElement(at->first);
-        arguments.push_back(NewHeldDataset(pass.work(), dataset.who(), dataset.input->types(), dataset.input->shapes(), std::move(at->second.elements)));
-        windows.erase(at);
+        const int64_t its = at->first;
+        std::vector<Element> elements = std::move(at->second.elements);
+        windows.erase(at);  // it is begun once, whatever fails below
+        Element arguments = KeyAsElement(its);
+        arguments.push_back(NewHeldDataset(pass.work(), dataset.who(), dataset.input->types(), dataset.input->shapes(), std::move(elements)));
         inner = dataset.reduce.CallForDataset(pass, arguments, dataset.types());
         group = inner->NewIterator(pass);
       }

@@ -241,6 +241,44 @@ TEST(Datasets, KeepNoHandleThatEndsWithItsStep) {
   EXPECT_NE(status.message().find("ends with the step"), std::string::npos) << status.message();
 }
 
+TEST(Datasets, KeepNoHandleThatEndsWithItsStepBesideAnotherOfThem) {
+  Pipeline p;
+  p.Range(3);
+  const Output one = p.g.Op("AnonymousIteratorV3", {}, p.Spec()), other = p.g.Op("AnonymousIteratorV3", {}, p.Spec());
+  const Function function = Define(p.g, "with_handles", [](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("Identity", {x[0]})}; },
+                                   {DType::kInt64, DType::kResource, DType::kResource});
+  p.dataset = p.g.Op("MapDataset", {p.dataset, one, other}, p.Spec({{"f", function}, {"Targuments", Types{DType::kResource, DType::kResource}}}));
+  const Session session = p.Open();
+  const Status status = p.Begin(session);
+  EXPECT_EQ(status.code(), Code::kFailedPrecondition) << status.message();
+}
+
+TEST(Datasets, AWindowOfNoSizeFailsAndLosesItsElementAlone) {
+  Pipeline p;
+  p.Range(4);
+  const auto number = [&p](const char* name, std::function<Output(Graph&, const Output&)> f) {
+    return Define(p.g, name, [&f](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{f(body, x[0])}; }, {DType::kInt64});
+  };
+  const Function key = number("itself", [](Graph& body, const Output& x) { return body.Op("Identity", {x}); });
+  const Function size = number("one_but_for_two", [](Graph& body, const Output& x) {  // of 0, 1, 2, 3: 1, 1, 0, 1
+    const Output two = body.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::Scalar(int64_t{2})}});
+    return body.Op("Cast", {body.Op("NotEqual", {x, two})}, {{"DstT", DType::kInt64}});
+  });
+  const Function reduce = Define(p.g, "the_window", [](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("Identity", {x[1]})}; },
+                                 {DType::kInt64, DType::kVariant});
+  p.dataset = p.g.Op("GroupByWindowDataset", {p.dataset},
+                     p.Spec({{"key_func", key}, {"reduce_func", reduce}, {"window_size_func", size}, {"Tkey_func_other_arguments", Types{}},
+                             {"Treduce_func_other_arguments", Types{}}, {"Twindow_size_func_other_arguments", Types{}}}));
+  const Session session = p.Open();
+  ASSERT_TRUE(p.Begin(session).ok());
+  EXPECT_EQ(*p.Next(session), 0);
+  EXPECT_EQ(*p.Next(session), 1);
+  const auto failed = p.Next(session);
+  EXPECT_EQ(failed.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(failed.status().message().find("but got 0"), std::string::npos) << failed.status().message();
+  EXPECT_EQ(p.All(session), (std::vector<int64_t>{3}));
+}
+
 TEST(Datasets, ThatAreTakenFromTwiceAgainAndAgainMakeNoEndlessTree) {
   Pipeline p;
   p.Range(2);

@@ -83,19 +83,18 @@ Status CopyWithin(const Place& place, const void* source, void* target, uint64_t
   return place.work->Copy(place.queue, args, {}, "keep", nullptr);
 }
 
-// Whether what the kernel keeps goes to a resource that ends with the step itself, as the stacks of nested loops.
-bool KeepsInStep(const tenon_frame& frame, int32_t kept) {
-  for (int32_t i = 0; i < frame.input_count; ++i)
-    if (i != kept && !CheckMayOutliveStep(*frame.inputs[i]).ok()) return true;
-  return false;
+// A handle that ends with the step may be kept in what ends with it too: input 0, as of the stacks of nested loops. That input itself is never excused.
+Status CheckMayBeKept(const tenon_frame& frame, int32_t index) {
+  Status status = CheckMayOutliveStep(*frame.inputs[index]);
+  const bool in_step = !status.ok() && index != 0 && !CheckMayOutliveStep(*frame.inputs[0]).ok();
+  return in_step ? Status::Ok() : status;
 }
 
 tenon_status* RetainInput(tenon_frame* frame, int32_t index, tenon_tensor_view* out_view) {
   if (index < 0 || index >= frame->input_count)
     return Wrong(frame, StrCat("kept input ", index, " of ", frame->input_count));
   const tenon_tensor_view& view = *frame->inputs[index];
-  if (!KeepsInStep(*frame, index))
-    if (Status status = CheckMayOutliveStep(view); !status.ok()) return Fail(std::move(status).Annotate(StrCat("input ", index)));
+  if (Status status = CheckMayBeKept(*frame, index); !status.ok()) return Fail(std::move(status).Annotate(StrCat("input ", index)));
   const Place& place = frame->context->place;
   if (view.buffer != nullptr || place.device == nullptr || OnHost(view)) {
     auto kept = KeepView(frame->context->step->env->pool, view);
