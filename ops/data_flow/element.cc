@@ -11,13 +11,6 @@
 namespace tenon::ops {
 using namespace sdk;
 
-bool Fits(const Shape& shape, const Shape& wanted) {
-  if (!wanted.known_rank()) return true;
-  bool fits = shape.rank() == wanted.rank();
-  for (int i = 0; fits && i < shape.rank(); ++i) fits = wanted[i] < 0 || wanted[i] == shape[i];
-  return fits;
-}
-
 std::vector<int64_t> IndicesOf(const RunContext& c, int32_t input) {
   const tenon_tensor_view& view = c.input_view(input);
   std::vector<int64_t> indices(static_cast<size_t>(Count(view)));
@@ -34,17 +27,7 @@ Component::Component(const RunContext& c, const tenon_tensor_view& batch, int64_
     : Component(c, batch, row * Count(DimsOf(batch).subspan(1)), std::vector<int64_t>(batch.dl.shape + 1, batch.dl.shape + batch.dl.ndim)) {}
 
 static KeptTensor CopyOf(const RunContext& c, const tenon_tensor_view& from, int64_t first, Dims dims) {
-  const int64_t count = Count(dims);
-  if (from.dtype == TENON_DT_STRING) {
-    std::vector<std::string_view> texts;
-    for (int64_t i = 0; i < count; ++i) texts.push_back(StringAt(from, first + i));
-    return NewStrings(c, dims, texts);
-  }
-  const uint64_t size = ElementSize(from.dtype);
-  if (size == 0) Fail(TENON_UNIMPLEMENTED, "a part of a tensor of ", TypeName(from.dtype), " cannot be kept");
-  KeptTensor copy = NewTensor(c, from.dtype, dims);
-  if (count != 0) std::memcpy(Data<char>(copy.view()), Data<const char>(from) + static_cast<uint64_t>(first) * size, static_cast<uint64_t>(count) * size);
-  return copy;
+  return CopyPart([&c](uint32_t dtype, Dims of, uint64_t extra_bytes) { return NewTensor(c, dtype, of, extra_bytes); }, from, first, dims);
 }
 
 Component::Component(const RunContext& c, const tenon_tensor_view& from, int64_t first, const std::vector<int64_t>& dims)
@@ -73,29 +56,12 @@ Component Component::Sum(const RunContext& c, const tenon_tensor_view& a, const 
   return Component(std::move(sum));
 }
 
-Component Component::Share() const {
-  const tenon_tensor_view shared = view();
-  Component again{KeptTensor(shared)};  // first its dims, which may want memory: without it nothing is to be released
-  tenon_plugin_host->buffer_retain(shared.buffer);
-  return again;
-}
-
 void Component::Give(const RunContext& c, int32_t index) const {
   const tenon_tensor_view from = view();
   Check(c.services().set_output(c.frame(), index, &from));
 }
 
 namespace {
-
-// Calls function(source, target, count) for each run of elements that lies together in both, where a box of shape `inner` stands
-// in the corner of one of shape `outer`; positions are elements from the first.
-template <class Function>
-void ForEachRun(std::span<const int64_t> inner, std::span<const int64_t> outer, int64_t source, int64_t target, const Function& function) {
-  if (std::equal(inner.begin(), inner.end(), outer.begin())) return function(source, target, Count(inner));
-  const int64_t source_step = Count(inner.subspan(1)), target_step = Count(outer.subspan(1));
-  for (int64_t i = 0; i < inner[0]; ++i)
-    ForEachRun(inner.subspan(1), outer.subspan(1), source + i * source_step, target + i * target_step, function);
-}
 
 void GiveStringRows(const RunContext& c, int32_t index, const std::vector<Element>& elements, Dims row, Dims all) {
   std::vector<std::string_view> texts(static_cast<size_t>(Count(all)));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tenon/sdk/kernel/kept_tensor.h"
+#include "tenon/sdk/kernel/rows.h"
 #include "tenon/sdk/shape.h"
 
 namespace tenon::ops {
@@ -24,7 +25,7 @@ class Component {
   // The sum of two tensors of one type and shape. UNIMPLEMENTED: they are no numbers.
   static Component Sum(const sdk::RunContext& c, const tenon_tensor_view& a, const tenon_tensor_view& b);
   // The same tensor again, in the same buffer.
-  Component Share() const;
+  Component Share() const { return Component(kept_.Share()); }
   // Valid as long as this.
   tenon_tensor_view view() const { return kept_.view(); }
   // As output `index` of the frame, without a copy.
@@ -41,11 +42,6 @@ void CheckRoom(const sdk::RunContext& c, int64_t count, size_t size);
 
 // The numbers of input `input`, int32 or int64.
 std::vector<int64_t> IndicesOf(const sdk::RunContext& c, int32_t input);
-
-inline sdk::Shape ShapeOf(sdk::Dims dims) { return sdk::Shape(std::vector<int64_t>(dims.begin(), dims.end())); }
-inline sdk::Shape ShapeOf(const tenon_tensor_view& view) { return ShapeOf(sdk::DimsOf(view)); }
-// Whether a known shape is of those that `wanted` leaves open.
-bool Fits(const sdk::Shape& shape, const sdk::Shape& wanted);
 
 // Component `index` of the elements, of type dtype, as the rows of output `index`. shape: of a row; elements that are smaller (of
 // equal rank) are padded with zeros or empty strings.

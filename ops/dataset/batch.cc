@@ -11,8 +11,6 @@ using namespace sdk;
 
 namespace {
 
-constexpr int64_t kFew = 4096;  // elements for which nobody needs a thread
-
 int64_t Batches(int64_t elements, int64_t size, bool drop) {
   return elements < 0 ? elements : elements / size + (drop || elements % size == 0 ? 0 : 1);
 }
@@ -66,24 +64,29 @@ Element BatchOf(const Pass& pass, const std::string& who, const std::vector<Elem
   return batch;
 }
 
+// Batches of what `from` gives.
+struct Batcher final : Iterator {
+  Batcher(const Pass& in, const std::string& of, IteratorPtr over, int64_t most, bool drops) : pass(in), who(of), from(std::move(over)), size(most), drop(drops) {}
+  bool Next(Element* out) override {
+    const std::vector<Element> elements = Gather(pass, *from, size, drop, &ended);
+    if (elements.empty()) return false;
+    *out = BatchOf(pass, who, elements);
+    return true;
+  }
+  const Pass& pass;
+  const std::string& who;
+  const IteratorPtr from;
+  const int64_t size;
+  const bool drop;
+  bool ended = false;
+};
+
 template <bool kDrop>
 struct BatchDataset final : OverOne {
   // drop: the input that says whether the rest is dropped.
   BatchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) { CheckSize(who(), size); }
   int64_t Cardinality() const override { return Batches(input->Cardinality(), size, drop); }
-  IteratorPtr NewIterator(const Pass& pass) const override {
-    struct InBatches final : OverIterator<BatchDataset> {
-      using OverIterator<BatchDataset>::OverIterator;
-      bool Next(Element* out) override {
-        const std::vector<Element> elements = Gather(this->pass, *this->from, this->dataset.size, this->dataset.drop, &ended);
-        if (elements.empty()) return false;
-        *out = BatchOf(this->pass, this->dataset.who(), elements);
-        return true;
-      }
-      bool ended = false;
-    };
-    return std::make_unique<InBatches>(*this, pass);
-  }
+  IteratorPtr NewIterator(const Pass& pass) const override { return std::make_unique<Batcher>(pass, who(), input->NewIterator(pass), size, drop); }
   const int64_t size;
   const bool drop;
 };
@@ -100,17 +103,7 @@ struct MapAndBatchDataset final : OverOne {
   }
   int64_t Cardinality() const override { return Batches(input->Cardinality(), size, drop); }
   IteratorPtr NewIterator(const Pass& pass) const override {
-    struct InBatches final : OverIterator<MapAndBatchDataset> {
-      InBatches(const MapAndBatchDataset& of, const Pass& in) : OverIterator(of, in) { from = NewParallelMapper(pass, dataset.function, std::move(from), dataset.calls); }
-      bool Next(Element* out) override {
-        const std::vector<Element> elements = Gather(pass, *from, dataset.size, dataset.drop, &ended);
-        if (elements.empty()) return false;
-        *out = BatchOf(pass, dataset.who(), elements);
-        return true;
-      }
-      bool ended = false;
-    };
-    return std::make_unique<InBatches>(*this, pass);
+    return std::make_unique<Batcher>(pass, who(), NewParallelMapper(pass, function, input->NewIterator(pass), calls), size, drop);
   }
   const Captured function;
   const int64_t size, calls;

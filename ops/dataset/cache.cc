@@ -4,7 +4,7 @@
 
 #include "iterate.h"
 #include "op.h"
-#include "tenon/sdk/kernel/resource.h"
+#include "step_object.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -33,13 +33,8 @@ constexpr tenon_span kCacheType = TENON_SPAN("tenon.MemoryCache/1");
 
 // The cache in input `input`, which datasets share; where that is none (DummyMemoryCache), a new one.
 CachePtr CacheOf(const RunContext& c, int32_t input) {
-  void* object = nullptr;
-  if (tenon_status* status = c.services().resource_object(c.frame(), c.resource(input), kCacheType, nullptr, nullptr, nullptr, &object)) {
-    if (tenon_plugin_host->status_code(status) != TENON_NOT_FOUND) throw KernelError(status);
-    tenon_plugin_host->status_release(status);
-    return std::make_shared<MemoryCache>();
-  }
-  return *static_cast<CachePtr*>(object);
+  CachePtr shared = ObjectIfThere<MemoryCache>(c, input, kCacheType);
+  return shared != nullptr ? shared : std::make_shared<MemoryCache>();
 }
 
 template <bool kHandle>
@@ -82,30 +77,17 @@ struct CacheDataset final : OverOne {
   const CachePtr cache;
 };
 
-tenon_resource* NewHandle(const RunContext& c) {
-  tenon_resource* handle = nullptr;
-  Check(c.services().step_resource(c.frame(), TENON_SPAN("memory_cache"), &handle));
-  return handle;
-}
+constexpr tenon_span kHandleType = TENON_SPAN("memory_cache");
 
 struct AnonymousCache {
-  void Run(RunContext c) const {
-    tenon_resource* handle = NewHandle(c);
-    ObjectOf<CachePtr>(c, handle, kCacheType, [] { return std::make_unique<CachePtr>(std::make_shared<MemoryCache>()); });
-    *c.output<tenon_resource*>(0) = handle;
-    c.AllocOutput(1, {});  // an empty variant: the step and the datasets end it
-  }
+  void Run(RunContext c) const { GiveObject(c, kHandleType, kCacheType, std::make_shared<MemoryCache>()); }
 };
 struct DummyCache {
-  void Run(RunContext c) const { *c.output<tenon_resource*>(0) = NewHandle(c); }
+  void Run(RunContext c) const { GiveHandle(c, kHandleType); }
 };
 struct DeleteCache {
   void Run(RunContext) const {}
 };
-
-void Handles(ShapeContext& c) {
-  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, Shape::Scalar());
-}
 
 }  // namespace
 
@@ -137,7 +119,7 @@ TENON_OP(kAnonymousMemoryCache) = DefineOp({
     .outputs = "handle: resource, deleter: variant",
     .doc = "Memory for a cached dataset's elements, which datasets share.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<Handles>,
+    .shape = ShapeFunction<AllScalars>,
 });
 
 TENON_OP(kDummyMemoryCache) = DefineOp({
@@ -145,7 +127,7 @@ TENON_OP(kDummyMemoryCache) = DefineOp({
     .outputs = "handle: resource",
     .doc = "No memory: a dataset that gets it has its own.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<Handles>,
+    .shape = ShapeFunction<AllScalars>,
 });
 
 TENON_OP(kDeleteMemoryCache) = DefineOp({

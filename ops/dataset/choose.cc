@@ -19,7 +19,7 @@ struct DirectedDataset final : Dataset {
     bool stop;
   };
   DirectedDataset(const Attrs& attrs, const RunContext& c) : DirectedDataset(attrs, DatasetsOf(c, 0, c.input_count())) {}
-  DirectedDataset(const Attrs& attrs, std::vector<DatasetPtr> all) : Dataset(attrs, Raw(all), true), inputs(std::move(all)), stop(attrs.stop) {
+  DirectedDataset(const Attrs& attrs, std::vector<DatasetPtr> all) : Dataset(attrs, all, true), inputs(std::move(all)), stop(attrs.stop) {
     if (inputs[0]->types() != std::vector<uint32_t>{TENON_DT_INT64}) Fail(TENON_INVALID_ARGUMENT, who(), ": the selector dataset must give one int64");
     for (size_t i = 2; i < inputs.size(); ++i)
       if (inputs[i]->types() != inputs[1]->types()) Fail(TENON_INVALID_ARGUMENT, who(), ": all datasets must have the same types");
@@ -55,11 +55,6 @@ struct DirectedDataset final : Dataset {
       size_t left;
     };
     return std::make_unique<Chosen>(*this, pass);
-  }
-  static std::vector<const Dataset*> Raw(const std::vector<DatasetPtr>& datasets) {
-    std::vector<const Dataset*> raw;
-    for (const DatasetPtr& dataset : datasets) raw.push_back(dataset.get());
-    return raw;
   }
   const std::vector<DatasetPtr> inputs;
   const bool stop;

@@ -33,8 +33,8 @@ Dataset::Node::Node(CreateContext& c, bool strings, std::string_view types_attr)
   if (c.ok() && types.size() != shapes.size()) c.Invalid(who, " has ", types.size(), " output_types and ", shapes.size(), " output_shapes");
 }
 
-Dataset::Dataset(const Node& node, std::span<const Dataset* const> inputs, bool waits) : who_(node.who), types_(node.types), shapes_(node.shapes), waits_(waits) {
-  for (const Dataset* input : inputs) {
+Dataset::Dataset(const Node& node, const std::vector<DatasetPtr>& inputs, bool waits) : who_(node.who), types_(node.types), shapes_(node.shapes), waits_(waits) {
+  for (const DatasetPtr& input : inputs) {
     depth_ = std::max(depth_, input->depth_ + 1);
     waits_ = waits_ || input->waits_;
     iterators_ += input->iterators_;

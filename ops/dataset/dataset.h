@@ -24,6 +24,8 @@ namespace tenon::ops {
 inline constexpr int64_t kInfinite = -1, kUnknown = -2;  // cardinalities, as TensorFlow writes them
 inline constexpr int64_t kAutotune = -1;                 // "as many as is good", for a number of calls or a buffer's size
 
+inline constexpr int64_t kFew = 4096;                    // elements, or passes over nothing, for which nobody needs a thread (Dataset::waits)
+
 // What the iterators of one tree share; outlives them.
 class Pass {
  public:
@@ -88,8 +90,7 @@ class Dataset {
   const std::string& who() const { return who_; }  // "MapDataset 'node'", for messages
 
  protected:
-  Dataset(const Node& node, std::initializer_list<const Dataset*> inputs, bool waits) : Dataset(node, std::span(inputs.begin(), inputs.size()), waits) {}
-  Dataset(const Node& node, std::span<const Dataset* const> inputs, bool waits);
+  Dataset(const Node& node, const std::vector<DatasetPtr>& inputs, bool waits);
 
  private:
   const std::string who_;

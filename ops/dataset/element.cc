@@ -9,24 +9,11 @@
 namespace tenon::ops {
 using namespace sdk;
 
-KeptTensor Share(const KeptTensor& tensor) {
-  const tenon_tensor_view view = tensor.view();
-  if (view.buffer != nullptr) tenon_plugin_host->buffer_retain(view.buffer);
-  return KeptTensor(view);
-}
-
 Element Share(const Element& element) {
   Element shared;
   shared.reserve(element.size());
-  for (const KeptTensor& tensor : element) shared.push_back(Share(tensor));
+  for (const KeptTensor& tensor : element) shared.push_back(tensor.Share());
   return shared;
-}
-
-bool Fits(const Shape& shape, const Shape& wanted) {
-  if (!wanted.known_rank()) return true;
-  bool fits = shape.rank() == wanted.rank();
-  for (int i = 0; fits && i < shape.rank(); ++i) fits = wanted[i] < 0 || wanted[i] == shape[i];
-  return fits;
 }
 
 KeptTensor NewStrings(const Work& work, Dims dims, std::span<const std::string_view> texts) {
@@ -39,36 +26,10 @@ KeptTensor NewString(const Work& work, std::string_view text) { return NewString
 
 KeptTensor RowOf(const Work& work, const tenon_tensor_view& batch, int64_t row) {
   const Dims dims = DimsOf(batch).subspan(1);
-  const int64_t count = Count(dims);
-  if (batch.dtype == TENON_DT_STRING) {
-    if (count == 1) {
-      const std::string_view text = StringAt(batch, row);
-      return NewStrings(work, dims, {&text, 1});
-    }
-    std::vector<std::string_view> texts;
-    texts.reserve(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) texts.push_back(StringAt(batch, row * count + i));
-    return NewStrings(work, dims, texts);
-  }
-  const uint64_t size = ElementSize(batch.dtype);
-  if (size == 0) Fail(TENON_UNIMPLEMENTED, "rows of a tensor of ", TypeName(batch.dtype), " cannot be taken one by one");
-  KeptTensor copy = work.NewTensor(batch.dtype, dims);
-  const uint64_t bytes = static_cast<uint64_t>(count) * size;
-  if (bytes != 0) std::memcpy(Data<char>(copy.view()), Data<const char>(batch) + static_cast<uint64_t>(row) * bytes, bytes);
-  return copy;
+  return CopyPart([&work](uint32_t dtype, Dims of, uint64_t extra_bytes) { return work.NewTensor(dtype, of, extra_bytes); }, batch, row * Count(dims), dims);
 }
 
 namespace {
-
-// Calls function(source, target, count) for each run of elements that lies together in both, where a box of shape `inner` stands in the corner of one of shape
-// `outer`; positions are elements from the first.
-template <class Function>
-void ForEachRun(Dims inner, Dims outer, int64_t source, int64_t target, const Function& function) {
-  if (std::equal(inner.begin(), inner.end(), outer.begin())) return function(source, target, Count(inner));
-  const int64_t source_step = Count(inner.subspan(1)), target_step = Count(outer.subspan(1));
-  for (int64_t i = 0; i < inner[0]; ++i)
-    ForEachRun(inner.subspan(1), outer.subspan(1), source + i * source_step, target + i * target_step, function);
-}
 
 // The memory is asked for before anything of that size is made here.
 KeptTensor StackStrings(const Work& work, std::span<const tenon_tensor_view> rows, Dims row, Dims all, const tenon_tensor_view* padding) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tenon/sdk/kernel/kept_tensor.h"
+#include "tenon/sdk/kernel/rows.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/work.h"
 #include "tenon/sdk/shape.h"
@@ -17,13 +18,8 @@ namespace tenon::ops {
 
 using Element = std::vector<sdk::KeptTensor>;
 
-// The same buffer once more.
-sdk::KeptTensor Share(const sdk::KeptTensor& tensor);
+// The same tensors once more.
 Element Share(const Element& element);
-
-inline sdk::Shape ShapeOf(const tenon_tensor_view& view) { return sdk::Shape(std::vector<int64_t>(view.dl.shape, view.dl.shape + view.dl.ndim)); }
-// Whether a known shape is of those that `wanted` leaves open.
-bool Fits(const sdk::Shape& shape, const sdk::Shape& wanted);
 
 template <class T>
 sdk::KeptTensor NewScalar(const sdk::Work& work, uint32_t dtype, T value) {

@@ -14,7 +14,7 @@ struct OverOne : Dataset {
     Attrs(sdk::CreateContext& c, std::string_view types_attr) : Node(c, false, types_attr) {}
   };
   OverOne(const Node& node, const sdk::RunContext& c, bool waits = true) : OverOne(node, DatasetOf(c, 0), waits) {}
-  OverOne(const Node& node, DatasetPtr from, bool waits) : Dataset(node, {from.get()}, waits), input(std::move(from)) {}
+  OverOne(const Node& node, DatasetPtr from, bool waits) : Dataset(node, {from}, waits), input(std::move(from)) {}
   const DatasetPtr input;
 };
 

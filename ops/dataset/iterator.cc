@@ -234,16 +234,6 @@ struct FromStringHandle {
 
 // ---- Shapes ----
 
-void AllScalars(ShapeContext& c) {
-  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, Shape::Scalar());
-}
-void ElementShapes(ShapeContext& c) {
-  const std::vector<Shape> shapes = c.Shapes("output_shapes");
-  if (c.ok() && static_cast<int>(shapes.size()) != c.output_count())
-    return c.Invalid("`output_shapes` must be the same length as `output_types` (", shapes.size(), " vs. ", c.output_count(), ")");
-  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, shapes[static_cast<size_t>(i)]);
-}
-
 constexpr Traits kDynamic = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
 constexpr Traits kPlain = {};
 

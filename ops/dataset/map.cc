@@ -20,7 +20,7 @@ struct FunctionNode : Dataset {
   };
   FunctionNode(const Attrs& attrs, const RunContext& c, int32_t first = 1) : FunctionNode(attrs, c, DatasetOf(c, 0), first) {}
   FunctionNode(const Attrs& attrs, const RunContext& c, DatasetPtr from, int32_t first)
-      : Dataset(attrs, {from.get()}, true), input(std::move(from)), function(attrs.function, who(), c, first) {}
+      : Dataset(attrs, {from}, true), input(std::move(from)), function(attrs.function, who(), c, first) {}
 
   const DatasetPtr input;
   const Captured function;
@@ -78,7 +78,7 @@ struct LastComponentDataset final : Dataset {
     explicit Attrs(CreateContext& c) : Node(c) {}
   };
   LastComponentDataset(const Attrs& attrs, const RunContext& c) : LastComponentDataset(attrs, DatasetOf(c, 0)) {}
-  LastComponentDataset(const Attrs& attrs, DatasetPtr from) : Dataset(attrs, {from.get()}, true), input(std::move(from)) {}
+  LastComponentDataset(const Attrs& attrs, DatasetPtr from) : Dataset(attrs, {from}, true), input(std::move(from)) {}
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Some final : Iterator {
       Some(const LastComponentDataset& of, const Pass& in) : dataset(of), pass(in), from(of.input->NewIterator(in)) {}

@@ -14,6 +14,18 @@ namespace tenon::ops {
 
 inline void OneDataset(sdk::ShapeContext& c) { c.SetOutput(0, sdk::Shape::Scalar()); }
 
+// Of the components of an element.
+inline void ElementShapes(sdk::ShapeContext& c) {
+  const std::vector<sdk::Shape> shapes = c.Shapes("output_shapes");
+  if (c.ok() && static_cast<int>(shapes.size()) != c.output_count())
+    return c.Invalid("`output_shapes` must be the same length as `output_types` (", shapes.size(), " vs. ", c.output_count(), ")");
+  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, shapes[static_cast<size_t>(i)]);
+}
+// Handles, and what ends them.
+inline void AllScalars(sdk::ShapeContext& c) {
+  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, sdk::Shape::Scalar());
+}
+
 struct DatasetOp {
   std::string_view name;
   std::string_view inputs;

@@ -65,13 +65,6 @@ struct CardinalityOf {
   void Run(RunContext c) const { *c.output<int64_t>(0) = DatasetOf(c, 0)->Cardinality(); }
 };
 
-void ElementShapes(ShapeContext& c) {
-  const std::vector<Shape> shapes = c.Shapes("output_shapes");
-  if (c.ok() && static_cast<int>(shapes.size()) != c.output_count())
-    return c.Invalid("`output_shapes` must be the same length as `output_types` (", shapes.size(), " vs. ", c.output_count(), ")");
-  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, shapes[static_cast<size_t>(i)]);
-}
-
 constexpr Traits kWhole = {.flags = TENON_KERNEL_BLOCKING, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = UINT64_MAX};
 
 }  // namespace

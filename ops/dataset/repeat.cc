@@ -9,8 +9,6 @@ using namespace sdk;
 
 namespace {
 
-constexpr int64_t kFew = 4096;  // elements, or passes, for which nobody needs a thread
-
 int64_t Times(int64_t cardinality, int64_t count) {
   if (count == 0 || cardinality == 0) return 0;
   if (cardinality < 0) return cardinality == kInfinite || count < 0 ? kInfinite : kUnknown;
@@ -19,7 +17,7 @@ int64_t Times(int64_t cardinality, int64_t count) {
 }
 
 struct RepeatDataset final : OverOne {
-  RepeatDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), count(IntOf(c, 1)) {}
+  RepeatDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), count(IntOf(c, 1)), empty(input->Cardinality() == 0) {}
   int64_t Cardinality() const override { return Times(input->Cardinality(), count); }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Again final : OverIterator<RepeatDataset> {
@@ -30,7 +28,7 @@ struct RepeatDataset final : OverOne {
           if (dataset.count != 0 && from->Next(out)) return some = true;
           ++done;
           // Over nothing there is nothing, however often.
-          const bool more = dataset.count < 0 ? some : done < dataset.count && (some || dataset.input->Cardinality() != 0);
+          const bool more = dataset.count < 0 ? some : !dataset.empty && done < dataset.count;
           from.reset();
           if (more) from = dataset.input->NewIterator(pass);
           some = false;
@@ -43,6 +41,7 @@ struct RepeatDataset final : OverOne {
     return std::make_unique<Again>(*this, pass);
   }
   const int64_t count;
+  const bool empty;
 };
 
 struct TakeDataset final : OverOne {
@@ -147,7 +146,7 @@ struct ConcatenateDataset final : Dataset {
     explicit Attrs(CreateContext& c) : Node(c) {}
   };
   ConcatenateDataset(const Attrs& attrs, const RunContext& c) : ConcatenateDataset(attrs, DatasetOf(c, 0), DatasetOf(c, 1)) {}
-  ConcatenateDataset(const Attrs& attrs, DatasetPtr a, DatasetPtr b) : Dataset(attrs, {a.get(), b.get()}, false), first(std::move(a)), second(std::move(b)) {
+  ConcatenateDataset(const Attrs& attrs, DatasetPtr a, DatasetPtr b) : Dataset(attrs, {a, b}, false), first(std::move(a)), second(std::move(b)) {
     if (first->types() != second->types()) Fail(TENON_INVALID_ARGUMENT, who(), ": both datasets must have the same types");
   }
   int64_t Cardinality() const override {
@@ -180,18 +179,12 @@ struct ConcatenateDataset final : Dataset {
   const DatasetPtr first, second;
 };
 
-std::vector<const Dataset*> Raw(const std::vector<DatasetPtr>& datasets) {
-  std::vector<const Dataset*> raw;
-  for (const DatasetPtr& dataset : datasets) raw.push_back(dataset.get());
-  return raw;
-}
-
 struct ZipDataset final : Dataset {
   struct Attrs : Node {
     explicit Attrs(CreateContext& c) : Node(c) {}
   };
   ZipDataset(const Attrs& attrs, const RunContext& c) : ZipDataset(attrs, DatasetsOf(c, 0, c.input_count())) {}
-  ZipDataset(const Attrs& attrs, std::vector<DatasetPtr> all) : Dataset(attrs, Raw(all), false), inputs(std::move(all)) {}
+  ZipDataset(const Attrs& attrs, std::vector<DatasetPtr> all) : Dataset(attrs, all, false), inputs(std::move(all)) {}
   int64_t Cardinality() const override {
     int64_t least = kInfinite;
     for (const DatasetPtr& input : inputs) {

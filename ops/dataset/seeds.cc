@@ -3,8 +3,8 @@
 #include "seeds.h"
 
 #include "dataset.h"
-#include "tenon/sdk/kernel/resource.h"
-#include "tenon/sdk/op/op.h"
+#include "op.h"
+#include "step_object.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -13,37 +13,22 @@ namespace {
 
 constexpr tenon_span kSeedsType = TENON_SPAN("tenon.SeedGenerator/1");
 
-tenon_resource* NewHandle(const RunContext& c) {
-  tenon_resource* handle = nullptr;
-  Check(c.services().step_resource(c.frame(), TENON_SPAN("seed_generator"), &handle));
-  return handle;
-}
+constexpr tenon_span kHandleType = TENON_SPAN("seed_generator");
 
-// The generator's datasets share it, and so keep it as long as they need it.
 template <bool kReshuffle>
 struct AnonymousSeeds {
   explicit AnonymousSeeds(CreateContext& c) : own(c) {}
-  void Run(RunContext c) const {
-    tenon_resource* handle = NewHandle(c);
-    const bool again = kReshuffle ? BoolOf(c, 2) : true;
-    ObjectOf<SeedsPtr>(c, handle, kSeedsType, [&] { return std::make_unique<SeedsPtr>(NewSeeds(own, IntOf(c, 0), IntOf(c, 1), again)); });
-    *c.output<tenon_resource*>(0) = handle;
-    c.AllocOutput(1, {});  // an empty variant: the step ends it
-  }
+  void Run(RunContext c) const { GiveObject(c, kHandleType, kSeedsType, NewSeeds(own, IntOf(c, 0), IntOf(c, 1), kReshuffle ? BoolOf(c, 2) : true)); }
   OwnSeeds own;
 };
 
 struct DummySeeds {
-  void Run(RunContext c) const { *c.output<tenon_resource*>(0) = NewHandle(c); }
+  void Run(RunContext c) const { GiveHandle(c, kHandleType); }
 };
 
 struct Nothing {
   void Run(RunContext) const {}
 };
-
-void HandleAndDeleter(ShapeContext& c) {
-  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, Shape::Scalar());
-}
 
 }  // namespace
 
@@ -53,13 +38,8 @@ SeedsPtr NewSeeds(const OwnSeeds& own, int64_t seed, int64_t seed2, bool again) 
 }
 
 SeedsPtr SeedsOf(const RunContext& c, int32_t input, const OwnSeeds& own, int64_t seed, int64_t seed2, bool again) {
-  void* object = nullptr;
-  if (tenon_status* status = c.services().resource_object(c.frame(), c.resource(input), kSeedsType, nullptr, nullptr, nullptr, &object)) {
-    if (tenon_plugin_host->status_code(status) != TENON_NOT_FOUND) throw KernelError(status);
-    tenon_plugin_host->status_release(status);
-    return NewSeeds(own, seed, seed2, again);
-  }
-  return *static_cast<SeedsPtr*>(object);
+  SeedsPtr shared = ObjectIfThere<Seeds>(c, input, kSeedsType);
+  return shared != nullptr ? shared : NewSeeds(own, seed, seed2, again);
 }
 
 TENON_KERNEL(kAnonymousSeedGeneratorKernel) = Registration<AnonymousSeeds<true>>("AnonymousSeedGenerator", {.dynamic_outputs = 2});
@@ -75,7 +55,7 @@ TENON_OP(kAnonymousSeedGenerator) = DefineOp({
     .constraints = "rank(seed) == 0; rank(seed2) == 0; rank(reshuffle) == 0",
     .doc = "Seeds for the passes over shuffled datasets, which share them.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<HandleAndDeleter>,
+    .shape = ShapeFunction<AllScalars>,
 });
 
 TENON_OP(kAnonymousRandomSeedGenerator) = DefineOp({
@@ -85,7 +65,7 @@ TENON_OP(kAnonymousRandomSeedGenerator) = DefineOp({
     .constraints = "rank(seed) == 0; rank(seed2) == 0",
     .doc = "Seeds for the passes over shuffled datasets, which share them.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<HandleAndDeleter>,
+    .shape = ShapeFunction<AllScalars>,
 });
 
 TENON_OP(kDummySeedGenerator) = DefineOp({
@@ -93,7 +73,7 @@ TENON_OP(kDummySeedGenerator) = DefineOp({
     .outputs = "handle: resource",
     .doc = "No generator: a dataset that gets it uses its own seeds.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<HandleAndDeleter>,
+    .shape = ShapeFunction<AllScalars>,
 });
 
 static constexpr std::string_view kDeleteDoc = "Does nothing: a generator of seeds ends with its step and the datasets that have it.";

@@ -14,8 +14,6 @@ using namespace sdk;
 
 namespace {
 
-constexpr int64_t kFew = 4096;  // elements for which nobody needs a thread
-
 // Where the seeds come from.
 enum class From { kInputs, kHandle, kInputsAndHandle };
 

@@ -83,7 +83,7 @@ struct WindowDataset final : OverOne {
           for (const Element* element : window) {
             if (i >= element->size()) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements of ", element->size(), " components");
             column.emplace_back();
-            column.back().push_back(Share((*element)[i]));
+            column.back().push_back((*element)[i].Share());
           }
           datasets.push_back(NewHeldDataset(pass.work(), dataset.who(), {types[i]}, {dataset.input->shapes()[i]}, std::move(column)));
         }

@@ -12,6 +12,7 @@
 #include "tenon/sdk/crc32c.h"
 #include "tenon/sdk/wire.h"
 #include "tenon/train/digits.h"
+#include "tenon/train/event_file.h"
 #include "tenon/train/images.h"
 
 namespace tenon::train {
@@ -85,16 +86,6 @@ std::string ExampleOf(std::string_view picture, int64_t label, std::string_view 
   return example.bytes();
 }
 
-// length, its masked checksum, the data, theirs.
-std::string RecordOf(std::string_view data) {
-  std::string record;
-  sdk::PutFixed64(record, data.size());
-  sdk::PutFixed32(record, sdk::MaskCrc32c(sdk::Crc32c(record)));
-  record += data;
-  sdk::PutFixed32(record, sdk::MaskCrc32c(sdk::Crc32c(data)));
-  return record;
-}
-
 }  // namespace
 
 Result<ImageSource> ImageSource::OfFolder(const std::string& folder) {
@@ -151,7 +142,9 @@ Result<int64_t> WriteImageRecords(const std::string& folder, const std::string& 
   TENON_TRY_ASSIGN(host::File out, host::File::OpenWrite(half));
   for (const auto& [path, label] : all) {
     TENON_TRY_ASSIGN(const std::string picture, data::ReadFile(path));
-    TENON_TRY(out.Write(RecordOf(ExampleOf(picture, label, source.classes[static_cast<size_t>(label)]))));
+    std::string record;
+    AppendRecord(record, ExampleOf(picture, label, source.classes[static_cast<size_t>(label)]));
+    TENON_TRY(out.Write(record));
   }
   TENON_TRY(out.Sync());
   TENON_TRY(out.Close());

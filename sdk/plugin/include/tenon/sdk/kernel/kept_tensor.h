@@ -30,6 +30,12 @@ class KeptTensor {
   ~KeptTensor() {
     if (view_.buffer != nullptr) tenon_plugin_host->buffer_release(view_.buffer);
   }
+  // The same tensor again, in the same buffer.
+  KeptTensor Share() const {
+    KeptTensor again(view());  // first its dims, which may want memory: without it nothing is to be released
+    if (view_.buffer != nullptr) tenon_plugin_host->buffer_retain(view_.buffer);
+    return again;
+  }
   // Valid as long as this.
   tenon_tensor_view view() const {
     tenon_tensor_view view = view_;
