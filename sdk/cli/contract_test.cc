@@ -16,6 +16,7 @@
 #include "tenon/data/file.h"
 #include "tenon/data/npy.h"
 #include "tenon/data/npz.h"
+#include "tenon/sdk/wire.h"
 #include "tenon/tenon.h"
 #include "tenon/train/folder_lock.h"
 #include "tests/fakes/temporary_folder.h"
@@ -692,6 +693,36 @@ TEST_F(Contract, RunsTheQueueRunnersOfAMetaGraphBesideTheSteps) {
   ExpectHas(wrong, "queue runner of 'batch/fifo_queue'");
   ExpectHas(wrong, "no number");
   ExpectHas(Fails("run graph.pb --feed x=x.npy --fetch y --queue-runners").err, "names no queue runners");
+}
+
+// What a stranger's model calls closing a queue may be anything.
+TEST_F(Contract, ARunnersNodesThatTouchFilesAreRefusedWhicheverTheyAre) {
+  const Result<Runtime> runtime = Runtime::Create();
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  Graph graph(*runtime);
+  graph.Op("Identity", {graph.Const(1.0f)}, {}, "y");
+  graph.AddNode("NoOp", {}, {}, "harmless");
+  graph.AddNode("WriteFile", {graph.StringConst(At("written.txt")), graph.StringConst("text")}, {}, "harmful");
+  const Result<std::string> graph_def = graph.Export();
+  ASSERT_TRUE(graph_def.ok()) << graph_def.status();
+  for (const uint32_t field : {2u, 3u, 4u}) {  // of QueueRunnerDef: enqueue_op_name, close_op_name, cancel_op_name
+    sdk::WireWriter runner, list, collection, entry, info, meta, model;
+    for (const uint32_t each : {2u, 3u, 4u}) runner.Bytes(each, each == field ? "harmful" : "harmless");
+    list.Bytes(1, runner.bytes());
+    collection.Bytes(2, list.bytes());
+    entry.Bytes(1, "queue_runners");
+    entry.Bytes(2, collection.bytes());
+    info.Bytes(4, "serve");
+    meta.Bytes(1, info.bytes());
+    meta.Bytes(2, *graph_def);
+    meta.Bytes(4, entry.bytes());
+    model.Bytes(2, meta.bytes());
+    const std::string folder = At("runner_" + std::to_string(field));
+    ASSERT_TRUE(data::MakeFolder(folder).ok());
+    ASSERT_TRUE(data::ReplaceFile(folder + "/saved_model.pb", {model.bytes()}).ok());
+    ExpectHas(Fails("run " + folder + " --fetch y --queue-runners").err, "harmful");
+    EXPECT_FALSE(data::FileExists(At("written.txt"))) << "field " << field;
+  }
 }
 
 }  // namespace

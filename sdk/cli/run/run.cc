@@ -118,7 +118,11 @@ class Runner {
     for (const Fetch& fetch : fetches_) fetch_names.emplace_back(fetch.tensor);
     std::vector<std::string> runs = arguments_.targets;
     for (const Fetch& fetch : fetches_) runs.push_back(fetch.tensor);
-    for (const model::QueueRunner& runner : Runners()) runs.insert(runs.end(), runner.enqueue_ops.begin(), runner.enqueue_ops.end());
+    for (const model::QueueRunner& runner : Runners()) {
+      runs.insert(runs.end(), runner.enqueue_ops.begin(), runner.enqueue_ops.end());
+      for (const std::string& node : {runner.close_op, runner.cancel_op})
+        if (!node.empty()) runs.push_back(node);
+    }
     TENON_TRY(CheckFiles(runs));
     TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names, {}, {}, run_options_));
     TENON_TRY(RepeatBesideRunners());
