@@ -158,14 +158,18 @@ TEST(Datasets, APassThatWaitsEndsWithItsSessionAndWithANewPass) {
       ThroughQueue(&p, calls);
       if (ahead) p.Then("PrefetchDataset", {p.Int(3)});
       const Gate gate(&p);
+      // What a step puts in here says that it is inside.
+      const Output inside = p.g.Op("FIFOQueueV2", {}, {{"component_types", Types{DType::kInt64}}, {"shapes", Shapes{Shape()}}, {"shared_name", std::string("inside")}});
+      const Operation say = p.g.AddNode("QueueEnqueueV2", {inside, p.Int(0)});
+      const Output hear = p.g.Op("QueueDequeueV2", {inside}, {{"component_types", Types{DType::kInt64}}});
       auto session = std::make_unique<Session>(p.Open());
       ASSERT_TRUE(p.Begin(*session).ok());
       RunOptions options;
       options.timeout = std::chrono::milliseconds(5);
       EXPECT_FALSE(p.Next(*session, options).ok());
       ASSERT_TRUE(p.Begin(*session).ok()) << "a new pass while the old one waits";
-      std::thread waiting([&p, owned = session.get()] { EXPECT_EQ(p.Next(*owned).status().code(), Code::kCancelled); });
-      std::this_thread::yield();
+      std::thread waiting([&, owned = session.get()] { EXPECT_EQ(owned->Run({}, {p.next}, {say}).status().code(), Code::kCancelled); });
+      ASSERT_TRUE(session->Run({}, {hear}).ok());
       session.reset();
       waiting.join();
     }
