@@ -64,18 +64,22 @@ Element BatchOf(const Pass& pass, const std::string& who, const std::vector<Elem
   return batch;
 }
 
-// Batches of what `from` gives.
+// Batches of what `from` gives, which is over the input's elements.
 struct Batcher final : Iterator {
-  Batcher(const Pass& in, const std::string& of, IteratorPtr over, int64_t most, bool drops) : pass(in), who(of), from(std::move(over)), size(most), drop(drops) {}
+  Batcher(const OverOne& of, const Pass& in, IteratorPtr over, int64_t most, bool drops) : dataset(of), pass(in), from(std::move(over)), size(most), drop(drops) {}
   bool Next(Element* out) override {
     const std::vector<Element> elements = Gather(pass, *from, size, drop, &ended);
     if (elements.empty()) return false;
-    *out = BatchOf(pass, who, elements);
+    *out = BatchOf(pass, dataset.who(), elements);
     return true;
   }
+  void State(Archive& archive) override {
+    archive.There(*dataset.input, from);
+    archive.Flag(ended);
+  }
+  const OverOne& dataset;
   const Pass& pass;
-  const std::string& who;
-  const IteratorPtr from;
+  IteratorPtr from;
   const int64_t size;
   const bool drop;
   bool ended = false;
@@ -86,7 +90,7 @@ struct BatchDataset final : OverOne {
   // drop: the input that says whether the rest is dropped.
   BatchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) { CheckSize(who(), size); }
   int64_t Cardinality() const override { return Batches(input->Cardinality(), size, drop); }
-  IteratorPtr NewIterator(const Pass& pass) const override { return std::make_unique<Batcher>(pass, who(), input->NewIterator(pass), size, drop); }
+  IteratorPtr NewIterator(const Pass& pass) const override { return std::make_unique<Batcher>(*this, pass, input->NewIterator(pass), size, drop); }
   const int64_t size;
   const bool drop;
 };
@@ -103,7 +107,7 @@ struct MapAndBatchDataset final : OverOne {
   }
   int64_t Cardinality() const override { return Batches(input->Cardinality(), size, drop); }
   IteratorPtr NewIterator(const Pass& pass) const override {
-    return std::make_unique<Batcher>(pass, who(), NewParallelMapper(pass, function, input->NewIterator(pass), calls), size, drop);
+    return std::make_unique<Batcher>(*this, pass, NewParallelMapper(pass, function, *input, calls), size, drop);
   }
   const Captured function;
   const int64_t size, calls;
@@ -150,6 +154,7 @@ struct PaddedBatchDataset final : OverOne {
         }
         return true;
       }
+      void Own(Archive& archive) override { archive.Flag(ended); }
       bool ended = false;
     };
     return std::make_unique<InBatches>(*this, pass);
@@ -199,20 +204,32 @@ struct UnbatchDataset final : OverOne {
         while (row >= rows) {
           pass.CheckCancelled();
           if (!from->Next(&batch)) return false;
-          row = rows = 0;
-          for (size_t i = 0; i < batch.size(); ++i) {
-            const tenon_tensor_view view = batch[i].view();
-            if (view.dl.ndim == 0) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": component ", i, " is a scalar, which has no rows");
-            if (i > 0 && view.dl.shape[0] != batch[0].view().dl.shape[0])
-              Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Input element must have the same batch size in each component. Component 0 had size ",
-                   batch[0].view().dl.shape[0], " but component ", i, " had size, ", view.dl.shape[0], ".");
-          }
-          rows = batch.empty() ? 0 : batch[0].view().dl.shape[0];
+          Begin();
         }
         out->clear();
         for (const KeptTensor& tensor : batch) out->push_back(RowOf(pass.work(), tensor.view(), row));
         ++row;
         return true;
+      }
+      void Begin() {
+        row = rows = 0;
+        for (size_t i = 0; i < batch.size(); ++i) {
+          const tenon_tensor_view view = batch[i].view();
+          if (view.dl.ndim == 0) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": component ", i, " is a scalar, which has no rows");
+          if (i > 0 && view.dl.shape[0] != batch[0].view().dl.shape[0])
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Input element must have the same batch size in each component. Component 0 had size ",
+                 batch[0].view().dl.shape[0], " but component ", i, " had size, ", view.dl.shape[0], ".");
+        }
+        rows = batch.empty() ? 0 : batch[0].view().dl.shape[0];
+      }
+      void Own(Archive& archive) override {
+        if (row >= rows) {
+          batch.clear();
+          row = rows = 0;
+        }
+        archive.Values(batch);
+        if (archive.reading()) Begin();
+        archive.Number(row, 0, rows);
       }
       Element batch;
       int64_t row = 0, rows = 0;

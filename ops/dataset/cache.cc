@@ -65,9 +65,30 @@ struct CacheDataset final : OverOne {
         return false;
       }
       Poll TryNext(Element* out) override { return kept == nullptr ? Poll::kLater : Next(out) ? Poll::kElement : Poll::kEnd; }
+      // With the elements that it has, which are not there where it is read.
+      void State(Archive& archive) override {
+        bool whole = kept != nullptr;
+        archive.Flag(whole);
+        if (!whole) {
+          if (archive.reading()) kept.reset();
+          archive.Of(*dataset.input, from);
+          return archive.Elements(elements);
+        }
+        from.reset();
+        std::vector<Element> all;
+        if (!archive.reading()) {
+          for (const Element& element : *kept) all.push_back(Share(element));
+        }
+        archive.Elements(all);
+        if (archive.reading()) {
+          dataset.cache->Complete(std::move(all));
+          kept = dataset.cache->whole();
+        }
+        archive.Number(at, 0, static_cast<int64_t>(kept->size()));
+      }
       const CacheDataset& dataset;
       const Pass& pass;
-      const std::shared_ptr<const std::vector<Element>> kept;
+      std::shared_ptr<const std::vector<Element>> kept;
       IteratorPtr from;
       std::vector<Element> elements;
       size_t at = 0;

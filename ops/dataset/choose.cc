@@ -30,7 +30,7 @@ struct DirectedDataset final : Dataset {
         for (const DatasetPtr& input : of.inputs) from.push_back(input->NewIterator(in));
       }
       bool Next(Element* out) override {
-        while (left > 0) {
+        while (left > 0 && !over) {
           pass.CheckCancelled();
           Element choice;
           if (!from[0]->Next(&choice)) break;
@@ -46,13 +46,25 @@ struct DirectedDataset final : Dataset {
           chosen.reset();
           --left;
         }
-        left = 0;
+        over = true;
         return false;
+      }
+      void State(Archive& archive) override {
+        left = 0;
+        for (size_t i = 0; i < from.size(); ++i) {
+          archive.Of(*dataset.inputs[i], from[i]);
+          if (i > 0 && from[i] != nullptr) ++left;
+        }
+        bool ended = left == 0 || over;
+        archive.Flag(ended);
+        over = ended;
+        if (from[0] == nullptr) archive.Refuse("the selector is not in it");
       }
       const DirectedDataset& dataset;
       const Pass& pass;
       std::vector<IteratorPtr> from;
       size_t left;
+      bool over = false;
     };
     return std::make_unique<Chosen>(*this, pass);
   }
@@ -80,6 +92,24 @@ struct UniqueDataset final : OverOne {
           if (seen.contains(bytes)) continue;
           seen.insert(Keep(bytes));
           return true;
+        }
+      }
+      void Own(Archive& archive) override {
+        auto size = static_cast<int64_t>(seen.size());
+        archive.Number(size);
+        if (!archive.reading()) {
+          for (const std::string_view each : seen) {
+            std::string bytes(each);
+            archive.Text(bytes);
+          }
+          return;
+        }
+        seen.clear();
+        blocks.clear();
+        room = 0;
+        for (std::string bytes; size > 0; --size) {
+          archive.Text(bytes);
+          if (!seen.contains(bytes)) seen.insert(Keep(bytes));
         }
       }
       // What makes two elements equal: shape and values, with lengths before what has none of its own.

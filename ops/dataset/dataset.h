@@ -11,8 +11,10 @@
 #define TENON_OPS_DATASET_DATASET_H_
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "element.h"
@@ -29,9 +31,14 @@ inline constexpr int64_t kFew = 4096;                    // elements, or passes 
 // What the iterators of one tree share; outlives them.
 class Pass {
  public:
-  explicit Pass(const sdk::Work& work) : work_(work) {}
+  // resting: nothing is made ahead of what is asked for until Go().
+  explicit Pass(const sdk::Work& work, bool resting = false) : work_(work), resting_(resting) {}
   const sdk::Work& work() const { return work_; }
-  bool cancelled() const { return work_.cancelled(); }
+  bool cancelled() const { return given_up_.load(std::memory_order_relaxed) || work_.cancelled(); }
+  // Nobody will ask any more. Any thread.
+  void GiveUp() { given_up_.store(true, std::memory_order_relaxed); }
+  bool resting() const { return resting_; }
+  void Go() { resting_ = false; }  // before the pass has tasks
   // Fails when nobody wants elements any more.
   void CheckCancelled() const {
     if (cancelled()) [[unlikely]] sdk::Fail(TENON_CANCELLED, "the iterator was given up");
@@ -39,7 +46,11 @@ class Pass {
 
  private:
   const sdk::Work work_;
+  bool resting_;
+  std::atomic<bool> given_up_ = false;
 };
+
+class Archive;
 
 class Iterator {
  public:
@@ -50,6 +61,9 @@ class Iterator {
   virtual bool Next(Element* out) = 0;
   // The same where it can be said without waiting; otherwise kLater, and nothing happened.
   virtual Poll TryNext(Element*) { return Poll::kLater; }
+  // Writes what the next elements depend on; or reads it, whatever this one stood at, and goes on there (archive.h). Nobody calls Next() meanwhile, and what it has under way waits.
+  // Thrown: UNIMPLEMENTED, it cannot; INVALID_ARGUMENT, what is read does not fit, and the iterator is good for nothing any more.
+  virtual void State(Archive& archive);
 };
 using IteratorPtr = std::unique_ptr<Iterator>;
 
@@ -88,6 +102,7 @@ class Dataset {
   // Whether to make an element may take long: it may wait, or there may be much to do.
   bool waits() const { return waits_; }
   const std::string& who() const { return who_; }  // "MapDataset 'node'", for messages
+  std::string_view kind() const { return std::string_view(who_).substr(0, who_.find(' ')); }
 
  protected:
   Dataset(const Node& node, const std::vector<DatasetPtr>& inputs, bool waits);

@@ -4,6 +4,7 @@
 // A file that cannot be read, or is damaged, is an error that names it; the next element is the next file's first, so that whoever ignores errors gets the rest.
 #include <optional>
 
+#include "archive.h"
 #include "dataset.h"
 #include "op.h"
 #include "tenon/sdk/file/compressed_stream.h"
@@ -14,7 +15,7 @@ using namespace sdk;
 
 namespace {
 
-// The lines or records of files, one Reader for each: bool Next(std::string_view*).
+// The lines or records of files, one Reader for each: bool Next(std::string_view*), position(), SeekTo().
 template <class Reader>
 class FileDataset : public Dataset {
  public:
@@ -57,6 +58,21 @@ class FileDataset : public Dataset {
         return false;
       }
 
+      // Where the reader stands; a file that ends before that is DATA_LOSS.
+      void State(Archive& archive) override {
+        archive.Number(at_, 0, static_cast<int64_t>(dataset_.files_.size()));
+        bool open = reader_.has_value();
+        archive.Flag(open);
+        uint64_t position = reader_.has_value() ? reader_->position() : 0;
+        archive.Number(position);
+        if (!archive.reading()) return;
+        reader_.reset();
+        if (!open) return;
+        if (at_ == dataset_.files_.size()) archive.Refuse("it has a file open where none is left");
+        reader_.emplace(dataset_.Read(Open(), at_));
+        reader_->SeekTo(position);
+      }
+
      private:
       InputStream Open() const {
         InputStream stream = OpenStream(HostFiles(), dataset_.files_[at_], dataset_.compression_, dataset_.buffer_);
@@ -92,6 +108,8 @@ class LineReader {
     *text = line_;
     return some;
   }
+  uint64_t position() const { return stream_.position(); }
+  void SeekTo(uint64_t position) { stream_.SeekTo(position); }
 
  private:
   InputStream stream_;
@@ -146,6 +164,8 @@ class FixedReader {
     *text = buffer_;
     return true;
   }
+  uint64_t position() const { return stream_.position(); }
+  void SeekTo(uint64_t position) { stream_.SeekTo(position); }
 
  private:
   // What a plain file's size says at once.

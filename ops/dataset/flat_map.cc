@@ -13,10 +13,26 @@ using namespace sdk;
 
 namespace {
 
-// What the function gave, and a pass over it.
+// What the function gave for an element, and a pass over it.
 struct Inner {
+  Element element;
   DatasetPtr dataset;
   IteratorPtr iterator;
+
+  // ahead: as of NewPrefetcher; 0: nothing is made ahead.
+  void Open(const Pass& pass, const Captured& function, const std::vector<uint32_t>& types, int64_t ahead) {
+    dataset = function.CallForDataset(pass, element, types);
+    iterator = ahead > 0 ? NewPrefetcher(pass, *dataset, ahead) : dataset->NewIterator(pass);
+  }
+  void State(Archive& archive, const Captured& function, const std::vector<uint32_t>& types, int64_t ahead) {
+    bool open = iterator != nullptr;
+    archive.Flag(open);
+    if (archive.reading()) *this = {};
+    if (!open) return;
+    archive.Values(element);
+    if (archive.reading()) Open(archive.pass(), function, types, ahead);
+    iterator->State(archive);
+  }
 };
 
 struct FlatMapDataset final : OverOne {
@@ -33,12 +49,11 @@ struct FlatMapDataset final : OverOne {
           pass.CheckCancelled();
           if (inner.iterator != nullptr && inner.iterator->Next(out)) return true;
           inner = {};
-          Element element;
-          if (!from->Next(&element)) return false;
-          inner.dataset = dataset.function.CallForDataset(pass, element, dataset.types());
-          inner.iterator = inner.dataset->NewIterator(pass);
+          if (!from->Next(&inner.element)) return false;
+          inner.Open(pass, dataset.function, dataset.types(), 0);
         }
       }
+      void Own(Archive& archive) override { inner.State(archive, dataset.function, dataset.types(), 0); }
       Inner inner;
     };
     return std::make_unique<Flat>(*this, pass);
@@ -94,19 +109,32 @@ struct InterleaveDataset final : OverOne {
       // Opens the dataset of the next element, and, in the parallel forms, of those that follow it in the cycle.
       void Fill() {
         for (size_t place = at; place < open.size() && open[place].iterator == nullptr; ++place) {
-          Element element;
-          if (!this->from->Next(&element)) {
+          Inner inner;
+          if (!this->from->Next(&inner.element)) {
             ended = true;
             return;
           }
-          open[place].dataset = this->dataset.function.CallForDataset(this->pass, element, this->dataset.types());
-          open[place].iterator = open[place].dataset->NewIterator(this->pass);
+          inner.Open(this->pass, this->dataset.function, this->dataset.types(), Ahead());
+          open[place] = std::move(inner);
           ++some;
-          if constexpr (kForm == Form::kPlain) return;
-          open[place].iterator = NewPrefetcher(this->pass, std::move(open[place].iterator), std::max<int64_t>(1, this->dataset.ahead));
-          if (!first) return;
+          if (kForm == Form::kPlain || !first) return;
         }
         first = false;
+      }
+      int64_t Ahead() const { return kForm == Form::kPlain ? 0 : std::max<int64_t>(1, this->dataset.ahead); }
+      void Own(Archive& archive) override {
+        auto cycle = static_cast<int64_t>(open.size());
+        archive.Number(cycle, 1, kMostCycle);
+        open.resize(static_cast<size_t>(cycle));  // another machine's default may be another
+        some = 0;
+        for (Inner& inner : open) {
+          inner.State(archive, this->dataset.function, this->dataset.types(), Ahead());
+          if (inner.iterator != nullptr) ++some;
+        }
+        archive.Number(at, 0, cycle - 1);
+        archive.Number(taken, 0, this->dataset.block - 1);
+        archive.Flag(ended);
+        archive.Flag(first);
       }
       void Turn() {
         taken = 0;

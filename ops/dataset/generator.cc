@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GeneratorDataset: what a function gives of a state, until it fails with OUT_OF_RANGE.
+#include "archive.h"
 #include "captured.h"
 #include "op.h"
 
@@ -40,6 +41,11 @@ class GeneratorDataset final : public Dataset {
         ended = true;
         (void)dataset.end_.Call(pass, state);
         return false;
+      }
+      void State(Archive& archive) override {
+        archive.Flag(begun);
+        archive.Flag(ended);
+        archive.Values(state);
       }
       const GeneratorDataset& dataset;
       const Pass& pass;

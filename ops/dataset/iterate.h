@@ -3,6 +3,7 @@
 #ifndef TENON_OPS_DATASET_ITERATE_H_
 #define TENON_OPS_DATASET_ITERATE_H_
 
+#include "archive.h"
 #include "dataset.h"
 
 namespace tenon::ops {
@@ -18,10 +19,18 @@ struct OverOne : Dataset {
   const DatasetPtr input;
 };
 
-// Its iterator: what it is of, and the iterator of the input.
-template <class D>
+// Its iterator: what it is of, and the iterator of the input, which may go before it where kMayGo.
+template <class D, bool kMayGo = false>
 struct OverIterator : Iterator {
   OverIterator(const D& of, const Pass& in) : dataset(of), pass(in), from(of.input->NewIterator(in)) {}
+  void State(Archive& archive) final {
+    if (kMayGo) archive.Of(*dataset.input, from);
+    else archive.There(*dataset.input, from);
+    Own(archive);
+  }
+  // State() without the input's.
+  virtual void Own(Archive& archive) = 0;
+
   const D& dataset;
   const Pass& pass;
   IteratorPtr from;

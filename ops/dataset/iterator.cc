@@ -52,8 +52,11 @@ class IteratorResource {
     return root_;
   }
   void SetRoot(std::shared_ptr<Root> root) {
-    const std::lock_guard lock(mutex_);
-    root_.swap(root);
+    {
+      const std::lock_guard lock(mutex_);
+      root_.swap(root);
+    }
+    if (root != nullptr) root->Leave();
   }
 
  private:
@@ -158,10 +161,16 @@ std::shared_ptr<Root> RootOf(const RunContext& c) {
   return root;
 }
 
+// Of the pass that it is at, though another one may just begin.
+void AskRoot(const RunContext& c, const Done& done, const Root::Give& give) {
+  while (!RootOf(c)->Ask(c, done, give)) {
+  }
+}
+
 struct GetNext {
   explicit GetNext(CreateContext& c) : spec(c) {}
   void RunAsync(RunContext c, Done done) const {
-    RootOf(c)->Ask(c, done, [this](const RunContext& asker, const Element* element) {
+    AskRoot(c, done, [this](const RunContext& asker, const Element* element) {
       if (element == nullptr) Fail(TENON_OUT_OF_RANGE, "End of sequence");
       spec.CheckElement(*element);
       for (size_t i = 0; i < element->size(); ++i) {
@@ -176,7 +185,7 @@ struct GetNext {
 struct GetNextAsOptional {
   explicit GetNextAsOptional(CreateContext& c) : spec(c) {}
   void RunAsync(RunContext c, Done done) const {
-    RootOf(c)->Ask(c, done, [this](const RunContext& asker, const Element* element) {
+    AskRoot(c, done, [this](const RunContext& asker, const Element* element) {
       std::vector<tenon_tensor_view> views;
       if (element != nullptr) {
         spec.CheckElement(*element);
@@ -192,6 +201,44 @@ struct GetNextAsOptional {
 
 struct Delete {
   void Run(RunContext c) const { Check(c.services().resource_destroy(c.frame(), c.resource(0))); }
+};
+
+// ---- Their state ----
+
+constexpr std::string_view kStateType = "tenon.IteratorState";
+
+struct Serialize {
+  void RunAsync(RunContext c, Done done) const {
+    RootOf(c)->AskState(c, done, [](const RunContext& asker, const std::vector<KeptTensor>& pieces) {
+      std::vector<tenon_tensor_view> views;
+      for (const KeptTensor& piece : pieces) views.push_back(piece.view());
+      const int64_t dims[] = {1};
+      asker.AllocOutput(0, dims);
+      tenon_variant* made = nullptr;
+      Check(asker.services().variant_new(asker.frame(), ToSpan(kStateType), {}, views.data(), views.size(), &made));
+      *asker.output<tenon_variant*>(0) = made;
+    });
+  }
+};
+
+struct Deserialize {
+  void Run(RunContext c) const {
+    auto& iterator = ObjectOf<IteratorResource>(c, c.resource(0), kIteratorType);
+    const std::shared_ptr<Root> before = iterator.root();
+    if (before == nullptr)
+      Fail(TENON_FAILED_PRECONDITION,
+           "Restore() failed because the iterator has not been initialized. Ensure that you have run the initializer operation for this iterator before restoring it.");
+    const tenon_tensor_view& view = c.input_view(1);
+    const tenon_variant* const state = Count(view) == 1 ? VariantOf(view) : nullptr;
+    tenon_variant_info info{};
+    if (state != nullptr) c.services().variant_info(state, &info);
+    if (ToText(info.type) != kStateType)
+      Fail(TENON_INVALID_ARGUMENT, "`serialized` must be what SerializeIterator of Tenon gave, one variant of type ", kStateType, "; it is ", Count(view), " variants",
+           state == nullptr ? std::string() : Concat(", of type '", ToText(info.type), "'"));
+    std::vector<tenon_tensor_view> pieces(info.element_count);
+    for (uint64_t i = 0; i < info.element_count; ++i) c.services().variant_element(state, i, &pieces[i]);
+    iterator.SetRoot(std::make_shared<Root>(c, before->dataset(), std::move(pieces)));
+  }
 };
 
 // ---- Handles as strings ----
@@ -237,6 +284,8 @@ struct FromStringHandle {
 constexpr Traits kDynamic = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
 constexpr Traits kPlain = {};
 
+void OneVector(ShapeContext& c) { c.SetOutput(0, Shape{-1}); }
+
 struct IteratorOp {
   std::string_view name;
   std::string_view inputs = {};
@@ -264,6 +313,8 @@ TENON_KERNEL(kIteratorGetNextKernel) = Registration<GetNext>("IteratorGetNext", 
 TENON_KERNEL(kIteratorGetNextSyncKernel) = Registration<GetNext>("IteratorGetNextSync", kDynamic);
 TENON_KERNEL(kIteratorGetNextAsOptionalKernel) = Registration<GetNextAsOptional>("IteratorGetNextAsOptional", kDynamic);
 TENON_KERNEL(kDeleteIteratorKernel) = Registration<Delete>("DeleteIterator", {.flags = 0});
+TENON_KERNEL(kSerializeIteratorKernel) = Registration<Serialize>("SerializeIterator", kDynamic);
+TENON_KERNEL(kDeserializeIteratorKernel) = Registration<Deserialize>("DeserializeIterator", {.flags = TENON_KERNEL_BLOCKING});
 TENON_KERNEL(kIteratorToStringHandleKernel) = Registration<ToStringHandle>("IteratorToStringHandle", {.dynamic_outputs = 1});
 TENON_KERNEL(kIteratorFromStringHandleKernel) = Registration<FromStringHandle>("IteratorFromStringHandle", kPlain);
 TENON_KERNEL(kIteratorFromStringHandleV2Kernel) = Registration<FromStringHandle>("IteratorFromStringHandleV2", kPlain);
@@ -293,6 +344,12 @@ TENON_OP(kIteratorGetNextSync) = DefineIterator({.name = "IteratorGetNextSync", 
 TENON_OP(kIteratorGetNextAsOptional) = DefineIterator({.name = "IteratorGetNextAsOptional", .inputs = "iterator: resource", .outputs = "optional: variant",
                                                        .attrs = TENON_DATASET_TYPES, .doc = "The next element of an iterator as an optional, which at the end has no value."});
 TENON_OP(kDeleteIterator) = DefineIterator({.name = "DeleteIterator", .inputs = "handle: resource, deleter: variant", .doc = "Ends an iterator."});
+TENON_OP(kSerializeIterator) = DefineIterator({.name = "SerializeIterator", .inputs = "resource_handle: resource", .outputs = "serialized: variant",
+                                               .attrs = "external_state_policy: int = 0",
+                                               .doc = "Where the iterator's pass stands, with the elements that it holds; what its functions keep themselves (variables, random generators) is not in it.",
+                                               .shape = ShapeFunction<OneVector>});
+TENON_OP(kDeserializeIterator) = DefineIterator({.name = "DeserializeIterator", .inputs = "resource_handle: resource, serialized: variant",
+                                                 .doc = "The iterator, which MakeIterator has begun over the same pipeline, goes on where the one stood whose state this is."});
 TENON_OP(kIteratorToStringHandle) = DefineIterator({.name = "IteratorToStringHandle", .inputs = "resource_handle: resource", .outputs = "string_handle: string",
                                                     .doc = "A string that stands for the iterator, which has a name, in this session."});
 TENON_OP(kIteratorFromStringHandle) = DefineIterator({.name = "IteratorFromStringHandle", .inputs = "string_handle: string", .outputs = "resource_handle: resource",

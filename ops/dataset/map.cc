@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets of a function of each element: MapDataset, FilterDataset, FilterByLastComponentDataset, TakeWhileDataset, ScanDataset.
+#include "archive.h"
 #include "captured.h"
 #include "op.h"
 
@@ -39,9 +40,10 @@ struct MapDataset final : FunctionNode<"f"> {
         *out = dataset.function.Call(pass, element);
         return true;
       }
+      void State(Archive& archive) override { archive.There(*dataset.input, from); }
       const MapDataset& dataset;
       const Pass& pass;
-      const IteratorPtr from;
+      IteratorPtr from;
     };
     return std::make_unique<Each>(*this, pass);
   }
@@ -64,9 +66,13 @@ struct PredicateDataset final : FunctionNode<"predicate"> {
         ended = true;
         return false;
       }
+      void State(Archive& archive) override {
+        archive.There(*dataset.input, from);
+        archive.Flag(ended);
+      }
       const PredicateDataset& dataset;
       const Pass& pass;
-      const IteratorPtr from;
+      IteratorPtr from;
       bool ended = false;
     };
     return std::make_unique<Some>(*this, pass);
@@ -93,9 +99,10 @@ struct LastComponentDataset final : Dataset {
           if (wanted) return true;
         }
       }
+      void State(Archive& archive) override { archive.There(*dataset.input, from); }
       const LastComponentDataset& dataset;
       const Pass& pass;
-      const IteratorPtr from;
+      IteratorPtr from;
     };
     return std::make_unique<Some>(*this, pass);
   }
@@ -128,9 +135,14 @@ struct ScanDataset final : FunctionNode<"f"> {
         state = std::move(results);
         return true;
       }
+      void State(Archive& archive) override {
+        archive.There(*dataset.input, from);
+        archive.Values(state);
+        if (state.size() != dataset.initial.size()) archive.Refuse("its function's state has another number of tensors");
+      }
       const ScanDataset& dataset;
       const Pass& pass;
-      const IteratorPtr from;
+      IteratorPtr from;
       Element state;
     };
     return std::make_unique<Each>(*this, pass);

@@ -19,8 +19,8 @@ constexpr int64_t kMostCalls = 128;  // at once: of the threads that a session h
 
 class ParallelMapper final : public Iterator {
  public:
-  ParallelMapper(const Pass& pass, const Captured& function, IteratorPtr from, int64_t calls)
-      : pass_(pass), function_(function), from_(std::move(from)), calls_(std::clamp<int64_t>(calls, 1, kMostCalls)), tasks_(pass) {}
+  ParallelMapper(const Pass& pass, const Captured& function, const Dataset& input, int64_t calls)
+      : pass_(pass), function_(function), input_(input), from_(input.NewIterator(pass)), calls_(std::clamp<int64_t>(calls, 1, kMostCalls)), tasks_(pass) {}
   ~ParallelMapper() override { tasks_.Join(); }
 
   bool Next(Element* out) override {
@@ -40,6 +40,21 @@ class ParallelMapper final : public Iterator {
     if (FrontDone()) return Take(lock, out) ? Poll::kElement : Poll::kEnd;
     return AtEnd() ? Poll::kEnd : Poll::kLater;
   }
+  // With the results that have come; what is under way comes first.
+  void State(Archive& archive) override {
+    std::unique_lock lock(tasks_.mutex());
+    const auto idle = [this] { return taking_ == 0 && std::all_of(row_.begin(), row_.end(), [](const auto& place) { return place->done; }); };
+    tasks_.Paused(lock, idle, [&] {
+      archive.There(input_, from_);
+      archive.ListOf(row_, INT64_MAX, [&archive](std::unique_ptr<Place>& place) {
+        if (archive.reading()) place = std::make_unique<Place>();
+        archive.Failure(place->failure);
+        archive.Values(place->result);
+        place->done = true;
+      });
+      archive.Flag(ended_);
+    });
+  }
 
  private:
   struct Place {
@@ -51,7 +66,7 @@ class ParallelMapper final : public Iterator {
   // Under the mutex.
   bool FrontDone() const { return !row_.empty() && row_.front()->done; }
   bool AtEnd() const { return ended_ && row_.empty() && taking_ == 0; }
-  bool Room() const { return static_cast<int64_t>(row_.size()) + taking_ < calls_; }
+  bool Room() const { return !tasks_.paused() && static_cast<int64_t>(row_.size()) + taking_ < calls_; }
   void Wake() {
     while (!ended_ && workers_ < calls_ && workers_ < calls_ - static_cast<int64_t>(row_.size()) && tasks_.Start([this] { Work(); })) ++workers_;
   }
@@ -127,7 +142,8 @@ class ParallelMapper final : public Iterator {
 
   const Pass& pass_;
   const Captured& function_;
-  const IteratorPtr from_;  // under pull_
+  const Dataset& input_;
+  IteratorPtr from_;  // under pull_, or while tasks_ are paused
   const int64_t calls_;
   std::mutex pull_;  // before the tasks' mutex
   // Under the tasks' mutex.
@@ -148,7 +164,7 @@ struct ParallelMapDataset final : OverOne {
   ParallelMapDataset(const Attrs& attrs, const RunContext& c)
       : OverOne(attrs, c, true), function(attrs.function, who(), c, 1, c.input_count() - 2), calls(CallsOf(c, c.input_count() - 1, who())) {}
   int64_t Cardinality() const override { return input->Cardinality(); }
-  IteratorPtr NewIterator(const Pass& pass) const override { return NewParallelMapper(pass, function, input->NewIterator(pass), calls); }
+  IteratorPtr NewIterator(const Pass& pass) const override { return NewParallelMapper(pass, function, *input, calls); }
   const Captured function;
   const int64_t calls;
 };
@@ -163,8 +179,8 @@ int64_t CallsOf(const RunContext& c, int32_t input, const std::string& who) {
   return calls;
 }
 
-IteratorPtr NewParallelMapper(const Pass& pass, const Captured& function, IteratorPtr from, int64_t calls) {
-  return std::make_unique<ParallelMapper>(pass, function, std::move(from), calls);
+IteratorPtr NewParallelMapper(const Pass& pass, const Captured& function, const Dataset& input, int64_t calls) {
+  return std::make_unique<ParallelMapper>(pass, function, input, calls);
 }
 
 TENON_KERNEL(kParallelMapDatasetKernel) = Registration<MakeDataset<ParallelMapDataset>>("ParallelMapDataset", kMakesDataset);

@@ -13,8 +13,8 @@ namespace tenon::ops {
 // Input `input`, an int32 or int64: how many calls at once. INVALID_ARGUMENT: fewer than one.
 int64_t CallsOf(const sdk::RunContext& c, int32_t input, const std::string& who);
 
-// function outlives it.
-IteratorPtr NewParallelMapper(const Pass& pass, const Captured& function, IteratorPtr from, int64_t calls);
+// function and input outlive it.
+IteratorPtr NewParallelMapper(const Pass& pass, const Captured& function, const Dataset& input, int64_t calls);
 
 }  // namespace tenon::ops
 

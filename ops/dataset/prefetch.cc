@@ -56,8 +56,9 @@ struct Made {
 
 class Prefetcher final : public Iterator {
  public:
-  Prefetcher(const Pass& pass, IteratorPtr from, int64_t size)
-      : from_(std::move(from)), tunes_(size == kAutotune), size_(tunes_ ? kFirstSize : size), tasks_(pass) {
+  Prefetcher(const Pass& pass, const Dataset& input, int64_t size)
+      : input_(input), from_(input.NewIterator(pass)), tunes_(size == kAutotune), size_(tunes_ ? kFirstSize : size), tasks_(pass) {
+    if (pass.resting()) return;
     const std::lock_guard lock(tasks_.mutex());
     Wake();
   }
@@ -79,6 +80,19 @@ class Prefetcher final : public Iterator {
     std::unique_lock lock(tasks_.mutex());
     if (made_.empty()) return ended_ ? Poll::kEnd : Poll::kLater;
     return Take(lock, out) ? Poll::kElement : Poll::kEnd;
+  }
+  void State(Archive& archive) override {
+    std::unique_lock lock(tasks_.mutex());
+    tasks_.Paused(lock, [this] { return !making_; }, [&] {
+      archive.There(input_, from_);
+      archive.ListOf(made_, INT64_MAX, [&archive](Made& made) {
+        archive.Failure(made.failure);
+        archive.Values(made.element);
+      });
+      archive.Flag(ended_);
+      bytes_ = 0;
+      for (const Made& made : made_) bytes_ += BytesOf(made.element);
+    });
   }
 
  private:
@@ -112,7 +126,9 @@ class Prefetcher final : public Iterator {
   void Fill() {
     std::unique_lock lock(tasks_.mutex());
     while (!ended_ && !tasks_.stopped()) {
-      if (Full() && !tasks_.Linger(lock, [this] { return !Full(); })) break;
+      const auto may = [this] { return !Full() && !tasks_.paused(); };
+      if (!may() && !tasks_.Linger(lock, may)) break;
+      making_ = true;
       lock.unlock();
       Made made;
       bool some = true;
@@ -123,6 +139,7 @@ class Prefetcher final : public Iterator {
         made.element.clear();
       }
       lock.lock();
+      making_ = false;
       if (some) {
         bytes_ += BytesOf(made.element);
         made_.push_back(std::move(made));
@@ -135,11 +152,12 @@ class Prefetcher final : public Iterator {
     filling_ = false;
   }
 
-  const IteratorPtr from_;  // of the task while `filling_`
+  const Dataset& input_;
+  IteratorPtr from_;  // of the task while `filling_`
   const bool tunes_;
   int64_t size_;
   bool full_once_ = false;
-  bool filling_ = false;
+  bool filling_ = false, making_ = false;
   std::deque<Made> made_;
   uint64_t bytes_ = 0;
   bool ended_ = false;
@@ -152,15 +170,14 @@ struct PrefetchDataset final : OverOne {
   }
   int64_t Cardinality() const override { return input->Cardinality(); }
   IteratorPtr NewIterator(const Pass& pass) const override {
-    IteratorPtr from = input->NewIterator(pass);
-    return size == 0 ? std::move(from) : NewPrefetcher(pass, std::move(from), size);
+    return size == 0 ? input->NewIterator(pass) : NewPrefetcher(pass, *input, size);
   }
   const int64_t size;
 };
 
 }  // namespace
 
-IteratorPtr NewPrefetcher(const Pass& pass, IteratorPtr from, int64_t size) { return std::make_unique<Prefetcher>(pass, std::move(from), size); }
+IteratorPtr NewPrefetcher(const Pass& pass, const Dataset& input, int64_t size) { return std::make_unique<Prefetcher>(pass, input, size); }
 
 TENON_KERNEL(kPrefetchDatasetKernel) = Registration<MakeDataset<PrefetchDataset>>("PrefetchDataset", kMakesDataset);
 

@@ -47,21 +47,39 @@ class Tasks {
   bool Linger(std::unique_lock<std::mutex>& lock, const Ready& ready) {
     return changed_.wait_for(lock, kBetweenLooks, [&] { return stopped() || ready(); }) && !stopped();
   }
+  // Under the mutex, which is given up while it waits: until idle(), and then state() while no task goes on. What tasks may begin they ask paused() before, under the mutex.
+  template <class Idle, class State>
+  void Paused(std::unique_lock<std::mutex>& lock, const Idle& idle, const State& state) {
+    const Pause pause(*this, lock);
+    WaitUntil(lock, idle);
+    state();
+  }
+  bool paused() const { return paused_; }
   // No task begins any more, and all have ended.
   void Join();
 
  private:
+  struct Pause {
+    Pause(Tasks& of, std::unique_lock<std::mutex>& under) : tasks(of), lock(under) { tasks.paused_ = true; }
+    ~Pause() {
+      if (!lock.owns_lock()) lock.lock();
+      tasks.paused_ = false;
+      tasks.Changed();
+    }
+    Tasks& tasks;
+    std::unique_lock<std::mutex>& lock;
+  };
   static constexpr std::chrono::milliseconds kBetweenLooks{20};  // at whether the pass was cancelled
 
   const Pass& pass_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t running_ = 0;
-  bool stopped_ = false;
+  bool stopped_ = false, paused_ = false;
 };
 
-// Keeps up to `size` elements of `from` ready (kAutotune: as many as the consumer turns out to need), beginning now.
-IteratorPtr NewPrefetcher(const Pass& pass, IteratorPtr from, int64_t size);
+// Keeps up to `size` elements of a pass over `input`, which outlives it, ready (kAutotune: as many as the consumer turns out to need), beginning now.
+IteratorPtr NewPrefetcher(const Pass& pass, const Dataset& input, int64_t size);
 
 }  // namespace tenon::ops
 

@@ -20,7 +20,7 @@ struct RepeatDataset final : OverOne {
   RepeatDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), count(IntOf(c, 1)), empty(input->Cardinality() == 0) {}
   int64_t Cardinality() const override { return Times(input->Cardinality(), count); }
   IteratorPtr NewIterator(const Pass& pass) const override {
-    struct Again final : OverIterator<RepeatDataset> {
+    struct Again final : OverIterator<RepeatDataset, true> {
       using OverIterator::OverIterator;
       bool Next(Element* out) override {
         while (from != nullptr) {
@@ -34,6 +34,10 @@ struct RepeatDataset final : OverOne {
           some = false;
         }
         return false;
+      }
+      void Own(Archive& archive) override {
+        archive.Flag(some);
+        archive.Number(done);
       }
       bool some = false;
       int64_t done = 0;
@@ -65,6 +69,7 @@ struct TakeDataset final : OverOne {
         if (poll == Poll::kElement) ++taken;
         return poll;
       }
+      void Own(Archive& archive) override { archive.Number(taken); }
       bool AtEnd() const { return dataset.count >= 0 && taken >= dataset.count; }
       int64_t taken = 0;
     };
@@ -93,6 +98,7 @@ struct SkipDataset final : OverOne {
         return from->Next(out);
       }
       Poll TryNext(Element* out) override { return skipped < dataset.count || dataset.count < 0 ? Poll::kLater : from->TryNext(out); }
+      void Own(Archive& archive) override { archive.Number(skipped); }
       int64_t skipped = 0;
     };
     return std::make_unique<Behind>(*this, pass);
@@ -133,6 +139,7 @@ struct ShardDataset final : OverOne {
           if (!from->Next(&other))
             Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": the dataset has ", at, " elements, which are not enough for ", dataset.shards, " shards that may not be empty");
       }
+      void Own(Archive& archive) override { archive.Number(at); }
       int64_t at = 0;
     };
     return std::make_unique<EachNth>(*this, pass);
@@ -169,6 +176,10 @@ struct ConcatenateDataset final : Dataset {
         const Poll poll = from->TryNext(out);
         return poll == Poll::kEnd && !second ? Poll::kLater : poll;
       }
+      void State(Archive& archive) override {
+        archive.Flag(second);
+        archive.There(second ? *dataset.second : *dataset.first, from);
+      }
       const ConcatenateDataset& dataset;
       const Pass& pass;
       IteratorPtr from;
@@ -196,8 +207,8 @@ struct ZipDataset final : Dataset {
   }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Together final : Iterator {
-      Together(const ZipDataset& dataset, const Pass& pass) {
-        for (const DatasetPtr& input : dataset.inputs) from.push_back(input->NewIterator(pass));
+      Together(const ZipDataset& of, const Pass& pass) : dataset(of) {
+        for (const DatasetPtr& input : of.inputs) from.push_back(input->NewIterator(pass));
       }
       bool Next(Element* out) override {
         out->clear();
@@ -211,6 +222,11 @@ struct ZipDataset final : Dataset {
         }
         return true;
       }
+      void State(Archive& archive) override {
+        for (size_t i = 0; i < from.size(); ++i) archive.There(*dataset.inputs[i], from[i]);
+        archive.Flag(ended);
+      }
+      const ZipDataset& dataset;
       std::vector<IteratorPtr> from;
       bool ended = false;
     };
@@ -236,6 +252,7 @@ struct AssertCardinalityDataset final : OverOne {
         return some;
       }
       static std::string Name(int64_t wanted) { return wanted == kInfinite ? "an infinite number of elements" : Concat(wanted, " elements"); }
+      void Own(Archive& archive) override { archive.Number(count); }
       int64_t count = 0;
     };
     return std::make_unique<Counted>(*this, pass);
@@ -265,6 +282,7 @@ struct IgnoreErrorsDataset final : OverOne {
           }
         }
       }
+      void Own(Archive&) override {}
     };
     return std::make_unique<WhatWorks>(*this, pass);
   }

@@ -25,18 +25,27 @@ class Root : public std::enable_shared_from_this<Root> {
   // What is done in the asker's frame with an element, or at the end: nullptr. It may throw.
   using Give = std::function<void(const sdk::RunContext&, const Element*)>;
 
-  Root(const sdk::RunContext& c, DatasetPtr dataset);
+  Root(const sdk::RunContext& c, DatasetPtr dataset) : Root(c, std::move(dataset), false) {}
+  // A pass that goes on where the one stood whose state this is, as AskState() gave it. INVALID_ARGUMENT, thrown: it is of another pipeline, or damaged.
+  Root(const sdk::RunContext& c, DatasetPtr dataset, std::vector<tenon_tensor_view> state);
   ~Root();
 
-  const Dataset& dataset() const { return *dataset_; }
-  // Ends with done, at once or later, unless it throws.
-  void Ask(sdk::RunContext c, sdk::Done done, Give give);
+  const DatasetPtr& dataset() const { return dataset_; }
+  // Ends with done, at once or later, unless it throws. False: nothing happened, since another pass has taken its place.
+  bool Ask(sdk::RunContext c, sdk::Done done, Give give);
+  // The same, of where the pass stands: uint8 vectors, which go into as many pieces as is good. It comes when those have elements who asked before.
+  using GiveState = std::function<void(const sdk::RunContext&, const std::vector<sdk::KeptTensor>&)>;
+  void AskState(sdk::RunContext c, sdk::Done done, GiveState give);
+  // Another pass takes its place: it ends when those who have asked it have what they asked for, or went away.
+  void Leave();
 
  private:
+  Root(const sdk::RunContext& c, DatasetPtr dataset, bool resting);
   // An element, the end, or why there is none.
   struct Made {
     std::optional<Element> element;
     sdk::Outcome failure;
+    std::vector<sdk::KeptTensor> state;  // or that
   };
   struct Attempt;
   using Line = std::list<std::unique_ptr<Attempt>>;
@@ -44,6 +53,12 @@ class Root : public std::enable_shared_from_this<Root> {
   // Without the mutex, by who is `making_`.
   Made Make() noexcept;
   std::optional<Made> MakeAtOnce() noexcept;  // none: it would have to wait
+  Made MakeState() noexcept;
+  void State(Archive& archive);
+  void StandInLine(Attempt attempt, std::unique_lock<std::mutex>* lock);
+  std::unique_ptr<Attempt> TakeFirst();
+  void EndMaking();
+  void GiveUpIfLeft();
   void HandOn(std::unique_lock<std::mutex>* lock);
   void MakeInTask();
   void Work(const sdk::Outcome& outcome);
@@ -53,12 +68,13 @@ class Root : public std::enable_shared_from_this<Root> {
 
   const DatasetPtr dataset_;
   std::optional<sdk::Background> background_;
-  const Pass pass_;
+  Pass pass_;
   IteratorPtr iterator_;
   std::mutex mutex_;  // guards all below
   Line line_;
   std::deque<Made> ready_;  // whose askers went away
   bool making_ = false;
+  bool left_ = false;
 };
 
 }  // namespace tenon::ops

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "archive.h"
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/kernel/random.h"
 
@@ -15,16 +16,30 @@ namespace tenon::ops {
 // The words of Philox's blocks, one after the other.
 class OneByOne {
  public:
-  OneByOne(uint64_t seed, uint64_t seed2) : philox_(seed, seed2) {}
+  OneByOne(uint64_t seed, uint64_t seed2) : seed_(seed), seed2_(seed2), philox_(seed, seed2) {}
   uint32_t Next() {
+    ++drawn_;
     if (used_ == block_.size()) {
       block_ = philox_.Next();
       used_ = 0;
     }
     return block_[used_++];
   }
+  void State(Archive& archive) {
+    archive.Word(seed_);
+    archive.Word(seed2_);
+    archive.Word(drawn_);
+    if (!archive.reading()) return;
+    philox_ = sdk::Philox(seed_, seed2_);
+    philox_.Skip(drawn_ / block_.size());
+    used_ = drawn_ % block_.size();
+    if (used_ == 0) used_ = block_.size();
+    else block_ = philox_.Next();
+  }
 
  private:
+  uint64_t seed_, seed2_;
+  uint64_t drawn_ = 0;  // words
   sdk::Philox philox_;
   sdk::Philox::Block block_ = {};
   size_t used_ = 4;
@@ -33,18 +48,25 @@ class OneByOne {
 // Gives each pass its two seeds: new ones each time, which the first two fix, or those two always. Any thread.
 class Seeds {
  public:
-  Seeds(uint64_t seed, uint64_t seed2, bool again) : seed_(seed), seed2_(seed2), again_(again), random_(seed, seed2) {}
+  Seeds(uint64_t seed, uint64_t seed2, bool again) : again_(again), seed_(seed), seed2_(seed2), random_(seed, seed2) {}
   std::pair<uint64_t, uint64_t> Next() {
-    if (!again_) return {seed_, seed2_};
     const std::lock_guard lock(mutex_);
+    if (!again_) return {seed_, seed2_};
     const uint64_t first = random_.Next();
     return {first, random_.Next()};
   }
+  // For the passes to come.
+  void State(Archive& archive) {
+    const std::lock_guard lock(mutex_);
+    archive.Word(seed_);
+    archive.Word(seed2_);
+    random_.State(archive);
+  }
 
  private:
-  const uint64_t seed_, seed2_;
   const bool again_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards all below
+  uint64_t seed_, seed2_;
   OneByOne random_;
 };
 using SeedsPtr = std::shared_ptr<Seeds>;

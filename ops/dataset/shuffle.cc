@@ -40,8 +40,8 @@ struct ShuffleDataset final : OverOne {
   }
 
   IteratorPtr NewIterator(const Pass& pass) const override {
-    struct Shuffled final : OverIterator<ShuffleDataset> {
-      Shuffled(const ShuffleDataset& of, const Pass& in) : OverIterator<ShuffleDataset>(of, in), random(Seeded()), slices{{0, 0}} {}
+    struct Shuffled final : OverIterator<ShuffleDataset, true> {
+      Shuffled(const ShuffleDataset& of, const Pass& in) : OverIterator<ShuffleDataset, true>(of, in), random(Seeded()), slices{{0, 0}} {}
 
       bool Next(Element* out) override {
         Fill();
@@ -59,6 +59,30 @@ struct ShuffleDataset final : OverOne {
         ++slice.first;
         --held;
         return true;
+      }
+      // The elements in the order of their numbers, which begin at 0 again.
+      void Own(Archive& archive) override {
+        this->dataset.seeds->State(archive);
+        random.State(archive);
+        archive.Number(passes);
+        archive.Flag(some);
+        int64_t first = slices.front().first, end = 0;
+        archive.ListOf(slices, INT64_MAX, [&](Slice& slice) {
+          int64_t length = slice.end - slice.first;
+          archive.Number(length, 0, this->dataset.size - end);
+          if (archive.reading()) slice = {end, end + length};
+          end += length;
+        });
+        if (slices.empty()) archive.Refuse("a shuffle without a pass");
+        if (!archive.reading()) {
+          for (; first < slices.back().end; ++first) archive.Values(buffer[static_cast<size_t>(Place(first))]);
+          return;
+        }
+        buffer.clear();
+        for (held = 0; held < end; ++held) {
+          buffer.emplace_back();
+          archive.Values(buffer.back());
+        }
       }
 
      private:

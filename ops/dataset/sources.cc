@@ -2,6 +2,7 @@
 // Datasets that come of tensors and numbers: TensorDataset, TensorSliceDataset, RangeDataset, RandomDataset.
 #include <utility>
 
+#include "archive.h"
 #include "dataset.h"
 #include "op.h"
 #include "seeds.h"
@@ -44,6 +45,7 @@ class TensorDataset final : public Dataset {
         *out = Share(dataset_.element_);
         return true;
       }
+      void State(Archive& archive) override { archive.Flag(done_); }
 
      private:
       const TensorDataset& dataset_;
@@ -83,6 +85,7 @@ class TensorSliceDataset final : public Dataset {
         ++row_;
         return true;
       }
+      void State(Archive& archive) override { archive.Number(row_, 0, dataset_.rows_); }
 
      private:
       const TensorSliceDataset& dataset_;
@@ -136,6 +139,7 @@ class RangeDataset final : public Dataset {
         });
         return true;
       }
+      void State(Archive& archive) override { archive.Number(at_, 0, dataset_.count_); }
 
      private:
       const RangeDataset& dataset_;
@@ -170,18 +174,23 @@ class RandomDataset final : public Dataset {
   IteratorPtr NewIterator(const Pass& pass) const override {
     class Numbers final : public QuickIterator<Numbers> {
      public:
-      Numbers(const Pass& pass, std::pair<uint64_t, uint64_t> seeds) : pass_(pass), random_(seeds.first, seeds.second) {}
+      Numbers(const RandomDataset& dataset, const Pass& pass, std::pair<uint64_t, uint64_t> seeds) : dataset_(dataset), pass_(pass), random_(seeds.first, seeds.second) {}
       bool Next(Element* out) override {
         out->clear();
         out->push_back(NewScalar<int64_t>(pass_.work(), TENON_DT_INT64, random_.Next()));
         return true;
       }
+      void State(Archive& archive) override {
+        dataset_.seeds_->State(archive);
+        random_.State(archive);
+      }
 
      private:
+      const RandomDataset& dataset_;
       const Pass& pass_;
       OneByOne random_;
     };
-    return std::make_unique<Numbers>(pass, seeds_->Next());
+    return std::make_unique<Numbers>(*this, pass, seeds_->Next());
   }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SparseTensorSliceDataset: the rows of a sparse tensor, each as indices, values and dense shape.
+#include "archive.h"
 #include "dataset.h"
 #include "op.h"
 
@@ -41,6 +42,10 @@ class SparseTensorSliceDataset final : public Dataset {
         *out = dataset.Row(pass.work(), first, at - first);
         ++row;
         return true;
+      }
+      void State(Archive& archive) override {
+        archive.Number(row, 0, dataset.shape_[0]);
+        archive.Number(at, 0, dataset.indices_.view().dl.shape[0]);
       }
       const SparseTensorSliceDataset& dataset;
       const Pass& pass;

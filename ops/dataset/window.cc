@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // WindowDataset, whose elements are datasets of neighbouring elements; and GroupByWindowDataset, whose windows are of elements with one key.
-#include "window.h"
-
 #include <deque>
 #include <map>
 
+#include "archive.h"
 #include "captured.h"
+#include "held.h"
 #include "iterate.h"
 #include "op.h"
 
@@ -14,29 +14,10 @@ using namespace sdk;
 
 namespace {
 
-// Elements that lie in memory.
-class Held final : public Dataset {
- public:
-  Held(const Node& node, std::vector<Element> elements) : Dataset(node, {}, false), elements_(std::move(elements)) {}
-  int64_t Cardinality() const override { return static_cast<int64_t>(elements_.size()); }
-  IteratorPtr NewIterator(const Pass&) const override {
-    struct Each final : Iterator {
-      explicit Each(const Held& of) : dataset(of) {}
-      bool Next(Element* out) override {
-        if (at >= dataset.elements_.size()) return false;
-        *out = Share(dataset.elements_[at++]);
-        return true;
-      }
-      Poll TryNext(Element* out) override { return Next(out) ? Poll::kElement : Poll::kEnd; }
-      const Held& dataset;
-      size_t at = 0;
-    };
-    return std::make_unique<Each>(*this);
-  }
-
- private:
-  const std::vector<Element> elements_;
-};
+// A dataset of these elements, as a component of an element. who: in whose name it speaks.
+KeptTensor NewHeldDataset(const Work& work, const std::string& who, std::vector<uint32_t> types, std::vector<Shape> shapes, std::vector<Element> elements) {
+  return NewDataset(work, std::make_shared<const Held>(Held::Node{who, std::move(types), std::move(shapes)}, std::move(elements)));
+}
 
 struct WindowDataset final : OverOne {
   WindowDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), size(IntOf(c, 1)), shift(IntOf(c, 2)), stride(IntOf(c, 3)), drop(BoolOf(c, 4)) {
@@ -88,6 +69,11 @@ struct WindowDataset final : OverOne {
           datasets.push_back(NewHeldDataset(pass.work(), dataset.who(), {types[i]}, {dataset.input->shapes()[i]}, std::move(column)));
         }
         return datasets;
+      }
+      void Own(Archive& archive) override {
+        archive.Elements(buffer, dataset.reach);
+        archive.Number(skip);
+        archive.Flag(ended);
       }
       std::deque<Element> buffer;
       int64_t skip = 0;  // elements between windows
@@ -155,12 +141,47 @@ struct GroupByWindowDataset final : OverOne {
         const int64_t its = at->first;
         std::vector<Element> elements = std::move(at->second.elements);
         windows.erase(at);  // it is begun once, whatever fails below
-        Element arguments = KeyAsElement(its);
+        arguments = KeyAsElement(its);
         arguments.push_back(NewHeldDataset(pass.work(), dataset.who(), dataset.input->types(), dataset.input->shapes(), std::move(elements)));
+        Open();
+      }
+      void Open() {
         inner = dataset.reduce.CallForDataset(pass, arguments, dataset.types());
         group = inner->NewIterator(pass);
       }
+      void Own(Archive& archive) override {
+        const auto one = [&archive](int64_t* its, Window* window) {
+          archive.Number(*its, INT64_MIN);
+          archive.Number(window->size, 1);
+          archive.Elements(window->elements, window->size - 1);
+        };
+        auto size = static_cast<int64_t>(windows.size());
+        archive.Number(size);
+        if (!archive.reading()) {
+          for (auto& [key, window] : windows) {
+            int64_t its = key;
+            one(&its, &window);
+          }
+        } else {
+          windows.clear();
+          for (; size > 0; --size) {
+            int64_t its = 0;
+            Window window;
+            one(&its, &window);
+            windows[its] = std::move(window);
+          }
+        }
+        archive.Flag(ended);
+        bool open = group != nullptr;
+        archive.Flag(open);
+        if (archive.reading()) group.reset();
+        if (!open) return;
+        archive.Values(arguments);
+        if (archive.reading()) Open();
+        group->State(archive);
+      }
       std::map<int64_t, Window> windows;
+      Element arguments;  // of what is open
       DatasetPtr inner;
       IteratorPtr group;
       bool ended = false;
@@ -171,10 +192,6 @@ struct GroupByWindowDataset final : OverOne {
 };
 
 }  // namespace
-
-KeptTensor NewHeldDataset(const Work& work, const std::string& who, std::vector<uint32_t> types, std::vector<Shape> shapes, std::vector<Element> elements) {
-  return NewDataset(work, std::make_shared<const Held>(Held::Node{who, std::move(types), std::move(shapes)}, std::move(elements)));
-}
 
 TENON_KERNEL(kWindowDatasetKernel) = Registration<MakeDataset<WindowDataset>>("WindowDataset", kMakesDataset);
 TENON_KERNEL(kGroupByWindowDatasetKernel) = Registration<MakeDataset<GroupByWindowDataset>>("GroupByWindowDataset", kMakesDataset);
