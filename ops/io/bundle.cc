@@ -287,12 +287,7 @@ void BundleWriter::AddStrings(const tenon_tensor_view& tensor, BundleEntry& entr
 }
 
 void BundleWriter::Add(std::string_view name, const tenon_tensor_view& tensor) {
-  if (name.empty()) Fail(TENON_INVALID_ARGUMENT, "a tensor without a name cannot be saved");
-  if (entries_.count(name) != 0) Fail(TENON_ALREADY_EXISTS, "tensor '", name, "' is to be saved twice in ", prefix_);
-  BundleEntry entry;
-  entry.dtype = sdk::BaseType(tensor.dtype);
-  entry.dims.assign(tensor.dl.shape, tensor.dl.shape + tensor.dl.ndim);
-  entry.offset = written_;
+  BundleEntry entry = Begin(name, sdk::BaseType(tensor.dtype), sdk::DimsOf(tensor));
   if (entry.dtype == TENON_DT_STRING) {
     AddStrings(tensor, entry);
   } else {
@@ -312,8 +307,44 @@ void BundleWriter::Add(std::string_view name, const tenon_tensor_view& tensor) {
     }
     entry.crc = sdk::MaskCrc32c(crc);
   }
+  End(name, std::move(entry));
+}
+
+BundleEntry BundleWriter::Begin(std::string_view name, uint32_t dtype, sdk::Dims dims) const {
+  if (name.empty()) Fail(TENON_INVALID_ARGUMENT, "a tensor without a name cannot be saved");
+  if (entries_.count(name) != 0) Fail(TENON_ALREADY_EXISTS, "tensor '", name, "' is to be saved twice in ", prefix_);
+  BundleEntry entry;
+  entry.dtype = dtype;
+  entry.dims.assign(dims.begin(), dims.end());
+  entry.offset = written_;
+  return entry;
+}
+void BundleWriter::End(std::string_view name, BundleEntry entry) {
   entry.size = written_ - entry.offset;
   entries_.emplace(name, std::move(entry));
+}
+
+// Of each its length, its bytes and the checksum of all so far; the length counts as 8 bytes in that.
+void BundleWriter::AddVariants(std::string_view name, sdk::Dims dims, std::span<const std::pmr::string> variants) {
+  BundleEntry entry = Begin(name, TENON_DT_VARIANT, dims);
+  uint32_t crc = 0;
+  for (const std::pmr::string& bytes : variants) {
+    std::string length;
+    sdk::PutVarint(length, bytes.size());
+    Append(length.data(), length.size());
+    const uint64_t size = bytes.size();
+    crc = sdk::ExtendCrc32c(crc, &size, sizeof size);
+    for (uint64_t at = 0; at < size; at += kChunk) {
+      budget_.poll();
+      Append(bytes.data() + at, std::min(kChunk, size - at));
+    }
+    crc = sdk::ExtendCrc32c(crc, bytes.data(), bytes.size());
+    const uint32_t masked = sdk::MaskCrc32c(crc);
+    Append(&masked, sizeof masked);
+    crc = sdk::ExtendCrc32c(crc, &masked, sizeof masked);
+  }
+  entry.crc = sdk::MaskCrc32c(crc);
+  End(name, std::move(entry));
 }
 
 void BundleWriter::AddSlice(std::string_view name, sdk::Dims dims, const Slice& slice, const tenon_tensor_view& tensor) {
@@ -409,9 +440,10 @@ int64_t BundleReader::CheckedCount(std::string_view name, const BundleEntry& ent
   const uint64_t element = sdk::ElementSize(entry.dtype);
   uint64_t bytes = 0;
   const bool overflow = count < 0 || __builtin_mul_overflow(static_cast<uint64_t>(count), element, &bytes);
-  // Each string takes one byte for its length at least, and all together 4 for the lengths' checksum.
-  const bool fits = entry.dtype == TENON_DT_STRING ? entry.size >= 4 && static_cast<uint64_t>(count) <= entry.size - 4
-                                                   : bytes == entry.size;
+  // Each string takes one byte for its length at least, and all together 4 for the lengths' checksum; each variant has one of its own.
+  const bool fits = entry.dtype == TENON_DT_STRING    ? entry.size >= 4 && static_cast<uint64_t>(count) <= entry.size - 4
+                    : entry.dtype == TENON_DT_VARIANT ? static_cast<uint64_t>(count) <= entry.size / 5
+                                                      : bytes == entry.size;
   if (overflow || !fits) {
     Fail(TENON_DATA_LOSS, "tensor '", name, "' of type ", sdk::TypeName(entry.dtype), " and shape ", entry.dims,
          " cannot take ", entry.size, " bytes, as ", index_path_, " says");
@@ -462,17 +494,9 @@ void BundleReader::Read(std::string_view name, const BundleEntry& entry, void* t
 
 std::pmr::vector<std::string_view> BundleReader::ReadStrings(std::string_view name, const BundleEntry& entry,
                                                              std::pmr::string* storage) {
-  const sdk::File& file = Shard(name, entry);
   const int64_t count = CheckedCount(name, entry);
-  storage->resize(entry.size);
-  for (uint64_t at = 0; at < entry.size; at += kChunk) {
-    budget_.poll();
-    file.ReadAt(entry.offset + at, storage->data() + at, std::min(kChunk, entry.size - at));
-  }
-  const auto damaged = [&](const char* what) {
-    Fail(TENON_DATA_LOSS, "tensor '", name, "' in ", file.path(), " at byte ", entry.offset, " (", entry.size,
-         " bytes) is damaged: ", what);
-  };
+  const sdk::File& file = ReadBytes(name, entry, storage);
+  const auto damaged = [&](const char* what) { Damaged(name, entry, file, what); };
   std::string_view rest = *storage;
   std::pmr::vector<uint64_t> lengths(static_cast<size_t>(count), budget_.memory);
   uint32_t crc = 0;
@@ -495,6 +519,42 @@ std::pmr::vector<std::string_view> BundleReader::ReadStrings(std::string_view na
   }
   if (!rest.empty()) damaged("there are bytes after the last string");
   return strings;
+}
+
+const sdk::File& BundleReader::ReadBytes(std::string_view name, const BundleEntry& entry, std::pmr::string* storage) {
+  const sdk::File& file = Shard(name, entry);
+  storage->resize(entry.size);
+  for (uint64_t at = 0; at < entry.size; at += kChunk) {
+    budget_.poll();
+    file.ReadAt(entry.offset + at, storage->data() + at, std::min(kChunk, entry.size - at));
+  }
+  return file;
+}
+
+void BundleReader::Damaged(std::string_view name, const BundleEntry& entry, const sdk::File& file, std::string_view what) {
+  Fail(TENON_DATA_LOSS, "tensor '", name, "' in ", file.path(), " at byte ", entry.offset, " (", entry.size, " bytes) is damaged: ", what);
+}
+
+std::pmr::vector<std::string_view> BundleReader::ReadVariants(std::string_view name, const BundleEntry& entry, std::pmr::string* storage) {
+  const int64_t count = CheckedCount(name, entry);
+  const sdk::File& file = ReadBytes(name, entry, storage);
+  std::string_view rest = *storage;
+  std::pmr::vector<std::string_view> variants(budget_.memory);
+  uint32_t crc = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t size = 0;
+    if (!sdk::TakeVarint(rest, &size) || size > rest.size()) Damaged(name, entry, file, "a variant is longer than what is there");
+    variants.push_back(rest.substr(0, size));
+    rest.remove_prefix(size);
+    crc = sdk::ExtendCrc32c(crc, &size, sizeof size);
+    crc = sdk::ExtendCrc32c(crc, variants.back().data(), size);
+    uint32_t stored = 0;
+    if (!sdk::TakeFixed32(rest, &stored) || crc != sdk::UnmaskCrc32c(stored)) Damaged(name, entry, file, "a variant's checksum differs");
+    crc = sdk::ExtendCrc32c(crc, &stored, sizeof stored);
+  }
+  if (!rest.empty()) Damaged(name, entry, file, "there are bytes after the last variant");
+  if (crc != sdk::UnmaskCrc32c(entry.crc)) Damaged(name, entry, file, "its checksum differs");
+  return variants;
 }
 
 }  // namespace tenon::ops::io

@@ -79,6 +79,8 @@ class BundleWriter {
 
   // ALREADY_EXISTS for a name that stands there; UNIMPLEMENTED for types that have no bytes.
   void Add(std::string_view name, const tenon_tensor_view& tensor);
+  // Variants, each as the bytes of its VariantTensorDataProto.
+  void AddVariants(std::string_view name, sdk::Dims dims, std::span<const std::pmr::string> variants);
   // A box of a tensor of shape `dims`; its others may follow, or stand in another checkpoint that is merged with this one.
   void AddSlice(std::string_view name, sdk::Dims dims, const Slice& slice, const tenon_tensor_view& tensor);
   void Finish();
@@ -87,6 +89,8 @@ class BundleWriter {
   void Append(const void* data, uint64_t bytes);
   void Flush();
   void AddStrings(const tenon_tensor_view& tensor, BundleEntry& entry);
+  BundleEntry Begin(std::string_view name, uint32_t dtype, sdk::Dims dims) const;
+  void End(std::string_view name, BundleEntry entry);
 
   const tenon_files& files_;
   const std::string prefix_;
@@ -133,6 +137,8 @@ class BundleReader {
   void Read(std::string_view name, const BundleEntry& entry, void* target);
   // The elements of a string tensor, checked; they point into storage.
   std::pmr::vector<std::string_view> ReadStrings(std::string_view name, const BundleEntry& entry, std::pmr::string* storage);
+  // Those of a variant tensor, as AddVariants() got them.
+  std::pmr::vector<std::string_view> ReadVariants(std::string_view name, const BundleEntry& entry, std::pmr::string* storage);
   // How many elements the shape has; DATA_LOSS when that does not fit the bytes that the entry names.
   int64_t CheckedCount(std::string_view name, const BundleEntry& entry) const;
   // DATA_LOSS when the data file is too short for the entry.
@@ -142,6 +148,8 @@ class BundleReader {
 
  private:
   const sdk::File& Shard(std::string_view name, const BundleEntry& entry);
+  const sdk::File& ReadBytes(std::string_view name, const BundleEntry& entry, std::pmr::string* storage);
+  [[noreturn]] static void Damaged(std::string_view name, const BundleEntry& entry, const sdk::File& file, std::string_view what);
   sdk::File OpenShard(int64_t shard) const;
 
   const tenon_files& files_;

@@ -4,7 +4,9 @@
 
 #include "bundle.h"
 #include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/kernel/variant.h"
 #include "tenon/sdk/op/op.h"
+#include "variant_bytes.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -43,10 +45,17 @@ struct Save {
     for (size_t i = 0; i < count; ++i) {
       budget.poll();
       const tenon_tensor_view& tensor = c.input_view(static_cast<int32_t>(i) + 3);
-      if (specs[i].whole) writer.Add(request.names[i], tensor);
+      if (tensor.dtype == TENON_DT_VARIANT) SaveVariants(c, writer, request.names[i], specs[i], tensor, budget);
+      else if (specs[i].whole) writer.Add(request.names[i], tensor);
       else writer.AddSlice(request.names[i], specs[i].dims, specs[i].slice, tensor);
     }
     writer.Finish();
+  }
+  static void SaveVariants(const RunContext& c, io::BundleWriter& writer, std::string_view name, const io::SliceSpec& spec, const tenon_tensor_view& tensor, const io::Budget& budget) {
+    if (!spec.whole) Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' is of variants, which are not saved in parts");
+    std::pmr::vector<std::pmr::string> variants(budget.memory);
+    for (int64_t i = 0; i < Count(tensor); ++i) variants.push_back(io::EncodeVariant(c, name, VariantOf(tensor, i), budget));
+    writer.AddVariants(name, DimsOf(tensor), variants);
   }
   // A slice that leaves nothing out is the whole.
   static io::SliceSpec ReadSpec(const Request& request, size_t i, Dims dims) {
@@ -108,6 +117,13 @@ struct Restore {
       std::pmr::string storage(budget.memory);
       const std::pmr::vector<std::string_view> strings = reader.ReadStrings(name, entry, &storage);
       return SetStrings(c, index, entry.dims, strings);
+    }
+    if (entry.dtype == TENON_DT_VARIANT) {
+      std::pmr::string storage(budget.memory);
+      const std::pmr::vector<std::string_view> variants = reader.ReadVariants(name, entry, &storage);
+      c.AllocOutput(index, entry.dims);
+      for (size_t k = 0; k < variants.size(); ++k) c.output<tenon_variant*>(index)[k] = io::DecodeVariant(c, name, variants[k], budget);
+      return;
     }
     if (ElementSize(entry.dtype) == 0) {
       Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' of type ", TypeName(entry.dtype), " cannot be restored");

@@ -33,6 +33,11 @@ TEST_P(Cases, AreTensorFlowsWithOneDnnAtAnySize) { ReplayWith(Kernels::kOneDnnAl
 TEST_P(Cases, AreTensorFlowsInGraphsAsTheyStand) { ReplayWith(Kernels::kAll, {.optimize = false}); }
 TEST_P(Cases, AreTensorFlowsOnAGpu) { ReplayWith(Kernels::kGpu, {.device = device_test::kGpu}); }
 
+class Pipelines : public Cases {};
+TEST_P(Pipelines, GoOnFromTheirStateInAnotherSessionAfterEachElement) { ReplayWith(Kernels::kAll, {.resume = true}); }
+TEST_P(Pipelines, TakeNoHarmFromDamagedStates) { ReplayWith(Kernels::kAll, {.resume = true, .damage = 8}); }
+INSTANTIATE_TEST_SUITE_P(Of, Pipelines, ::testing::Values("dataset"), [](const auto& test) { return test.param; });
+
 std::vector<std::string> Packages() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(kFolder + "/cases")) names.push_back(entry.path().stem());

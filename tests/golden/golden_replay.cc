@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// golden_replay [--plain | --onednn | --gpu] [--no-optimize] FILE...: replays files of cases and says what differs.
+// golden_replay [--plain | --onednn | --gpu] [--no-optimize] [--resume [--damage N]] FILE...: replays files of cases and says what differs.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -10,9 +11,10 @@
 namespace {
 
 int Usage() {
-  std::fprintf(stderr, "usage: golden_replay [--plain | --onednn | --gpu] [--no-optimize] FILE...\n"
+  std::fprintf(stderr, "usage: golden_replay [--plain | --onednn | --gpu] [--no-optimize] [--resume [--damage N]] FILE...\n"
                        "Replays cases as make_cases.py writes them. --plain: without oneDNN; --onednn: oneDNN at any size;\n"
-                       "--gpu: a GPU's kernels, the emulated one's or with TENON_TEST_GPU=tenon.cuda a real one's.\n");
+                       "--gpu: a GPU's kernels, the emulated one's or with TENON_TEST_GPU=tenon.cuda a real one's.\n"
+                       "--resume: each run in a new session, to which the iterator's state is carried; N damaged ones before it.\n");
   return 2;
 }
 
@@ -29,6 +31,8 @@ int main(int argc, char** argv) {
     else if (word == "--onednn") kernels = Kernels::kOneDnnAlways;
     else if (word == "--gpu") kernels = Kernels::kGpu, manner.device = tenon::device_test::kGpu;
     else if (word == "--no-optimize") manner.optimize = false;
+    else if (word == "--resume") manner.resume = true;
+    else if (word == "--damage" && i + 1 < argc) manner.damage = std::atoi(argv[++i]);
     else if (word.starts_with("-")) return Usage();
     else files.push_back(word);
   }

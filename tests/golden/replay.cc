@@ -23,6 +23,7 @@ using host::Feed;
 using host::Gradient;
 using host::Graph;
 using host::Name;
+using host::Operation;
 using host::Output;
 using host::Result;
 using host::Runtime;
@@ -186,6 +187,8 @@ class GraphCase {
     options_.optimize = manner.optimize;
     options_.device = manner.device;
     options_.compile = manner.device.empty();  // a chain is compiled for longer than all cases take
+    resume_ = manner.resume;
+    damage_ = manner.damage;
   }
 
   std::string Run() {
@@ -197,11 +200,13 @@ class GraphCase {
       gradients = graph->Gradients(Outputs(*graph, asked["ys"]), Outputs(*graph, asked["xs"]));
       if (!graph->status().ok()) return Excused(graph->status());
     }
+    if (resume_ && !AddStateNodes(&*graph)) return "";
     auto session = Session::Create(runtime_, *graph, options_);
     if (!session.ok()) return Excused(session.status());
     size_t number = 0;
     for (const Json& run : one_["runs"]) {
-      std::string difference = Step(*session, run, gradients);
+      std::string difference = resume_ && number > 0 ? MoveOn(*graph, &*session) : "";
+      if (difference.empty()) difference = Step(*session, run, gradients);
       if (!difference.empty()) return "run " + std::to_string(number) + ": " + difference;
       ++number;
     }
@@ -217,6 +222,51 @@ class GraphCase {
       if (found.ok()) outputs.emplace_back(*found);
     }
     return outputs;
+  }
+  // Nodes that give and take the state of the graph's one iterator, which its first run begins; false where that is not so.
+  bool AddStateNodes(Graph* graph) {
+    std::vector<Operation> iterators;
+    for (int64_t i = 0, count = tenon_graph_node_count(graph->get()); i < count; ++i)
+      if (const Operation node(graph->get(), i); node.op() == "IteratorV2") iterators.push_back(node);
+    if (iterators.size() != 1 || !one_["runs"][0]["fetch"].empty() || one_["runs"][0].contains("error")) return false;
+    const auto words = [graph](const std::string& word) {
+      return graph->Op("Const", {}, {{"dtype", DType::kString}, {"value", *Tensor::Strings({word})}});
+    };
+    const Output prefix = graph->StringConst("memory://state"), names = words("state"), whole = words("");
+    const Output state = graph->Op("SerializeIterator", {iterators[0].output(0)});
+    const std::vector<DType> variant = {DType::kVariant};
+    save_ = graph->AddNode("SaveV2", {prefix, names, whole, state}, {{"dtypes", variant}});
+    const Output stored = graph->Op("RestoreV2", {prefix, names, whole}, {{"dtypes", variant}});
+    restore_ = graph->AddNode("DeserializeIterator", {iterators[0].output(0), stored});
+    if (damage_ > 0) {
+      seed_ = graph->Placeholder("seed", DType::kInt64, Shape());
+      restore_damaged_ = graph->AddNode("DeserializeIterator", {iterators[0].output(0), graph->Op("TestDamage", {state, seed_})});
+    }
+    return graph->status().ok();
+  }
+  // To a new session, in which the pipeline begins anew and then goes on where it stood.
+  std::string MoveOn(const Graph& graph, Session* session) const {
+    const auto saved = session->Run({}, {}, {save_}, {.timeout = kPatience});
+    if (!saved.ok()) return "its state: " + saved.status().message();
+    auto next = Session::Create(runtime_, graph, options_);
+    if (!next.ok()) return "another session: " + next.status().message();
+    std::string difference = Step(*next, one_["runs"][0], {});
+    if (!difference.empty()) return "begun anew: " + difference;
+    for (int i = 0; i < damage_; ++i) TakeDamaged(*next, i);
+    const auto restored = next->Run({}, {}, {restore_}, {.timeout = kPatience});
+    if (!restored.ok()) return "with its state: " + restored.status().message();
+    *session = *std::move(next);
+    return "";
+  }
+  // What it gives, if it is taken for a state, is nobody's business; but it may not end the process, nor take what the session has not.
+  void TakeDamaged(const Session& session, int number) const {
+    constexpr std::chrono::milliseconds kSoon{200};
+    const auto seed = static_cast<int64_t>(std::hash<std::string>{}(one_["graph"].get_ref<const std::string&>()) + static_cast<uint64_t>(number));
+    const auto taken = session.Run({{seed_, *Tensor::Scalar(seed)}}, {}, {restore_damaged_}, {.timeout = kSoon});
+    if (!taken.ok()) return;
+    std::vector<Name> fetches;
+    for (const Json& name : one_["runs"].back()["fetch"]) fetches.emplace_back(name.get<std::string>());
+    for (int i = 0; i < 3; ++i) (void)session.Run({}, fetches, {}, {.timeout = kSoon});
   }
   // Any of the graph's ops may be the one that refuses.
   std::string Excused(const Status& status) const {
@@ -260,6 +310,10 @@ class GraphCase {
   const Differences& differences_;
   SessionOptions options_;
   const std::string op_;
+  bool resume_ = false;
+  int damage_ = 0;
+  Operation save_, restore_, restore_damaged_;
+  Output seed_;
 };
 
 RuntimeOptions OptionsFor(Kernels kernels) {
@@ -269,11 +323,12 @@ RuntimeOptions OptionsFor(Kernels kernels) {
     if (device_test::GpuIsEmulated()) kernels = Kernels::kPlain;
   }
   if (kernels == Kernels::kOneDnnAlways) options.plugin_options.push_back({"tenon.cpu_onednn", "always", "true"});
+  options.plugins.push_back(TENON_TEST_VARIANT_PLUGIN);
   if (kernels != Kernels::kPlain) return options;
   options.search = false;
   for (const auto& entry : std::filesystem::directory_iterator(TENON_TEST_BUILD_DIR "/lib/tenon/plugins")) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("tenon_ops_") || name == "tenon_cpu.so") options.plugins.push_back(entry.path());
+    if (name.starts_with("tenon_ops_") || name == "tenon_cpu.so" || name == "tenon_files_memory.so") options.plugins.push_back(entry.path());
   }
   return options;
 }

@@ -26,6 +26,8 @@ host::Result<host::Runtime> MakeRuntime(Kernels kernels);
 struct Manner {
   bool optimize = true;
   std::string device = {};  // of its nodes
+  bool resume = false;      // each run behind the first is another session's, to which the state of the graph's one iterator is carried; graphs that have none are left out
+  int damage = 0;           // with resume: so many damaged states are given to it before each run; what they may do is fail
 };
 
 // Empty, or what of the case differs from TensorFlow.
