@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// CacheDataset: the elements of the first whole pass, kept in memory, are those of the later ones.
-#include <mutex>
+// CacheDataset: the elements of the first whole pass, kept in memory or in a file, are those of the later ones.
+#include <unistd.h>
 
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "element_file.h"
 #include "iterate.h"
 #include "op.h"
 #include "step_object.h"
@@ -37,14 +42,87 @@ CachePtr CacheOf(const RunContext& c, int32_t input) {
   return shared != nullptr ? shared : std::make_shared<MemoryCache>();
 }
 
+// ---- In a file ----
+
+// One that no other pass writes.
+std::string PartOf(const std::string& file) {
+  static std::atomic<uint64_t> number = 0;
+  return Concat(file, ".part_", getpid(), "_", number++);
+}
+
+// The elements of a file, where it is there; else those of the input, which becomes that file once it has come to its end. So passes that write beside one another do no harm, and a pass that
+// is left leaves no file.
+struct FileIterator final : OverIterator<OverOne, true> {
+  FileIterator(const OverOne& of, const Pass& in, const std::string& its_file) : OverIterator(of, in), file(its_file) {}
+  bool Next(Element* out) override {
+    if (!begun) Begin();
+    if (reader.has_value()) return reader->Next(out);
+    if (from == nullptr) return false;
+    if (from->Next(out)) {
+      if (writer.has_value()) Keep(*out);
+      return true;
+    }
+    from.reset();
+    if (writer.has_value()) {
+      writer->Close();
+      Rename(HostFiles(), part, file);
+      SyncFolderOf(HostFiles(), file);
+    }
+    return false;
+  }
+  // A pass that was writing goes on without: what it wrote is not there where it is read.
+  void Own(Archive& archive) override {
+    bool reads = reader.has_value();
+    archive.Flag(reads);
+    uint64_t position = reads ? reader->position() : 0;
+    archive.Number(position);
+    archive.Flag(begun);
+    if (!archive.reading()) return;
+    writer.reset();
+    reader.reset();
+    if (!reads) return;
+    from.reset();
+    Open();
+    reader->SeekTo(position);
+  }
+
+ private:
+  void Begin() {
+    if (HostFiles().exists(ToSpan(file)) != 0) {
+      Open();
+      from.reset();
+    } else if (!writer.has_value()) {
+      part = PartOf(file);
+      writer.emplace(part, "");
+    }
+    begun = true;
+  }
+  void Open() { reader.emplace(pass, file, "", dataset.types()); }
+  // A file that cannot be written fails one element, and no more are kept.
+  void Keep(const Element& element) {
+    try {
+      writer->Write(element);
+    } catch (...) {
+      writer.reset();
+      throw;
+    }
+  }
+  const std::string& file;
+  std::string part;
+  std::optional<ElementReader> reader;
+  std::optional<ElementWriter> writer;
+  bool begun = false;
+};
+
 template <bool kHandle>
 struct CacheDataset final : OverOne {
-  CacheDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, false), cache(kHandle ? CacheOf(c, 2) : std::make_shared<MemoryCache>()) {
-    if (const std::string_view file = StringAt(c.input_view(1), 0); !file.empty())
-      Fail(TENON_UNIMPLEMENTED, who(), ": a cache in files ('", file, "') is not supported; an empty filename keeps the elements in memory");
+  CacheDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c, !StringAt(c.input_view(1), 0).empty()), file(StringAt(c.input_view(1), 0)), cache(kHandle ? CacheOf(c, 2) : std::make_shared<MemoryCache>()) {
+    if (!file.empty()) file += ".elements";
   }
   int64_t Cardinality() const override { return input->Cardinality(); }
   IteratorPtr NewIterator(const Pass& pass) const override {
+    if (!file.empty()) return std::make_unique<FileIterator>(*this, pass, file);
     struct Cached final : Iterator {
       Cached(const CacheDataset& of, const Pass& in) : dataset(of), pass(in), kept(of.cache->whole()) {
         if (kept == nullptr) from = of.input->NewIterator(in);
@@ -95,6 +173,7 @@ struct CacheDataset final : OverOne {
     };
     return std::make_unique<Cached>(*this, pass);
   }
+  std::string file;  // "": in memory
   const CachePtr cache;
 };
 
@@ -118,21 +197,25 @@ TENON_KERNEL(kAnonymousMemoryCacheKernel) = Registration<AnonymousCache>("Anonym
 TENON_KERNEL(kDummyMemoryCacheKernel) = Registration<DummyCache>("DummyMemoryCache", {});
 TENON_KERNEL(kDeleteMemoryCacheKernel) = Registration<DeleteCache>("DeleteMemoryCache", {});
 
+static constexpr std::string_view kCacheDoc =
+    "The elements, which the first whole pass keeps for the later ones: in memory, or, where filename is not empty, in the file filename.elements, which later sessions read too.";
+
 TENON_OP(kCacheDataset) = DefineDataset({
     .name = "CacheDataset",
     .inputs = "input_dataset: variant, filename: string",
     .attrs = TENON_DATASET_TYPES TENON_DATASET_METADATA,
-    .constraints = "rank(filename) == 0",
-    .doc = "The elements, which the first whole pass keeps in memory for the later ones. filename must be empty.",
+    .constraints = "path(filename); rank(filename) == 0",
+    .doc = kCacheDoc,
+    .traits = TENON_OP_IO,
 });
 
 TENON_OP(kCacheDatasetV2) = DefineDataset({
     .name = "CacheDatasetV2",
     .inputs = "input_dataset: variant, filename: string, cache: resource",
     .attrs = TENON_DATASET_TYPES TENON_DATASET_METADATA,
-    .constraints = "rank(filename) == 0",
-    .doc = "The elements, which the first whole pass keeps in memory for the later ones. filename must be empty.",
-    .traits = TENON_OP_STATEFUL,
+    .constraints = "path(filename); rank(filename) == 0",
+    .doc = kCacheDoc,
+    .traits = TENON_OP_STATEFUL | TENON_OP_IO,
 });
 
 TENON_OP(kAnonymousMemoryCache) = DefineOp({

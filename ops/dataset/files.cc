@@ -6,6 +6,7 @@
 
 #include "archive.h"
 #include "dataset.h"
+#include "element_file.h"
 #include "op.h"
 #include "tenon/sdk/file/compressed_stream.h"
 #include "tenon/sdk/file/records.h"
@@ -15,8 +16,8 @@ using namespace sdk;
 
 namespace {
 
-// The lines or records of files, one Reader for each: bool Next(std::string_view*), position(), SeekTo().
-template <class Reader>
+// The lines or records of files, one Reader for each: bool Next(std::string_view*), position(), SeekTo(). kMayLeaveBuffer: a buffer_size of -1 leaves it to us, as tf.data writes it.
+template <class Reader, bool kMayLeaveBuffer = false>
 class FileDataset : public Dataset {
  public:
   struct Attrs : Node {
@@ -28,7 +29,7 @@ class FileDataset : public Dataset {
     for (const std::string_view name : StringsOf(c.input_view(0))) files_.emplace_back(name);
     if (compression >= 0) compression_ = std::string(StringAt(c.input_view(compression), 0));
     CheckCompression(compression_);
-    if (IntOf(c, buffer_size) < 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `buffer_size` must be >= 0 (0 == default)");
+    if (IntOf(c, buffer_size) < 0 && !(kMayLeaveBuffer && IntOf(c, buffer_size) == -1)) Fail(TENON_INVALID_ARGUMENT, who(), ": `buffer_size` must be >= 0 (0 == default)");
     if (IntOf(c, buffer_size) > 0) buffer_ = static_cast<uint64_t>(IntOf(c, buffer_size));
   }
 
@@ -76,12 +77,7 @@ class FileDataset : public Dataset {
      private:
       InputStream Open() const {
         InputStream stream = OpenStream(HostFiles(), dataset_.files_[at_], dataset_.compression_, dataset_.buffer_);
-        stream.set_poll([this] { pass_.CheckCancelled(); });
-        // The memory is the session's, which may say no before it is taken.
-        stream.set_before_growth([this](uint64_t bytes) {
-          const int64_t dims[] = {static_cast<int64_t>(bytes)};
-          (void)pass_.work().NewTensor(TENON_DT_UINT8, dims);
-        });
+        LimitStream(pass_, &stream);
         return stream;
       }
       const FileDataset& dataset_;
@@ -125,8 +121,9 @@ struct TextLineDataset final : FileDataset<LineReader> {
 
 // Each file from its offset on, where there are offsets.
 template <bool kOffsets>
-struct TFRecordDataset final : FileDataset<RecordReader> {
-  TFRecordDataset(const Attrs& attrs, const RunContext& c) : FileDataset(attrs, c, 1, 2) {
+struct TFRecordDataset final : FileDataset<RecordReader, true> {
+  using Attrs = FileDataset<RecordReader, true>::Attrs;
+  TFRecordDataset(const Attrs& attrs, const RunContext& c) : FileDataset<RecordReader, true>(attrs, c, 1, 2) {
     if constexpr (kOffsets) {
       if (Count(c.input_view(3)) != Count(c.input_view(0)))
         Fail(TENON_INVALID_ARGUMENT, who(), ": `byte_offsets` must be of same size as `filenames`: ", Count(c.input_view(3)), " and ", Count(c.input_view(0)));

@@ -229,12 +229,12 @@ struct Deserialize {
       Fail(TENON_FAILED_PRECONDITION,
            "Restore() failed because the iterator has not been initialized. Ensure that you have run the initializer operation for this iterator before restoring it.");
     const tenon_tensor_view& view = c.input_view(1);
-    const tenon_variant* const state = Count(view) == 1 ? VariantOf(view) : nullptr;
+    const tenon_variant* const state = Count(view) > 0 ? VariantOf(view) : nullptr;
     tenon_variant_info info{};
     if (state != nullptr) c.services().variant_info(state, &info);
-    if (ToText(info.type) != kStateType)
-      Fail(TENON_INVALID_ARGUMENT, "`serialized` must be what SerializeIterator of Tenon gave, one variant of type ", kStateType, "; it is ", Count(view), " variants",
-           state == nullptr ? std::string() : Concat(", of type '", ToText(info.type), "'"));
+    if (ToText(info.type) != kStateType || Count(view) != 1)
+      Fail(TENON_INVALID_ARGUMENT, "`serialized` must be what SerializeIterator gave here, one variant of type ", kStateType, "; it is ", Count(view), " of type '", ToText(info.type), "'",
+           ToText(info.type).starts_with("tensorflow") ? ", which TensorFlow alone can read" : "");
     std::vector<tenon_tensor_view> pieces(info.element_count);
     for (uint64_t i = 0; i < info.element_count; ++i) c.services().variant_element(state, i, &pieces[i]);
     iterator.SetRoot(std::make_shared<Root>(c, before->dataset(), std::move(pieces)));

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "variant_bytes.h"
 
-#include <cstring>
 #include <vector>
 
-#include "tenon/sdk/kernel/kept_tensor.h"
-#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/kernel/tensor_proto.h"
 #include "tenon/sdk/kernel/variant.h"
-#include "tenon/sdk/wire.h"
 
 namespace tenon::ops::io {
 using namespace sdk;
@@ -15,23 +12,15 @@ using namespace sdk;
 namespace {
 
 constexpr int kMostDepth = 16;  // of variants in one another
-constexpr int64_t kMostRank = 254;
 
-// VariantTensorDataProto, TensorProto, TensorShapeProto and its Dim: the numbers of their members.
+// VariantTensorDataProto: the numbers of its members; and of TensorProto's that holds such.
 constexpr uint32_t kTypeName = 1, kMetadata = 2, kTensors = 3;
-constexpr uint32_t kDtype = 1, kShape = 2, kContent = 4, kStrings = 8, kVariants = 15;
-constexpr uint32_t kDim = 2, kSize = 1;
+constexpr uint32_t kVariants = 15;
 
 struct Encoder {
-  // A member whose bytes follow; sdk::WireWriter takes its memory elsewhere.
-  void Begin(uint32_t field, uint64_t bytes) {
-    std::string head;
-    PutVarint(head, static_cast<uint64_t>(field) << 3 | 2);
-    PutVarint(head, bytes);
-    out.append(head);
-  }
+  // As sdk::WireWriter's, in the step's memory.
   void Bytes(uint32_t field, std::string_view bytes) {
-    Begin(field, bytes.size());
+    out.append(tensor_proto::MemberHead(field, bytes.size()));
     out.append(bytes);
   }
   std::pmr::string out;
@@ -41,25 +30,14 @@ std::pmr::string Encode(const RunContext& c, std::string_view name, const tenon_
 
 std::pmr::string EncodeTensor(const RunContext& c, std::string_view name, const tenon_tensor_view& tensor, const Budget& budget, int depth) {
   budget.poll();
-  WireWriter head;
-  head.Varint(kDtype, BaseType(tensor.dtype));
-  WireWriter shape;
-  for (const int64_t dim : DimsOf(tensor)) {
-    WireWriter size;
-    size.Varint(kSize, static_cast<uint64_t>(dim));
-    shape.Bytes(kDim, size.bytes());
+  Encoder encoder{std::pmr::string(budget.memory)};
+  if (tensor.dtype != TENON_DT_VARIANT) {
+    encoder.out.reserve(tensor_proto::SizeOf(tensor));
+    tensor_proto::ForEachPiece(tensor, [&encoder](std::string_view piece) { encoder.out.append(piece); });
+    return std::move(encoder.out);
   }
-  head.Bytes(kShape, shape.bytes());
-  Encoder encoder{std::pmr::string(head.bytes(), budget.memory)};
-  if (tensor.dtype == TENON_DT_STRING) {
-    for (const std::string_view text : StringsOf(tensor)) encoder.Bytes(kStrings, text);
-  } else if (tensor.dtype == TENON_DT_VARIANT) {
-    for (int64_t i = 0; i < Count(tensor); ++i) encoder.Bytes(kVariants, Encode(c, name, VariantOf(tensor, i), budget, depth + 1));
-  } else if (const uint64_t element = ElementSize(tensor.dtype); element != 0) {
-    encoder.Bytes(kContent, {Data<const char>(tensor), static_cast<size_t>(Count(tensor)) * element});
-  } else {
-    Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' cannot be saved: its variant holds a tensor of ", TypeName(tensor.dtype));
-  }
+  encoder.out.append(tensor_proto::HeadOf(tensor.dtype, DimsOf(tensor)));
+  for (int64_t i = 0; i < Count(tensor); ++i) encoder.Bytes(kVariants, Encode(c, name, VariantOf(tensor, i), budget, depth + 1));
   return std::move(encoder.out);
 }
 
@@ -89,49 +67,17 @@ tenon_variant* Decode(const RunContext& c, std::string_view name, std::string_vi
 
 KeptTensor DecodeTensor(const RunContext& c, std::string_view name, std::string_view bytes, const Budget& budget, int depth) {
   budget.poll();
-  uint32_t dtype = 0;
-  std::vector<int64_t> dims;
-  std::string_view content;
-  std::pmr::vector<std::string_view> parts(budget.memory);  // strings, or variants
-  WireReader tensor(bytes);
-  while (tensor.Next()) {
-    if (tensor.field() == kDtype) dtype = static_cast<uint32_t>(tensor.varint());
-    if (tensor.field() == kContent) content = tensor.delimited();
-    if (tensor.field() == kStrings || tensor.field() == kVariants) parts.push_back(tensor.delimited());
-    if (tensor.field() != kShape) continue;
-    WireReader shape(tensor.delimited());
-    while (shape.Next()) {
-      if (shape.field() != kDim) continue;
-      WireReader dim(shape.delimited());
-      dims.push_back(0);
-      while (dim.Next())
-        if (dim.field() == kSize) dims.back() = static_cast<int64_t>(dim.varint());
-      if (!dim.ok() || dims.back() < 0 || static_cast<int64_t>(dims.size()) > kMostRank) Damaged(name, "a shape in its variant");
-    }
-    if (!shape.ok()) Damaged(name, "a shape in its variant");
-  }
-  if (!tensor.ok()) Damaged(name, "a tensor in its variant");
-  int64_t count = 1;
-  for (const int64_t dim : dims)
-    if (__builtin_mul_overflow(count, dim, &count)) Damaged(name, "a shape in its variant");
-  if (dtype == TENON_DT_STRING || dtype == TENON_DT_VARIANT) {
-    if (static_cast<int64_t>(parts.size()) != count) Damaged(name, Concat("a tensor in its variant has ", parts.size(), " of ", count, " elements"));
-    if (dtype == TENON_DT_STRING) {
-      KeptTensor strings = NewTensor(c, dtype, dims, BytesOf(parts));
-      WriteStrings(Data<char>(strings.view()), parts);
-      return strings;
-    }
-    KeptTensor variants = NewTensor(c, dtype, dims);
-    for (int64_t i = 0; i < count; ++i) Data<tenon_variant*>(variants.view())[i] = Decode(c, name, parts[static_cast<size_t>(i)], budget, depth + 1);
-    return variants;
-  }
-  const uint64_t element = ElementSize(dtype);
-  if (element == 0) Damaged(name, Concat("a tensor in its variant is of ", TypeName(dtype)));
-  if (content.size() / element != static_cast<uint64_t>(count) || content.size() % element != 0)
-    Damaged(name, Concat("a tensor in its variant has ", content.size(), " bytes for ", count, " elements of ", TypeName(dtype)));
-  KeptTensor plain = NewTensor(c, dtype, dims);
-  if (!content.empty()) std::memcpy(Data<char>(plain.view()), content.data(), content.size());
-  return plain;
+  const auto make = [&c](uint32_t dtype, Dims dims, uint64_t extra_bytes) { return NewTensor(c, dtype, dims, extra_bytes); };
+  const tensor_proto::Header header = tensor_proto::ReadHeader(bytes);
+  if (header.dtype != TENON_DT_VARIANT) return tensor_proto::Read(bytes, header.dtype, make);
+  int64_t found = 0;
+  for (WireReader reader(bytes); reader.Next();) found += reader.field() == kVariants ? 1 : 0;
+  if (found != Count(Dims(header.dims))) Damaged(name, Concat("a tensor in its variant has ", found, " of ", Count(Dims(header.dims)), " elements"));
+  KeptTensor variants = NewTensor(c, TENON_DT_VARIANT, header.dims);
+  int64_t cell = 0;
+  for (WireReader reader(bytes); reader.Next();)
+    if (reader.field() == kVariants) Data<tenon_variant*>(variants.view())[cell++] = Decode(c, name, reader.delimited(), budget, depth + 1);
+  return variants;
 }
 
 tenon_variant* Decode(const RunContext& c, std::string_view name, std::string_view bytes, const Budget& budget, int depth) {

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "tenon/sdk/wire.h"
+
 namespace tenon::model {
 namespace {
 
@@ -42,6 +44,24 @@ bool IsListAttr(std::string_view attrs, std::string_view name) {
     if (colon != std::string_view::npos && Trimmed(attr.substr(0, colon)) == name) return Trimmed(attr.substr(colon + 1)).starts_with("list");
   }
   return false;
+}
+
+// Whether an attribute is a tensor of empty strings.
+bool HoldsNoText(std::string_view attr) {
+  constexpr uint32_t kTensor = 8, kType = 1, kContent = 4, kStrings = 8;  // of AttrValue and TensorProto
+  sdk::WireReader value(attr);
+  bool strings = false;
+  while (value.Next()) {
+    if (value.field() != kTensor) continue;
+    sdk::WireReader tensor(value.delimited());
+    while (tensor.Next()) {
+      if (tensor.field() == kType) strings = tensor.varint() == static_cast<uint64_t>(DType::kString);
+      const bool text = tensor.field() == kContent || tensor.field() == kStrings;
+      if (text && tensor.delimited().find_first_not_of('\0') != std::string_view::npos) return false;  // content: lengths before the bytes
+    }
+    if (!tensor.ok()) return false;
+  }
+  return value.ok() && strings;
 }
 
 OpFacts FactsOf(const tenon_op_info& info) {
@@ -103,11 +123,26 @@ class Guard {
     for (const std::string& path : facts.paths) {
       const auto at = std::find(facts.inputs.begin(), facts.inputs.end(), path) - facts.inputs.begin();
       const auto index = static_cast<size_t>(at);
+      if (index < node.inputs.size() && MayHaveNoFile(node.op) && IsEmptyConstant(scope, node.inputs[index])) continue;
       if (index >= facts.inputs.size() || index >= node.inputs.size() || !IsTrusted(scope, node.inputs[index])) {
         return Refuse(scope, node, "would touch a file whose path ('" + path + "') the graph chose");
       }
     }
     return Status();
+  }
+
+  // Ops for which an empty path is none.
+  static bool MayHaveNoFile(std::string_view op) { return op == "CacheDataset" || op == "CacheDatasetV2"; }
+  bool IsEmptyConstant(const Scope& scope, std::string_view input) const {
+    const NodeView* node = nullptr;
+    if (scope.function == nullptr) {
+      node = graph_.FindNode(data::NodeOfInput(input));
+    } else if (const auto found = body_.find(input.substr(0, input.find(':'))); found != body_.end()) {
+      node = found->second;
+    }
+    if (node == nullptr || node->op != "Const") return false;
+    const auto value = std::find_if(node->attrs.begin(), node->attrs.end(), [](const auto& attr) { return attr.first == "value"; });
+    return value != node->attrs.end() && HoldsNoText(value->second);
   }
 
   static Status Refuse(const Scope& scope, const NodeView& node, const std::string& what) {

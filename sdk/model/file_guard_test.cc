@@ -74,6 +74,19 @@ TEST(FileGuard, KnowsFilesOfTheInputPackage) {
   EXPECT_TRUE(Check(nodes + "node { name: 'go' op: 'NoOp' input: ['^reader', '^put'] }").ok()) << "nothing is read";
 }
 
+TEST(FileGuard, TakesAnEmptyConstantForNoFileWhereAnOpMayHaveNone) {
+  const auto constant = [](const std::string& text) {
+    return "node { name: 'file' op: 'Const' attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' value { tensor { dtype: DT_STRING tensor_shape { } " + text + " } } } } ";
+  };
+  const std::string cache = "node { name: 'go' op: 'CacheDatasetV2' input: ['path', 'file', 'path'] } ";
+  EXPECT_TRUE(Check(cache + constant("string_val: ''"), {}).ok()) << "it is in memory";
+  EXPECT_TRUE(Check(cache + constant(""), {}).ok());
+  ExpectRefused(Check(cache + constant("string_val: 'etc'"), {}), "node 'go' (CacheDatasetV2) would touch a file whose path ('filename') the graph chose");
+  ExpectRefused(Check(cache + constant("string_val: ['', 'etc']"), {}), "node 'go'");
+  ExpectRefused(Check(cache + "node { name: 'file' op: 'Const' }", {}), "node 'go'");
+  ExpectRefused(Check("node { name: 'go' op: 'ReadFile' input: 'file' } " + constant("string_val: ''"), {}), "node 'go'");
+}
+
 TEST(FileGuard, DoesNotMindWhatIsNotReached) {
   EXPECT_TRUE(Check(Restore("other", "constant") + "node { name: 'go' op: 'NoOp' }").ok());
   EXPECT_TRUE(Check(Restore("before", "constant") + "node { name: 'go' op: 'Identity' input: 'path' } ").ok());

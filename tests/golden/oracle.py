@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import math
 import os
+import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # TensorFlow's own kernels
@@ -318,9 +319,10 @@ def _ask_program(program):
             found = {x: _dense(one) for x, one in zip(program.gradients[1], tf.gradients(*at)) if one is not None}
         if found:  # of what the ys depend on
             line["gradients"], dense = {"ys": program.gradients[0], "xs": list(found)}, list(found.values())
-    with tf.compat.v1.Session(graph=graph, config=CONFIG) as session:
+    with tempfile.TemporaryDirectory() as folder, tf.compat.v1.Session(graph=graph, config=CONFIG) as session:
         for feeds, fetches, targets in program.runs:
-            run = {"feeds": {name: tensor(value) for name, value in feeds.items()}, "fetch": fetches, "targets": targets}
+            run = {"feeds": {name: "folder" if value is draw.FOLDER else tensor(value) for name, value in feeds.items()}, "fetch": fetches, "targets": targets}
+            feeds = {name: folder if value is draw.FOLDER else value for name, value in feeds.items()}
             line["runs"].append(run)
             differentiates = dense if fetches else []
             try:

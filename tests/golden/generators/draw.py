@@ -74,6 +74,9 @@ class Case:
         return [one for given in self.inputs for one in (given if isinstance(given, list) else [given])]
 
 
+FOLDER = object()  # a value of a program's feed: the path of an empty folder, of the program's alone
+
+
 @dataclasses.dataclass
 class Program:
     """A graph of several nodes, run by run in one session. A run: (feeds, fetches, targets), by names."""

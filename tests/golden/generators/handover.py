@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of what steps hand to one another (package data_flow): priority queues and queues' first versions, accumulators, staging areas, barriers. What happens
+"""Cases of what steps hand to one another (package data_flow): priority queues, accumulators, staging areas, barriers. What happens
 step by step; no step waits: it has what it asks for, or an error. Each generator keeps what TensorFlow would hold, so that it knows who would wait."""
 import numpy as np
 import tensorflow as tf
@@ -34,25 +34,19 @@ class Steps:
         return Program(self.graph, self.runs, f"{about}, {len(self.runs)} steps")
 
 
-# ---- Queues ----
-
-QUEUES = ("PriorityQueue", "PriorityQueueV2", "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue")
-QUEUE_OPS = {"QueueEnqueue": "one", "QueueEnqueueMany": "many", "QueueDequeue": "take", "QueueDequeueMany": "take_many", "QueueDequeueUpTo": "up_to", "QueueClose": "close",
-             "QueueIsClosed": "is_closed", "QueueSize": "size"}
+# ---- Queues that give what is least first ----
 
 
 class Queue(Steps):
     def __init__(self, d, kind):
         super().__init__(d)
         self.kind, self.version = kind, "V2" if kind.endswith("V2") else ""
-        self.priority = kind.startswith("Priority")
         self.types = [d.pick([tf.float32, tf.int64, tf.string, tf.bool]) for _ in range(d.int(1, 2))]
         self.shapes = [d.shape(0, 2, empty=0, large=0) for _ in self.types]
         self.capacity, self.size, self.closed = d.pick([-1, 3, 6]), 0, False
-        extra = {"seed": 1, "seed2": 2, "min_after_dequeue": 0} if kind == "RandomShuffleQueue" else {}
         with self.graph.as_default():
-            self.handle = getattr(raw, kind)(component_types=self.types, shapes=self.shapes, capacity=self.capacity, shared_name=d.pick(["", "q"]), name="queue", **extra)
-            self.all_types = ([tf.int64] if self.priority else []) + self.types
+            self.handle = getattr(raw, kind)(component_types=self.types, shapes=self.shapes, capacity=self.capacity, shared_name=d.pick(["", "q"]), name="queue")
+            self.all_types = [tf.int64, *self.types]
             self.one = [self.place(f"one{i}", t) for i, t in enumerate(self.all_types)]
             self.many = [self.place(f"many{i}", t) for i, t in enumerate(self.all_types)]
             self.n = self.place("n", tf.int32, [])
@@ -106,14 +100,12 @@ class Queue(Steps):
             self.run(self.get("QueueSize", "size"), {})
 
 
-@op(*QUEUES, *QUEUE_OPS, count=2)
+@op("PriorityQueue", "PriorityQueueV2", count=2)
 def queue(d):
-    one = Queue(d, d.op if d.op in QUEUES else d.pick([kind for kind in QUEUES if not kind.endswith("V2")]))
+    one = Queue(d, d.op)
     for _ in range(d.int(4, 14)):
         name = d.pick(["one", "one", "many", "many", "take", "take", "take_many", "up_to", "size", "is_closed"])
         one.step("close" if d.chance(0.06) else name)
-    if d.op in QUEUE_OPS:
-        one.step(QUEUE_OPS[d.op])
     one.step("size")
     return one.program(one.kind)
 
