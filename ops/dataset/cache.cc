@@ -87,7 +87,9 @@ struct FileIterator final : OverIterator<OverOne, true> {
   }
 
  private:
+  // Where the file fails, the elements come all the same, behind that failure.
   void Begin() {
+    begun = true;
     if (HostFiles().exists(ToSpan(file)) != 0) {
       Open();
       from.reset();
@@ -95,7 +97,6 @@ struct FileIterator final : OverIterator<OverOne, true> {
       part = PartOf(file);
       writer.emplace(part, "");
     }
-    begun = true;
   }
   void Open() { reader.emplace(pass, file, "", dataset.types()); }
   // A file that cannot be written fails one element, and no more are kept.
