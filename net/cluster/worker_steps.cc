@@ -132,7 +132,8 @@ void Worker::RunStep(const std::shared_ptr<WorkerStep>& step, StepOrder* order) 
   });
   if (status.ok()) status = std::move(told);
   if (!status.ok()) {
-    Log(status.code() == Code::kCancelled ? TENON_LOG_INFO : TENON_LOG_WARNING, status.message());
+    const bool usual = status.code() == Code::kCancelled || status.code() == Code::kOutOfRange;  // given up; at the end of its input
+    Log(usual ? TENON_LOG_INFO : TENON_LOG_WARNING, status.message());
     return reply.Fail(std::move(status));
   }
   reply.Give(out->pieces(), [out, fetches] {});
