@@ -82,21 +82,26 @@ struct Binder {
     const ArgDef& arg = op.inputs[index];
     if (arg.number_attr.empty() && arg.type_list_attr.empty()) return 1;
     const std::string& name = arg.number_attr.empty() ? arg.type_list_attr : arg.number_attr;
-    if (const auto it = attrs.find(name); it != attrs.end()) {
-      const AttrValue& value = it->second;
-      if (arg.number_attr.empty()) return static_cast<int32_t>(value.size());
-      if (value.kind() != TENON_ATTR_INT || value.i() < 0 || value.i() > left)
-        return InvalidArgument(StrCat("attribute '", name, "' says ", value.ToString(), " inputs, there are ", left));
-      return static_cast<int32_t>(value.i());
-    }
+    if (const auto it = attrs.find(name); it != attrs.end()) return Said(arg, name, it->second, left);
     int32_t later = 0;
     for (size_t i = index + 1; i < op.inputs.size(); ++i) {
       const ArgDef& other = op.inputs[i];
-      if (!other.number_attr.empty() || !other.type_list_attr.empty())
-        return InvalidArgument(StrCat("attribute '", name, "' cannot be told from the inputs; give it"));
-      ++later;
+      if (other.number_attr.empty() && other.type_list_attr.empty()) {
+        ++later;
+        continue;
+      }
+      // A graph without its default attributes leaves it out where it is the default.
+      const AttrDef* const def = op.FindAttr(name);
+      if (def != nullptr && def->default_value) return Said(arg, name, *def->default_value, left);
+      return InvalidArgument(StrCat("attribute '", name, "' cannot be told from the inputs; give it"));
     }
     return left - later;
+  }
+  static Result<int32_t> Said(const ArgDef& arg, const std::string& name, const AttrValue& value, int32_t left) {
+    if (arg.number_attr.empty()) return static_cast<int32_t>(value.size());
+    if (value.kind() != TENON_ATTR_INT || value.i() < 0 || value.i() > left)
+      return InvalidArgument(StrCat("attribute '", name, "' says ", value.ToString(), " inputs, there are ", left));
+    return static_cast<int32_t>(value.i());
   }
 
   Status BindTypes(const ArgDef& arg, int32_t begin, int32_t count) {

@@ -25,6 +25,16 @@ TEST(GraphAdd, TellsAttributesFromTheInputsAndTakesDefaults) {
   EXPECT_EQ(g.graph.node(all.node).output_ranges[0].count, 2);
 }
 
+TEST(GraphAdd, TakesTheDefaultOfAListThatTheInputsDoNotTell) {
+  GraphMaker g;
+  const Edge x = g.Value(1, "x"), i = g.Feed(TENON_DT_INT32, {}, "i");
+  const Edge made = g.Add("TwoLists", {x, i, i});
+  EXPECT_EQ(g.graph.node(made.node).FindAttr("A")->size(), 0u);
+  EXPECT_EQ(g.graph.node(made.node).FindAttr("N")->i(), 1);
+  EXPECT_EQ(g.graph.node(made.node).input_types, (std::vector<DType>{TENON_DT_FLOAT, TENON_DT_INT32, TENON_DT_INT32}));
+  EXPECT_EQ(g.TryAdd("TwoLists", {}, {}, "n").status().ToString(), "INVALID_ARGUMENT: node 'n' (TwoLists): attribute 'N' says 1 inputs, there are 0");
+}
+
 TEST(GraphAdd, SaysWhatIsWrongAndLeavesTheGraphUnchanged) {
   GraphMaker g;
   const Edge x = g.Value(1, "x"), i = g.Feed(TENON_DT_INT32, {}, "i"), b = g.Feed(TENON_DT_BOOL, {}, "b");

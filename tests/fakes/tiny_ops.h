@@ -148,6 +148,7 @@ inline const std::vector<const tenon_op_definition*>& TinyOpList() {
         with(DefineOp("Fill", "dims: int32", "y: float"), ShapeOfValue),
         with(DefineOp("Copy", "x: T", "y: T", "T: type", TENON_OP_IDENTITY, "identity"), nullptr, PassOnToAll),
         DefineOp("CopyAll", "x: T", "y: T", "T: list(type)", TENON_OP_IDENTITY, "identity_n"),
+        DefineOp("TwoLists", "a: A, n: N * float, b: B", "y: float", "A: list(type) = []; N: int = 1; B: list(type)"),
         DefineOp("Nothing", "", "", "", TENON_OP_NO_OP, "no_op"),
         DefineOp("Wake", "", "", "", TENON_OP_CONTROL_TRIGGER, "control_trigger"),
         DefineOp("Branch", "data: T, predicate: bool", "no: T, yes: T", "T: type", TENON_OP_SWITCH, "switch"),
