@@ -13,7 +13,7 @@ namespace tenon::grad {
 class Differentiator {
  public:
   // All outlive it.
-  Differentiator(graph::Builder* builder, ForwardGraph* forward, const std::vector<graph::Edge>& ys, const std::vector<graph::Edge>& xs);
+  Differentiator(graph::Builder* builder, ForwardGraph* forward, const OwnGradients* own, const std::vector<graph::Edge>& ys, const std::vector<graph::Edge>& xs);
 
   // Of the xs. initial: of the ys; empty: ones.
   Result<std::vector<tenon_gradient>> Run(const std::vector<graph::Edge>& initial);
@@ -24,6 +24,10 @@ class Differentiator {
   Status Walk(BackwardLoop* back, Arrived* arrived);
   Status WalkItems(BackwardLoop* back, Arrived* arrived);
   Status WalkNode(graph::NodeId id, BackwardLoop* back, Arrived* arrived);
+  // Nodes from `first` on, which were added for `node`, ask for its device where it asks for one.
+  void PlaceBeside(graph::NodeId first, graph::NodeId node);
+  // All that arrived at an edge, summed beside the node that it comes from.
+  Result<tenon_gradient> Total(Arrived* arrived, const graph::Edge& edge);
   // Whether a node is a part of a loop's form, and so has no gradient by itself.
   bool IsOfLoop(const graph::Node& node) const;
   bool LeadsToX(graph::Edge edge) const;

@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "core/grad/call_gradient.h"
 #include "core/grad/differentiator.h"
+#include "core/grad/own_gradient.h"
 #include "core/graph/graph.h"
 #include "core/graph/function/inline_call.h"
 
@@ -18,22 +18,24 @@ using graph::Node;
 using graph::NodeId;
 
 // Calls on the way, and what has no gradient but is made of ops that do; their bodies must be in the graph before it is differentiated.
-std::vector<NodeId> CallsBetween(const Graph& graph, const std::vector<Edge>& ys, const std::vector<Edge>& xs) {
+Result<std::vector<NodeId>> CallsBetween(const Graph& graph, const OwnGradients& own, const std::vector<Edge>& ys, const std::vector<Edge>& xs) {
   const Between between(graph, ys, xs);
   std::vector<NodeId> calls;
   for (const NodeId id : between.ids()) {
     const Node& node = graph.node(id);
     const bool made_of_others = graph::Decomposes(node) && node.op->c->gradient == nullptr;
-    if (between.Has(id) && (node.has(graph::kCallsFunctions) || made_of_others) && GradientOfCall(graph, node).empty()) calls.push_back(id);
+    if (!between.Has(id) || (!node.has(graph::kCallsFunctions) && !made_of_others)) continue;
+    TENON_ASSIGN_OR_RETURN(const std::string gradient, own.Of(node));
+    if (gradient.empty()) calls.push_back(id);
   }
   return calls;
 }
 
 // Puts the bodies of calls on the way into the graph, nested ones too; `replaced` holds the calls as they were.
-Status InlineOnTheWay(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs,
+Status InlineOnTheWay(Builder* builder, const OwnGradients& own, const std::vector<Edge>& ys, const std::vector<Edge>& xs,
                       std::vector<std::unique_ptr<Node>>* replaced) {
   for (int depth = 0; depth <= graph::kMaxCallDepth; ++depth) {
-    const std::vector<NodeId> calls = CallsBetween(builder->graph(), ys, xs);
+    TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> calls, CallsBetween(builder->graph(), own, ys, xs));
     if (calls.empty()) return Status::Ok();
     for (NodeId call : calls) {
       if (builder->graph().node(call).has(TENON_OP_GRADIENT)) {
@@ -76,9 +78,10 @@ Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::ve
   builder->set_controls({});
   std::vector<std::unique_ptr<Node>> replaced;
   const auto differentiate = [&]() -> Result<std::vector<tenon_gradient>> {
-    TENON_RETURN_IF_ERROR(InlineOnTheWay(builder, ys, xs, &replaced));
+    const OwnGradients own(&graph);
+    TENON_RETURN_IF_ERROR(InlineOnTheWay(builder, own, ys, xs, &replaced));
     TENON_ASSIGN_OR_RETURN(ForwardGraph forward, ForwardGraph::Of(&graph));
-    return Differentiator(builder, &forward, ys, xs).Run(initial);
+    return Differentiator(builder, &forward, &own, ys, xs).Run(initial);
   };
   auto gradients = differentiate();
   builder->set_scope(scope);

@@ -5,8 +5,8 @@
 // gradients of its inputs, and sums what arrives over several paths (one sum node for all). Indexed slices stay slices until a
 // dense value is asked for. Branches and loops in frame form (Switch, Merge, Enter, Exit, NextIteration) are
 // differentiated here, by trait: a branch by the dual branch, a loop by a loop that counts the turns down and pops what
-// the forward loop pushed on stacks. Calls on the way become their functions' bodies, in place; but the gradient of a call whose function
-// has one in the library (FunctionDef::gradient) is a call of that, and the call stays.
+// the forward loop pushed on stacks. Calls on the way become their functions' bodies, in place; but where the graph itself brings the gradient of a node
+// (own_gradient.h), that is called, and a call stays. What is added for a node asks for the device that the node asks for.
 #ifndef TENON_CORE_GRAD_GRADIENTS_H_
 #define TENON_CORE_GRAD_GRADIENTS_H_
 

@@ -3,7 +3,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/plugin_call.h"
-#include "core/grad/call_gradient.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
 
 namespace tenon::grad {
@@ -16,10 +16,11 @@ using GradientEntry = graph::OpRegistry::GradientEntry;
 
 Result<std::vector<tenon_gradient>> NodeGradient::Of(const Node& node, const std::vector<tenon_gradient>& dy) {
   std::vector<tenon_gradient> dx(node.inputs.size(), kNoGradient);
-  TENON_RETURN_IF_ERROR(node.has(TENON_OP_SWITCH)  ? OfSwitch(node, dy, &dx)
-                        : node.has(TENON_OP_MERGE) ? OfMerge(node, dy, &dx)
-                        : node.has(TENON_OP_CALL)  ? OfCall(node, dy, &dx)
-                                                   : OfOp(node, dy, &dx));
+  TENON_ASSIGN_OR_RETURN(const std::string own, own_.Of(node));
+  TENON_RETURN_IF_ERROR(!own.empty()               ? ByFunction(node, own, dy, &dx)
+                        : node.has(TENON_OP_SWITCH) ? OfSwitch(node, dy, &dx)
+                        : node.has(TENON_OP_MERGE)  ? OfMerge(node, dy, &dx)
+                                                    : OfOp(node, dy, &dx));
   return dx;
 }
 
@@ -47,11 +48,13 @@ Status NodeGradient::OfMerge(const Node& node, const std::vector<tenon_gradient>
   return Status::Ok();
 }
 
-// A call of the function that is the gradient of the called one: with the inputs, then a gradient of each output.
-Status NodeGradient::OfCall(const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
+// A call of the function that the graph brings: with the inputs, then a gradient of each output; or with these alone, as a SavedModel keeps a gradient of its own.
+Status NodeGradient::ByFunction(const Node& node, const std::string& gradient, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
   graph::Graph& graph = builder_->graph();
-  const std::string gradient = GradientOfCall(graph, node);
-  std::vector<Edge> inputs = node.inputs;
+  const auto function = graph.library().find(gradient);
+  if (function == graph.library().end()) return NotFound(StrCat("its gradient is the function '", gradient, "', which the graph does not have"));
+  const bool of_outputs_alone = !node.has(TENON_OP_REMOTE) && !node.inputs.empty() && function->second->inputs.size() == dy.size();
+  std::vector<Edge> inputs = of_outputs_alone ? std::vector<Edge>() : node.inputs;
   for (size_t k = 0; k < dy.size(); ++k) {
     TENON_ASSIGN_OR_RETURN(const Edge dense, sums_.DenseOrZeros(dy[k], {node.id, static_cast<int32_t>(k)}));
     inputs.push_back(dense);
@@ -60,11 +63,10 @@ Status NodeGradient::OfCall(const Node& node, const std::vector<tenon_gradient>&
   builder_->set_controls(sums_.Controls());
   const auto call = AddGradientCall(builder_, node, gradient, std::move(inputs));
   builder_->set_controls(before);
-  if (!call.ok()) return Status(call.status()).Annotate(StrCat("a call of '", gradient, "', which is the gradient of its function"));
+  if (!call.ok()) return Status(call.status()).Annotate(StrCat("a call of '", gradient, "', which is its gradient"));
   const size_t first = node.has(TENON_OP_REMOTE) ? 1 : 0;  // of the function's inputs
   const size_t given = graph.node(*call).output_types.size(), wanted = dx->size() - first;
-  if (given != wanted)
-    return InvalidArgument(StrCat("'", gradient, "', which is the gradient of its function, gives ", given, " values for ", wanted, " inputs"));
+  if (given != wanted) return InvalidArgument(StrCat("'", gradient, "', which is its gradient, gives ", given, " values for ", wanted, " inputs"));
   for (size_t i = first; i < dx->size(); ++i) {
     if (!MayCarry(BaseType(graph.TypeOf(node.inputs[i])))) continue;
     (*dx)[i] = Dense({*call, static_cast<int32_t>(i - first)});

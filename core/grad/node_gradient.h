@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// NodeGradient: the gradients of one node's inputs: by its op's function, or for what has branches by the dual branch.
+// NodeGradient: the gradients of one node's inputs: by the function that the graph brings, by its op's, or for what has branches by the dual branch.
 #ifndef TENON_CORE_GRAD_NODE_GRADIENT_H_
 #define TENON_CORE_GRAD_NODE_GRADIENT_H_
 
+#include <string>
 #include <vector>
 
+#include "core/grad/own_gradient.h"
 #include "core/grad/sums.h"
 #include "core/graph/builder.h"
 #include "core/graph/op_registry.h"
@@ -13,8 +15,8 @@ namespace tenon::grad {
 
 class NodeGradient {
  public:
-  // Both outlive it.
-  NodeGradient(graph::Builder* builder, Sums* sums) : builder_(builder), sums_(*sums) {}
+  // All outlive it.
+  NodeGradient(graph::Builder* builder, Sums* sums, const OwnGradients* own) : builder_(builder), sums_(*sums), own_(*own) {}
 
   // dy: of the node's outputs. One an input. Adds nodes to the graph: `node` is no reference into it.
   Result<std::vector<tenon_gradient>> Of(const graph::Node& node, const std::vector<tenon_gradient>& dy);
@@ -28,7 +30,7 @@ class NodeGradient {
 
   Status OfSwitch(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
   Status OfMerge(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
-  Status OfCall(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
+  Status ByFunction(const graph::Node& node, const std::string& gradient, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
   Status OfOp(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
   Status CallFunction(const graph::Node& node, const graph::OpRegistry::GradientEntry& gradient, const std::vector<tenon_gradient>& dy,
                       std::vector<tenon_gradient>* dx);
@@ -38,6 +40,7 @@ class NodeGradient {
 
   graph::Builder* builder_;
   Sums& sums_;
+  const OwnGradients& own_;
 };
 
 }  // namespace tenon::grad

@@ -29,7 +29,9 @@ class Builder : public tenon_graph_builder_context {
   const std::string& scope() const { return scope_; }
   void set_controls(std::vector<NodeId> controls) { controls_ = std::move(controls); }
   const std::vector<NodeId>& controls() const { return controls_; }
+  // That added nodes ask for.
   void set_device(std::string device) { device_ = std::move(device); }
+  const std::string& device() const { return device_; }
 
   // Adds a node of a named op; the name is a wish below the scope, empty for the op's own.
   Result<NodeId> Add(std::string_view op, std::vector<Edge> inputs, AttrMap attrs = {}, std::string_view name = {},

@@ -24,7 +24,7 @@ namespace tenon::graph {
 struct FunctionDef;  // function_def.h
 class OpRegistry;    // op_registry.h
 
-// By name. registered_gradients: which function a file calls the gradient of which op (RegisteredGradient), as messages' bytes: carried, and not used here.
+// By name. registered_gradients: which function a file calls the gradient of which op (RegisteredGradient), as messages' bytes (function_library.h reads them).
 struct FunctionLibrary : std::map<std::string, std::shared_ptr<const FunctionDef>, std::less<>> {
   std::vector<std::string> registered_gradients;
 };

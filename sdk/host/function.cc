@@ -201,6 +201,10 @@ tenon_status* tenon_graph_set_function_gradient(tenon_app_graph* graph, tenon_sp
   });
 }
 
+tenon_status* tenon_graph_register_gradient(tenon_app_graph* graph, tenon_span op_type, tenon_span function) {
+  return host::Guard([&]() -> Status { return graph::RegisterGradient(&graph->graph.library(), View(op_type), View(function)); });
+}
+
 uint64_t tenon_graph_function_count(const tenon_app_graph* graph) { return graph->graph.library().size(); }
 
 tenon_status* tenon_graph_function(const tenon_app_graph* graph, uint64_t index, tenon_function_info* out_info) {

@@ -72,9 +72,10 @@ tenon_status* tenon_graph_add_node(tenon_app_graph* graph, const tenon_node_spec
   return host::Guard([&]() -> Status {
     const size_t before = graph->graph.size();
     TENON_RETURN_IF_ERROR(host::TakeFunctions(graph, *spec));
-    graph->builder->set_device(std::string(View(device)));
+    const std::string around = graph->builder->device();
+    if (device.size != 0) graph->builder->set_device(std::string(View(device)));
     Status status(graph->builder->c()->add_node(graph->builder.get(), spec, out_node));
-    graph->builder->set_device("");
+    graph->builder->set_device(around);
     if (!status.ok()) return status;
     status = graph->builder->Check(graph::NodeId(*out_node));
     if (!status.ok()) {
@@ -191,6 +192,9 @@ void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope) {
   graph->builder->set_scope(std::string(View(scope)));
 }
 tenon_span tenon_graph_get_scope(const tenon_app_graph* graph) { return Span(graph->builder->scope()); }
+
+void tenon_graph_set_device(tenon_app_graph* graph, tenon_span device) { graph->builder->set_device(std::string(View(device))); }
+tenon_span tenon_graph_get_device(const tenon_app_graph* graph) { return Span(graph->builder->device()); }
 
 tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64_t* nodes, uint64_t count) {
   return host::Guard([&]() -> Status {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/graph/graphdef/function_proto.h"
+#include "core/graph/graphdef/wire.h"
 #include "core/graph/op_registry.h"
 #include "tenon/sdk/near_miss.h"
 
@@ -61,6 +62,35 @@ void AddRegisteredGradients(const std::vector<std::string>& gradients, FunctionL
   std::set<std::string> known(library->registered_gradients.begin(), library->registered_gradients.end());
   for (const std::string& gradient : gradients)
     if (known.insert(gradient).second) library->registered_gradients.push_back(gradient);
+}
+
+namespace {
+
+constexpr int kGradientFunction = 1, kRegisteredOpType = 2;  // members of RegisteredGradient
+
+std::string LastMember(std::string_view message, int number) {
+  const std::vector<std::string_view> members = MembersOf(message, number);
+  return members.empty() ? std::string() : std::string(members.back());
+}
+
+}  // namespace
+
+RegisteredGradient ReadRegisteredGradient(std::string_view message) { return {LastMember(message, kGradientFunction), LastMember(message, kRegisteredOpType)}; }
+
+Status RegisterGradient(FunctionLibrary* library, std::string_view op_type, std::string_view function) {
+  if (op_type.empty()) return InvalidArgument("a gradient must be registered for the name of an op, or one that nodes ask for by '_gradient_op_type'");
+  TENON_RETURN_IF_ERROR(FindFunction(*library, function).status());
+  for (const std::string& message : library->registered_gradients) {
+    const RegisteredGradient registered = ReadRegisteredGradient(message);
+    if (registered.op_type != op_type) continue;
+    if (registered.function == function) return Status::Ok();
+    return AlreadyExists(StrCat("the gradient of '", op_type, "' is the function '", registered.function, "' in this graph, and cannot be '", function, "' too"));
+  }
+  std::string message;
+  AddMember(kGradientFunction, function, &message);
+  AddMember(kRegisteredOpType, op_type, &message);
+  library->registered_gradients.push_back(std::move(message));
+  return Status::Ok();
 }
 
 Status AddFunctions(const FunctionLibrary& from, FunctionLibrary* to) {

@@ -20,6 +20,14 @@ Status CheckFunctionName(const OpRegistry& ops, std::string_view name);
 Status AddFunction(FunctionLibrary* library, const std::shared_ptr<const FunctionDef>& function);
 // Adds what it does not have.
 void AddRegisteredGradients(const std::vector<std::string>& gradients, FunctionLibrary* library);
+// What such a gradient says.
+struct RegisteredGradient {
+  std::string function, op_type;
+};
+RegisteredGradient ReadRegisteredGradient(std::string_view message);
+// Makes the function, which is in the library, the gradient of nodes of the op, or that ask for it by that name. ALREADY_EXISTS: they have another.
+Status RegisterGradient(FunctionLibrary* library, std::string_view op_type, std::string_view function);
+
 // Adds all of `from`, or none where one cannot be added.
 Status AddFunctions(const FunctionLibrary& from, FunctionLibrary* to);
 

@@ -259,6 +259,11 @@ TENON_EXPORT tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, con
 TENON_EXPORT void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope);
 /* Borrowed until it is set again. */
 TENON_EXPORT tenon_span tenon_graph_get_scope(const tenon_app_graph* graph);
+/* Nodes added from now on ask for this device, whole or in part ("GPU:0"), unless they are given one of their own; "" is none. What tenon_graph_add_gradients adds for a node that asks for a
+ * device asks for that one. */
+TENON_EXPORT void tenon_graph_set_device(tenon_app_graph* graph, tenon_span device);
+/* Borrowed until it is set again. */
+TENON_EXPORT tenon_span tenon_graph_get_device(const tenon_app_graph* graph);
 /* Nodes added from now on wait for these nodes; replaces the earlier list. */
 TENON_EXPORT tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64_t* nodes, uint64_t count);
 /* How many they are; the first `capacity` of them are written. */
@@ -316,6 +321,10 @@ TENON_EXPORT tenon_status* tenon_graph_copy_function(tenon_app_graph* graph, con
  * of each output, and gives a gradient of each input. tenon_graph_add_gradients through a call, and SymbolicGradient, then call it.
  * ALREADY_EXISTS: the function has another. */
 TENON_EXPORT tenon_status* tenon_graph_set_function_gradient(tenon_app_graph* graph, tenon_span function, tenon_span gradient);
+/* Names the function that is in this graph the gradient of the op op_type; or, where op_type is any other name, of the nodes that ask for it in their string attribute "_gradient_op_type",
+ * which goes before their op's. It takes the node's inputs, then a gradient of each output (or these alone), and gives a gradient of each input. A GraphDef has it as a RegisteredGradient.
+ * NOT_FOUND: there is no such function; ALREADY_EXISTS: they have another gradient. */
+TENON_EXPORT tenon_status* tenon_graph_register_gradient(tenon_app_graph* graph, tenon_span op_type, tenon_span function);
 
 /* Spans are borrowed until the graph changes. */
 typedef struct tenon_function_info {

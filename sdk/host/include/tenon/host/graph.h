@@ -135,6 +135,13 @@ struct GraphState {
     for (const std::string& scope : scopes) path += (path.empty() ? "" : "/") + scope;
     tenon_graph_set_scope(graph, Span(path));
   }
+  void ApplyDevice() const { tenon_graph_set_device(graph, Span(devices.empty() ? std::string_view() : std::string_view(devices.back()))); }
+  // What nodes of an op ask for, of the innermost guard; empty: nothing.
+  std::string_view GradientFor(std::string_view op) const {
+    for (auto at = gradients.rbegin(); at != gradients.rend(); ++at)
+      if (at->first == op) return at->second;
+    return {};
+  }
   void ApplyControlInputs() {
     std::vector<int64_t> nodes;
     for (const Level& level : control_inputs) {
@@ -155,6 +162,7 @@ struct GraphState {
   };
   std::vector<Level> control_inputs;
   std::vector<std::string> devices;
+  std::vector<std::pair<std::string, std::string>> gradients;  // an op, and what its nodes ask for
 };
 
 }  // namespace internal
@@ -232,6 +240,8 @@ class Graph {
     }
     std::vector<tenon_attr> c_attrs;
     for (const Attr& attr : attrs) c_attrs.push_back(attr.Get());
+    const Attr gradient("_gradient_op_type", std::string(state_->GradientFor(op)));
+    if (!state_->GradientFor(op).empty()) c_attrs.push_back(gradient.Get());
     tenon_node_spec spec = {};
     spec.struct_size = sizeof(spec);
     spec.op = Span(op);
@@ -241,7 +251,7 @@ class Graph {
     spec.attrs = c_attrs.data();
     spec.attr_count = c_attrs.size();
     int64_t node = -1;
-    Check(tenon_graph_add_node(get(), &spec, Span(state_->devices.empty() ? std::string_view() : state_->devices.back()), &node));
+    Check(tenon_graph_add_node(get(), &spec, Span(""), &node));
     return status().ok() ? Operation(get(), node) : Operation();
   }
   // The same; its first output.
@@ -253,6 +263,12 @@ class Graph {
   // Calls a function of the graph (host/function.h); its outputs are the function's.
   Operation Call(const Function& function, const std::vector<Output>& inputs, std::string_view name = {}) {
     return AddNode(function.name, inputs, {}, name);
+  }
+
+  // Makes a function of the graph the gradient of an op, or of what asks for it: of nodes under OverrideGradient, or with an attribute "_gradient_op_type" of that name. It takes the node's
+  // inputs, then a gradient of each output, and gives one of each input.
+  void RegisterGradient(std::string_view op_type, const Function& function) {
+    if (state_->status.ok()) Check(tenon_graph_register_gradient(get(), Span(op_type), Span(function.name)));
   }
 
   // Replaces input `index`. Closes a loop: a Merge is made before the NextIteration that it reads.
@@ -358,8 +374,18 @@ class Graph {
   }
   // Nodes below ask for this device, whole or in part ("GPU:0", "/job:ps/task:1"), whatever guards around say; "" asks for none.
   Guard Device(std::string_view device) {
+    if (!status().ok()) return Guard(nullptr, nullptr);
     state_->devices.emplace_back(device);
-    return Guard(state_.get(), [](State& state) { state.devices.pop_back(); });
+    state_->ApplyDevice();
+    return Guard(state_.get(), [](State& state) {
+      state.devices.pop_back();
+      state.ApplyDevice();
+    });
+  }
+  // The gradient of nodes of the op below is the function that is registered for `gradient` (RegisterGradient).
+  Guard OverrideGradient(std::string_view op, std::string_view gradient) {
+    state_->gradients.emplace_back(op, gradient);
+    return Guard(state_.get(), [](State& state) { state.gradients.pop_back(); });
   }
 
  private:
