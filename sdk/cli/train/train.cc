@@ -263,8 +263,7 @@ class DigitJob {
     if (!arguments_.job.saved_model.empty()) TENON_TRY(SaveModel(graph_def));
     TENON_TRY_ASSIGN(const Tensor images, data_.held_out.ImageTensor());
     TENON_TRY(data::WriteNpy(InFolder("unseen_images.npy"), images));
-    TENON_TRY_ASSIGN(const Tensor labels,
-                     Tensor::From(std::span<const uint8_t>(data_.held_out.labels), {data_.held_out.size()}));
+    TENON_TRY_ASSIGN(const Tensor labels, data_.held_out.LabelTensor());
     return data::WriteNpy(InFolder("unseen_labels.npy"), labels);
   }
 
