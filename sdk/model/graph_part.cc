@@ -14,7 +14,9 @@ using sdk::WireReader;
 using sdk::WireWriter;
 
 // Field numbers of tensorflow.GraphDef and the messages in it.
-constexpr uint32_t kGraphNode = 1, kGraphLibrary = 2, kGraphVersions = 4, kLibraryFunction = 1, kNodeDevice = 4;
+constexpr uint32_t kGraphNode = 1, kGraphLibrary = 2, kGraphVersions = 4, kLibraryFunction = 1, kNodeDevice = 4, kNodeAttr = 5, kMapKey = 1;
+constexpr uint32_t kAttrList = 1, kListStrings = 2;
+constexpr std::string_view kColocation = "_class", kColocatedWith = "loc:@";
 
 class Cutter {
  public:
@@ -27,7 +29,7 @@ class Cutter {
     for (const NodeView& node : graph_.graph().nodes) {
       if (!wanted.contains(&node)) continue;
       Add(node);
-      writer.Bytes(kGraphNode, devices_ == Devices::kKept ? std::string(node.bytes) : WithoutDevice(node));
+      writer.Bytes(kGraphNode, Trimmed(node, wanted));
     }
     TENON_TRY(AddFunctions());
     for (const FunctionView& function : graph_.functions()) {
@@ -40,14 +42,30 @@ class Cutter {
   }
 
  private:
-  static std::string WithoutDevice(const NodeView& node) {
-    if (node.device.empty()) return std::string(node.bytes);
+  // Without a device, where they are dropped, and without the wish to stand beside nodes that are left away.
+  std::string Trimmed(const NodeView& node, const std::set<const NodeView*>& wanted) const {
+    const bool drops_device = devices_ == Devices::kDropped && !node.device.empty();
+    const bool is_beside = StandsBesideWhatIsLeftAway(node, wanted);
+    if (!drops_device && !is_beside) return std::string(node.bytes);
     std::string bytes;
     WireReader reader(node.bytes);
     while (reader.Next()) {
-      if (reader.field() != kNodeDevice) bytes += reader.whole();
+      const bool colocation = is_beside && reader.field() == kNodeAttr && sdk::FindBytes(reader.bytes(), kMapKey) == kColocation;
+      if (!colocation && !(drops_device && reader.field() == kNodeDevice)) bytes += reader.whole();
     }
     return bytes;
+  }
+  bool StandsBesideWhatIsLeftAway(const NodeView& node, const std::set<const NodeView*>& wanted) const {
+    for (const auto& [name, value] : node.attrs) {
+      if (name != kColocation) continue;
+      WireReader reader(sdk::FindBytes(value, kAttrList));
+      while (reader.Next()) {
+        if (reader.field() != kListStrings || !reader.bytes().starts_with(kColocatedWith)) continue;
+        const NodeView* beside = graph_.FindNode(reader.bytes().substr(kColocatedWith.size()));
+        if (beside == nullptr || !wanted.contains(beside)) return true;
+      }
+    }
+    return false;
   }
 
   void Add(const NodeView& node) {

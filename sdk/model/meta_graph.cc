@@ -107,7 +107,10 @@ class Parser {
       if (meta_.main_op.empty()) meta_.main_op = std::move(op);
     }
     const auto train = meta_.collections.find(kTrainCollection);
-    if (meta_.train_op.empty() && train != meta_.collections.end() && train->second.size() == 1) meta_.train_op = NodeOf(train->second[0]);
+    if (meta_.train_op.empty() && train != meta_.collections.end()) {
+      const std::vector<std::string>& all = train->second;  // one may be named twice
+      if (std::count(all.begin(), all.end(), all[0]) == static_cast<ptrdiff_t>(all.size())) meta_.train_op = NodeOf(all[0]);
+    }
     return std::move(meta_);
   }
 

@@ -361,7 +361,7 @@ Status GraphTraining::RunOnce(const Session& session, const std::vector<std::str
 Status GraphTraining::Load(Session& session) {
   TENON_TRY(session.Extend(file_.graph_def()));
   TENON_TRY(RunOnce(session, variable_initialisers_, "the variables' first values"));
-  TENON_TRY(model::LoadInto(runtime_, file_, session));
+  TENON_TRY(model::Restore(runtime_, file_, session));
   TENON_TRY(RunOnce(session, table_initialisers_, "filling the tables"));
   std::vector<host::Feed> feeds;
   for (const TrainingFeed& feed : options_.fixed) feeds.push_back({feed.tensor, View(feed.array.rows)});

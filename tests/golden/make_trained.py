@@ -4,7 +4,7 @@
 Run where TensorFlow 2.21 is installed: python3 make_trained.py [--only NAME...]
 
   keras       Keras 3, exported with its training step and its optimizer (Adam, momentum in batch normalization); fed from files
-  module      a tf.Module around a Keras network, SGD with momentum, a batch of a fixed size, an input with a default; fed from files
+  module      a tf.Module with SGD and momentum, a batch of a fixed size, an input with a default; fed from files
   v1          TensorFlow 1: reference variables, Adam, a decaying learning rate by global_step, a merged summary; fed from files
   resources   the same with resource variables, momentum, and a lookup of rows
   loss_only   TensorFlow 1: a loss and no training step, for --minimize; losses by optimizer
@@ -48,9 +48,9 @@ def batch(array, step, size=BATCH):
     return array[begin:begin + size]
 
 
-def meta(name):
-    """The graph as a MetaGraph with its collections."""
-    v1.train.export_meta_graph(str(FOLDER / f"{name}.meta"), strip_default_attrs=True, clear_devices=True)
+def meta(name, saver=None):
+    """The graph as a MetaGraph with its collections, of which `train_op` names what minimises."""
+    v1.train.export_meta_graph(str(FOLDER / f"{name}.meta"), saver_def=saver, strip_default_attrs=True, clear_devices=True)
 
 
 # ---- SavedModels ----
@@ -85,16 +85,24 @@ def write_keras():
 
 
 class Module(tf.Module):
-    def __init__(self, network):
+    """Of variables of its own: those of Keras layers in a module are not what a saved signature reads, unless an ExportArchive saves them."""
+
+    def __init__(self):
         super().__init__()
-        self.network = network
-        self.speed = [tf.Variable(tf.zeros_like(variable)) for variable in network.trainable_variables]
+        rng = np.random.default_rng(3)
+        sizes = [6, 8, 3]
+        self.weights = [tf.Variable((0.4 * rng.normal(size=pair)).astype(np.float32)) for pair in zip(sizes, sizes[1:])]
+        self.biases = [tf.Variable(tf.zeros(size)) for size in sizes[1:]]
+        self.speed = [tf.Variable(tf.zeros(variable.shape)) for variable in self.weights + self.biases]
+
+    def network(self, x):
+        return tf.nn.relu(x @ self.weights[0] + self.biases[0]) @ self.weights[1] + self.biases[1]
 
     @tf.function(input_signature=[tf.TensorSpec([BATCH, 6], tf.float32, name="x"), tf.TensorSpec([BATCH], tf.int64, name="y"), tf.TensorSpec([], tf.float32, name="rate")])
     def train(self, x, y, rate=tf.constant(0.1)):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, self.network(x)))
-        variables = self.network.trainable_variables
+        variables = self.weights + self.biases
         for variable, speed, gradient in zip(variables, self.speed, tape.gradient(loss, variables)):
             speed.assign(0.9 * speed + gradient)
             variable.assign_sub(rate * speed)
@@ -109,7 +117,7 @@ def write_module():
     x, y = points()
     np.save(FOLDER / "x.npy", x)
     np.save(FOLDER / "y.npy", y)
-    module = Module(tf.keras.Sequential([tf.keras.Input([6]), K.Dense(8, "relu"), K.Dense(3)]))
+    module = Module()
     tf.saved_model.save(module, str(FOLDER / "module"), signatures={"train": module.train, "serving_default": module.apply})
     train = tf.saved_model.load(str(FOLDER / "module")).signatures["train"]
     return {"losses": [float(train(x=tf.constant(batch(x, step)), y=tf.constant(batch(y, step)), rate=tf.constant(0.1))["cost"]) for step in range(STEPS)]}
@@ -149,12 +157,10 @@ def write_v1():
     step = v1.train.get_or_create_global_step()
     rate = v1.train.exponential_decay(0.05, step, 5, 0.8)
     train = v1.train.AdamOptimizer(rate).minimize(loss, global_step=step)
-    v1.add_to_collection("train_op", train)
     v1.summary.scalar("rate", rate)
     v1.summary.histogram("weights", v1.trainable_variables()[0])
     v1.add_to_collection("summary_op", v1.summary.merge_all())
-    v1.train.Saver()
-    meta("v1")
+    meta("v1", v1.train.Saver().as_saver_def())
     return {"losses": fed_losses(loss, train, x, y)}
 
 
@@ -218,7 +224,6 @@ def write_dataset():
     x, y = iterator.get_next()
     loss = loss_of(tf.reshape(x, [-1, 6]), y)
     train = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
-    v1.add_to_collection("train_op", train)
     meta("dataset")
     return {"losses": own_losses(loss, train, iterator.initializer), "initializer": iterator.initializer.name}
 
@@ -240,7 +245,6 @@ def write_records():
     x, y = iterator.get_next()
     loss = loss_of(tf.reshape(x, [-1, 6]), y)
     train = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
-    v1.add_to_collection("train_op", train)
     meta("records")
     return {"losses": own_losses(loss, train, iterator.initializer), "initializer": iterator.initializer.name}
 
@@ -255,7 +259,6 @@ def write_queues():
     x, y = v1.train.batch([tf.stack(columns[:6]), columns[6]], batch_size=BATCH, name="batch")
     loss = loss_of(tf.reshape(x, [-1, 6]), y)
     train = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
-    v1.add_to_collection("train_op", train)
     meta("queues")
     return {"losses": own_losses(loss, train, [], v1.train.start_queue_runners)}
 

@@ -22,6 +22,7 @@
 #include "sdk/cli/timeline/text_timeline.h"
 #include "sdk/cli/train/digit_replicas.h"
 #include "sdk/cli/train/digit_report.h"
+#include "sdk/cli/train/graph.h"
 #include "sdk/cli/train/images.h"
 #include "sdk/cli/train/job_flags.h"
 #include "tenon/data/file.h"
@@ -412,10 +413,11 @@ void AddDigits(CLI::App& train, Action& action) {
 }  // namespace
 
 void AddTrainCommand(CLI::App& app, Action& action) {
-  CLI::App* train = app.add_subcommand("train", "Train a network; killed, it goes on where its last checkpoint is");
-  train->require_subcommand(1);
+  CLI::App* train = app.add_subcommand("train", "Train a graph or model, or a built-in network; killed, it goes on where its last checkpoint is");
+  train->require_subcommand(0, 1);
   AddDigits(*train, action);
   AddImages(*train, action);
+  AddGraphTraining(*train, action);
 }
 
 }  // namespace tenon::cli
