@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -23,7 +24,7 @@ using sdk::WireReader;
 using sdk::WireWriter;
 
 // Field numbers of tensorflow.MetaGraphDef and GraphDef.
-constexpr uint32_t kMetaGraphDef = 2, kMetaSaver = 3, kGraphNode = 1;
+constexpr uint32_t kMetaInfo = 1, kMetaGraphDef = 2, kMetaSaver = 3, kGraphNode = 1;
 constexpr int kMostFolders = 16;  // one in the other, of assets
 
 bool SameFolder(const std::string& one, const std::string& other) {
@@ -82,20 +83,51 @@ class Writer {
     TENON_TRY_ASSIGN(const GraphPart part, CutGraph(*index_, names, Devices::kDropped));
     part_ = part;
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, ReadValues(runtime_, session_, part_.graph_def, part_.variables));
+    std::map<std::string, Tensor> value_of;
+    for (size_t i = 0; i < values.size(); ++i) value_of[part_.variables[i].name] = values[i];
     std::set<std::string> known;
     for (const RestoredVariable& each : restored_) {
-      for (size_t i = 0; i < values.size(); ++i) {
-        if (part_.variables[i].name == each.variable) entries_.push_back({each.key, each.slice, values[i]});
-      }
+      if (value_of.contains(each.variable)) entries_.push_back({each.key, each.slice, value_of[each.variable]});
       known.insert(each.key);
     }
     written_.variables = static_cast<int64_t>(entries_.size());
-    return own_saver_ || file_.checkpoint().empty() ? Status() : KeepOthers(known);
+    if (own_saver_ || file_.checkpoint().empty()) return Status();
+    TENON_TRY_ASSIGN(const CheckpointIndex old, CheckpointIndex::Read(file_.checkpoint()));
+    TENON_TRY(UpdateCopies(old, value_of));
+    return KeepOthers(old, known);
+  }
+
+  // Keras saves some variables twice: what functions read in the graph, and a copy, which is what they read in TensorFlow's objects. The graph says of what it is a copy: its
+  // initialiser reads that. A copy that was one in the old checkpoint, and has not been changed since, is one in the new one.
+  Status UpdateCopies(const CheckpointIndex& old, const std::map<std::string, Tensor>& value_of) {
+    for (size_t i = 0; i < restored_.size(); ++i) {
+      const RestoredVariable* original = OriginalOf(restored_[i]);
+      if (original == nullptr || !value_of.contains(restored_[i].variable) || !value_of.contains(original->variable)) continue;
+      const CheckpointTensor *copy = old.Find(restored_[i].key), *first = old.Find(original->key);
+      if (copy == nullptr || first == nullptr) continue;
+      TENON_TRY_ASSIGN(const Tensor copy_then, ReadCheckpointTensor(runtime_, old, *copy));
+      TENON_TRY_ASSIGN(const Tensor first_then, ReadCheckpointTensor(runtime_, old, *first));
+      if (!Same(copy_then, first_then) || !Same(copy_then, value_of.at(restored_[i].variable))) continue;
+      for (BundleEntry& entry : entries_)
+        if (entry.name == restored_[i].key) entry.value = value_of.at(original->variable);
+    }
+    return Status();
+  }
+  static bool Same(const Tensor& a, const Tensor& b) {
+    return a.dtype() == b.dtype() && a.shape() == b.shape() && a.dtype() != DType::kString && std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
+  }
+  const RestoredVariable* OriginalOf(const RestoredVariable& copy) const {
+    const data::NodeView* assign = index_->FindNode(copy.variable + "/Assign");
+    if (assign == nullptr || assign->inputs.size() < 2 || !copy.slice.empty()) return nullptr;
+    const data::NodeView* read = index_->FindNode(data::NodeOfInput(assign->inputs[1]));
+    if (read == nullptr || read->op != "ReadVariableOp" || read->inputs.empty()) return nullptr;
+    const std::string_view variable = data::NodeOfInput(read->inputs[0]);
+    const auto found = std::find_if(restored_.begin(), restored_.end(), [&](const RestoredVariable& each) { return each.variable == variable && each.slice.empty(); });
+    return found == restored_.end() ? nullptr : &*found;
   }
 
   // Tensors of the old checkpoint that are no variables': tables, and how TensorFlow's objects hang together.
-  Status KeepOthers(const std::set<std::string>& known) {
-    TENON_TRY_ASSIGN(const CheckpointIndex old, CheckpointIndex::Read(file_.checkpoint()));
+  Status KeepOthers(const CheckpointIndex& old, const std::set<std::string>& known) {
     std::string names;
     for (const CheckpointTensor& tensor : old.tensors) {
       if (known.contains(tensor.name)) continue;
@@ -129,8 +161,10 @@ class Writer {
     if (data::FileExists(written_.path)) TENON_TRY(host::RemoveFile(written_.path));
     if (!entries_.empty()) TENON_TRY(WriteBundle(runtime_, entries_, JoinPath(folder_, "model")));
     if (!own_saver_) return data::ReplaceFile(written_.path, {meta_.bytes});
-    WireWriter meta;
+    WireWriter info, meta;
     std::string others;
+    // A MetaGraph is told from other files by its first field.
+    if (sdk::FindBytes(meta_.bytes, kMetaInfo).empty()) info.Bytes(kMetaInfo, "");
     WireReader reader(meta_.bytes);
     while (reader.Next()) {
       if (reader.field() != kMetaGraphDef && reader.field() != kMetaSaver) others += reader.whole();
@@ -138,7 +172,7 @@ class Writer {
     TENON_TRY_ASSIGN(const auto graph, WithSaver());
     meta.Bytes(kMetaGraphDef, graph.first);
     if (!graph.second.restore_op.empty()) meta.Bytes(kMetaSaver, SaverDefBytes(graph.second));
-    return data::ReplaceFile(written_.path, {others, meta.bytes()});
+    return data::ReplaceFile(written_.path, {info.bytes(), others, meta.bytes()});
   }
 
   // The graph with a saver of ours: its own bytes, behind those of the nodes that are added.

@@ -37,6 +37,10 @@ bool DrawsNumbers(const NodeView& node) {
          node.op.ends_with("CandidateSampler");
 }
 
+bool IsKnown(const Shape& shape) {
+  return shape.has_rank() && std::all_of(shape.dims().begin(), shape.dims().end(), [](int64_t size) { return size >= 0; });
+}
+
 // Whether an integer constant is zero, whichever field holds it.
 bool IsZero(const NodeView* node) {
   constexpr uint32_t kAttrTensor = 8, kContent = 4, kInts = 7, kLongs = 10;
@@ -286,8 +290,9 @@ Status GraphTraining::AddUpdate() {
   const std::string name = options_.loss_name.empty() ? options_.loss : options_.loss_name;
   const bool floats = IsAny(host::DTypeName(loss.dtype()), {"float", "double", "half", "bfloat16"});
   if (!floats) return Status(Code::kInvalidArgument, "the loss '" + name + "' is " + host::DTypeName(loss.dtype()) + "; a loss is a floating number");
-  if (loss.shape().has_rank() && loss.shape().element_count() != 1 && std::all_of(loss.shape().dims().begin(), loss.shape().dims().end(), [](int64_t size) { return size >= 0; }))
-    return Status(Code::kInvalidArgument, "the loss '" + name + "' has the shape " + loss.shape().ToString() + "; it must be one number");
+  const Shape shape = loss.shape();
+  if (std::any_of(shape.dims().begin(), shape.dims().end(), [](int64_t size) { return size >= 0 && size != 1; }))
+    return Status(Code::kInvalidArgument, "the loss '" + name + "' has the shape " + shape.ToString() + "; it must be one number");
   std::vector<Operation> all;
   for (const std::string& target : options_.targets) {
     TENON_TRY_ASSIGN(const Operation node, graph_.Find(data::NodeOfInput(target)));
@@ -297,7 +302,7 @@ Status GraphTraining::AddUpdate() {
   if (options_.minimize) {
     if (model_.trainable().empty()) return Status(Code::kInvalidArgument, "the loss '" + name + "' depends on no trainable variable, so there is nothing to minimise it by");
     for (const Variable* variable : model_.trainable()) {
-      if (variable->shape.has_rank() && std::all_of(variable->shape.dims().begin(), variable->shape.dims().end(), [](int64_t size) { return size >= 0; })) continue;
+      if (IsKnown(variable->shape)) continue;
       return Status(Code::kUnimplemented, "the variable '" + variable->name + "' has no known shape, which an optimizer needs");
     }
     all.push_back(Minimize(model_, loss, graph_.Const(options_.learning_rate, "learning_rate"), options_.optimizer));
@@ -310,8 +315,7 @@ Status GraphTraining::AddUpdate() {
 int64_t GraphTraining::parameter_count() const {
   int64_t count = 0;
   for (const model::PartVariable& variable : variables_) {
-    const std::vector<int64_t>& dims = variable.shape.dims();
-    if (variable.shape.has_rank() && std::all_of(dims.begin(), dims.end(), [](int64_t size) { return size >= 0; })) count += variable.shape.element_count();
+    if (IsKnown(variable.shape)) count += variable.shape.element_count();
   }
   return count;
 }

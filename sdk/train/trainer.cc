@@ -117,7 +117,7 @@ Status Trainer::Begin(Session& session) {
     Say("began with the variables of " + options_.warm_start);
   }
   if (!copy_to_mirrors_.empty()) TENON_TRY(session.RunTargets({copy_to_mirrors_}));
-  if (step_.begin) TENON_TRY(step_.begin(session, step_number_).Annotate("the input's beginning"));
+  if (step_.begin && step_number_ < options_.steps) TENON_TRY(step_.begin(session, step_number_).Annotate("the input's beginning"));
   std::vector<Name> feeds, fetches;
   for (const Output& feed : step_.feeds) feeds.emplace_back(feed);
   fetches.emplace_back(step_.loss);

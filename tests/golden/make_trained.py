@@ -240,7 +240,7 @@ def write_records():
         found = tf.io.parse_single_example(record, {"x": tf.io.FixedLenFeature([6], tf.float32), "y": tf.io.FixedLenFeature([], tf.int64)})
         return found["x"], found["y"]
 
-    data = tf.data.TFRecordDataset("points.tfrecord").map(parse).shuffle(100, seed=9, reshuffle_each_iteration=False).repeat(2).batch(BATCH).prefetch(1)
+    data = tf.data.TFRecordDataset("points.tfrecord", buffer_size=1 << 16).map(parse).shuffle(100, seed=9, reshuffle_each_iteration=False).repeat(2).batch(BATCH).prefetch(1)
     iterator = v1.data.make_initializable_iterator(data)
     x, y = iterator.get_next()
     loss = loss_of(tf.reshape(x, [-1, 6]), y)

@@ -31,7 +31,7 @@ struct TrainingStep {
   std::vector<std::pair<std::string, Output>> metrics;  // of one number each, shown and recorded beside the loss
   std::vector<Output> summaries;                        // serialized Summaries, for the event file, each summary_steps
   Operation update;
-  // Called in each session once the variables have their values, before the first step: input in the graph goes on from there. Empty: nothing is done.
+  // Called in each session once the variables have their values, before the first step, where there is one left: input in the graph goes on from there. Empty: nothing is done.
   std::function<Status(const Session&, int64_t step)> begin;
   // Asked where a step ends with OUT_OF_RANGE: whether the input has begun again (true), or training ends here, well (false). Empty: OUT_OF_RANGE is a failure like others.
   std::function<Result<bool>(const Session&)> ended;
