@@ -58,6 +58,12 @@ bool IsZero(const NodeView* node) {
   return false;
 }
 
+void AddNodesOf(const model::QueueRunner& runner, std::vector<std::string>* nodes) {
+  nodes->insert(nodes->end(), runner.enqueue_ops.begin(), runner.enqueue_ops.end());
+  for (const std::string& node : {runner.close_op, runner.cancel_op})
+    if (!node.empty()) nodes->push_back(node);
+}
+
 std::string Listed(const std::vector<std::string>& names) {
   std::string text;
   for (size_t i = 0; i < names.size() && i < kMostListed; ++i) text += (i == 0 ? "'" : ", '") + names[i] + "'";
@@ -242,11 +248,7 @@ Status GraphTraining::CheckFiles() const {
   std::vector<std::string> runs = StepTargets();
   runs.insert(runs.end(), options_.init.begin(), options_.init.end());
   runs.insert(runs.end(), iterator_initialisers_.begin(), iterator_initialisers_.end());
-  for (const model::QueueRunner& runner : uses_queues_ ? file_.meta().queue_runners : std::vector<model::QueueRunner>()) {
-    runs.insert(runs.end(), runner.enqueue_ops.begin(), runner.enqueue_ops.end());
-    for (const std::string& node : {runner.close_op, runner.cancel_op})
-      if (!node.empty()) runs.push_back(node);
-  }
+  for (const model::QueueRunner& runner : Runners()) AddNodesOf(runner, &runs);
   return model::CheckRun(runtime_, file_, FedTensors(), options_.chosen_feeds, runs);
 }
 
@@ -262,20 +264,40 @@ Result<Output> GraphTraining::Find(const std::string& tensor) const {
   return node.output(index);
 }
 
-Status GraphTraining::Adopt() {
-  std::vector<std::string> targets = StepTargets();
-  for (const std::string& fed : FedTensors()) targets.push_back(fed);
-  TENON_TRY_ASSIGN(model::GraphPart part, model::CutGraph(index_, targets, model::Devices::kKept));
-  TENON_TRY(graph_.ImportMore(part.graph_def));
-  variables_ = std::move(part.variables);
-  std::set<std::string_view> wished;  // by the graph's own word
+std::vector<model::QueueRunner> GraphTraining::Runners() const { return uses_queues_ ? file_.meta().queue_runners : std::vector<model::QueueRunner>(); }
+
+// Besides those of a step, all that is run at some time. The session gets this and no more: gradients may write calls out that others of the file's nodes read.
+std::vector<std::string> GraphTraining::NeededNodes() const {
+  std::vector<std::string> nodes = FedTensors();
+  for (const auto* more : {&options_.init, &variable_initialisers_, &table_initialisers_, &iterator_initialisers_}) nodes.insert(nodes.end(), more->begin(), more->end());
+  for (const model::QueueRunner& runner : Runners()) AddNodesOf(runner, &nodes);
+  const model::MetaGraph& meta = file_.meta();
+  if (!file_.checkpoint().empty()) nodes.insert(nodes.end(), {meta.saver.restore_op, meta.saver.filename_tensor});
+  nodes.push_back(meta.main_op);
+  for (const model::Asset& asset : meta.assets) nodes.push_back(asset.tensor);
+  std::erase_if(nodes, [this](const std::string& node) { return index_.FindNode(data::NodeOfInput(node)) == nullptr; });  // who runs them says it
+  return nodes;
+}
+
+bool GraphTraining::IsTrainable(const model::PartVariable& variable) const {
+  if (!options_.only.empty()) return std::any_of(options_.only.begin(), options_.only.end(), [&](const std::string& beginning) { return variable.name.starts_with(beginning); });
   const auto collection = file_.meta().variables.find("trainable_variables");
-  if (collection != file_.meta().variables.end())
-    for (const model::CollectedVariable& each : collection->second) wished.insert(each.variable);
+  if (collection == file_.meta().variables.end()) return variable.dtype == DType::kFloat;
+  return std::any_of(collection->second.begin(), collection->second.end(), [&](const model::CollectedVariable& each) { return each.variable == variable.name; });
+}
+
+Status GraphTraining::Adopt() {
+  TENON_TRY_ASSIGN(model::GraphPart step, model::CutGraph(index_, StepTargets(), model::Devices::kKept));
+  variables_ = std::move(step.variables);
+  std::vector<std::string> targets = StepTargets();
+  const std::vector<std::string> more = NeededNodes();
+  targets.insert(targets.end(), more.begin(), more.end());
+  TENON_TRY_ASSIGN(const model::GraphPart all, model::CutGraph(index_, targets, model::Devices::kKept));
+  TENON_TRY(graph_.ImportMore(all.graph_def));
   TENON_TRY_ASSIGN(const std::vector<const NodeView*> of_loss, index_.Reach(FedTensors(), {options_.loss}));
   for (const model::PartVariable& variable : variables_) {
     const bool reaches = std::find(of_loss.begin(), of_loss.end(), index_.FindNode(variable.name)) != of_loss.end();
-    const bool trainable = reaches && (wished.empty() ? variable.dtype == DType::kFloat : wished.contains(variable.name));
+    const bool trainable = reaches && IsTrainable(variable);
     if (options_.minimize && trainable && variable.dtype != DType::kFloat)
       return Status(Code::kUnimplemented, "the variable '" + variable.name + "' is " + host::DTypeName(variable.dtype) + "; the optimizers here change float variables");
     TENON_TRY_ASSIGN(const Operation node, graph_.Find(variable.name));
@@ -283,6 +305,21 @@ Status GraphTraining::Adopt() {
     model_.Adopt(node, variable.dtype, variable.shape, trainable, variable.device);
   }
   return graph_.status();
+}
+
+Status GraphTraining::CheckTrainable() const {
+  const std::string name = options_.loss_name.empty() ? options_.loss : options_.loss_name;
+  std::vector<std::string> names;
+  for (const model::PartVariable& variable : variables_) names.push_back(variable.name);
+  for (const std::string& beginning : options_.only) {
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& variable) { return variable.starts_with(beginning); })) continue;
+    return Status(Code::kNotFound, "no variable that the loss '" + name + "' depends on begins with '" + beginning + "'; there are: " + Listed(names));
+  }
+  if (model_.trainable().empty()) return Status(Code::kInvalidArgument, "the loss '" + name + "' depends on no trainable variable, so there is nothing to minimise it by");
+  for (const Variable* variable : model_.trainable()) {
+    if (!IsKnown(variable->shape)) return Status(Code::kUnimplemented, "the variable '" + variable->name + "' has no known shape, which an optimizer needs");
+  }
+  return Status();
 }
 
 Status GraphTraining::AddUpdate() {
@@ -300,11 +337,7 @@ Status GraphTraining::AddUpdate() {
   }
   const auto scope = graph_.Scope(scope_);
   if (options_.minimize) {
-    if (model_.trainable().empty()) return Status(Code::kInvalidArgument, "the loss '" + name + "' depends on no trainable variable, so there is nothing to minimise it by");
-    for (const Variable* variable : model_.trainable()) {
-      if (IsKnown(variable->shape)) continue;
-      return Status(Code::kUnimplemented, "the variable '" + variable->name + "' has no known shape, which an optimizer needs");
-    }
+    TENON_TRY(CheckTrainable());
     all.push_back(Minimize(model_, loss, graph_.Const(options_.learning_rate, "learning_rate"), options_.optimizer));
     TENON_TRY(Status(graph_.status()).Annotate("minimising '" + name + "'"));
   }
@@ -363,7 +396,7 @@ Status GraphTraining::RunOnce(const Session& session, const std::vector<std::str
 }
 
 Status GraphTraining::Load(Session& session) {
-  TENON_TRY(session.Extend(file_.graph_def()));
+  TENON_TRY(session.Extend(graph_));
   TENON_TRY(RunOnce(session, variable_initialisers_, "the variables' first values"));
   TENON_TRY(model::Restore(runtime_, file_, session));
   TENON_TRY(RunOnce(session, table_initialisers_, "filling the tables"));
@@ -384,10 +417,11 @@ Status GraphTraining::BeginInput(const Session& session, int64_t step) {
   }
   if (!own_input_) return Status();
   passes_done_ = 0;
-  if (uses_queues_ && !file_.meta().queue_runners.empty()) {
+  if (uses_queues_ && Runners().empty()) Say("warning: the step takes from a queue, and the file names no queue runner that would fill it (a MetaGraph may): a step may wait for ever");
+  if (!Runners().empty()) {
     TENON_TRY(StopInput());
     runners_.emplace();
-    TENON_TRY(StartQueueRunners(session, file_.meta().queue_runners, &*runners_));
+    TENON_TRY(StartQueueRunners(session, Runners(), &*runners_));
   }
   return step > 0 ? RunForward(session, step) : Status();
 }

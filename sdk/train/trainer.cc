@@ -205,6 +205,7 @@ Result<StepReport> Trainer::OneStep() {
     TENON_TRY_ASSIGN(feeds, step_.feed(step_number_));
   }
   host::RunOptions run;
+  run.timeout = options_.step_timeout;
   if (step_number_ + 1 == options_.steps) run.trace = options_.last_trace;
   const bool summed_up = with_summaries_ && ((step_number_ + 1) % std::max<int64_t>(options_.summary_steps, 1) == 0 || step_number_ + 1 == options_.steps);
   TENON_TRY_ASSIGN(std::vector<Tensor> values, (summed_up ? with_summaries_ : callable_)->Run(feeds, run));

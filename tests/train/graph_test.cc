@@ -119,6 +119,12 @@ TEST_F(GraphTraining, OptimizersAreTensorFlows) {
   }
 }
 
+// Through the functions of a SavedModel, of which some variables are trained and others stay.
+TEST_F(GraphTraining, ALossOfASignatureIsMinimised) {
+  Works("train keras --signature evaluate --minimize loss --optimizer sgd --learning-rate 0.05 --variables sequential/conv2d,sequential/dense --data keras.npz --batch 8 --steps 20 --folder run");
+  ExpectNear(Losses("run"), Goldens()["keras"]["minimized"].get<std::vector<float>>(), "keras, minimised");
+}
+
 TEST_F(GraphTraining, GoesOnWhereItEndedWithTheVerySameSteps) {
   for (const Case& each : Cases()) {
     const std::string run = "whole_" + std::string(each.golden), parts = "parts_" + std::string(each.golden);
@@ -296,6 +302,8 @@ TEST_F(GraphTraining, SaysWhatIsWrong) {
       {"v1.meta --minimize x" + kPoints, 1, "the loss 'x'"},
       {"v1.meta --minimize rate" + kPoints, 1, "the loss 'rate' is string; a loss is a floating number"},
       {"v1.meta --minimize learning_rate" + kPoints, 2, "--minimize: 'learning_rate': graph 'v1.meta' has no such node"},
+      {"v1.meta --minimize loss --variables hiden" + kPoints, 1, "no variable that the loss 'loss' depends on begins with 'hiden'; there are: 'hidden/w'"},
+      {v1 + kPoints + " --variables hidden", 2, "--variables: it says what --minimize TENSOR changes"},
       {"loss_only.pb" + kPoints, 2, "--target: nothing says what a step of 'loss_only.pb' does: it has no signature 'train' (nor another one) and no collection 'train_op'"},
       {"loss_only.pb --minimize loss --optimizer adm" + kPoints, 2, "there is no optimizer 'adm'"},
       {"module --batch 4 --data x=x.npy --data y=y.npy", 2, "--batch: 'x' takes batches of 8 and no others: float32[8,6]"},

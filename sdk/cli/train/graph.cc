@@ -46,7 +46,7 @@ struct GraphArguments {
   ModelFlags model;
   JobFlags job;
   StepWords step;
-  std::vector<std::string> data, feeds, init;
+  std::vector<std::string> data, feeds, init, only;
   int64_t batch = 0, steps = 0, passes = 0, summary_steps = 10;  // 0: not given
   std::optional<uint64_t> shuffle;
   std::optional<float> learning_rate;
@@ -100,6 +100,7 @@ class GraphJob {
     if (!data && arguments_.batch > 0) WrongFlag("--batch", "it says how many rows of --data a step gets, and there are none; an input of the graph is batched by the graph");
     const bool minimizes = !arguments_.step.minimize.empty();
     if (!minimizes && arguments_.optimizer_given) WrongFlag("--optimizer", "it says how --minimize TENSOR is done; without it the graph's own training step is run");
+    if (!minimizes && !arguments_.only.empty()) WrongFlag("--variables", "it says what --minimize TENSOR changes; without it the graph's own training step is run");
     if (!minimizes && arguments_.learning_rate) WrongFlag("--learning-rate", "it is for --minimize TENSOR; without it the graph's own training step is run, with its own");
   }
 
@@ -205,6 +206,7 @@ class GraphJob {
     TENON_TRY_ASSIGN(options_.optimizer.kind, train::OptimizerKindFromName(job_.optimizer));
     options_.learning_rate = arguments_.learning_rate.value_or(kUsualRate);
     options_.init = arguments_.init;
+    options_.only = arguments_.only;
     options_.passes = std::max<int64_t>(arguments_.passes, 1);
     options_.files = arguments_.allow_files ? model::FileAccess::kAny : model::FileAccess::kNone;
     options_.stop = &stop_requested;
@@ -213,6 +215,7 @@ class GraphJob {
     train::TrainingOptions training = job_.Options(steps_);
     training.event_steps = 1;
     training.summary_steps = arguments_.summary_steps;
+    TENON_TRY_ASSIGN(training.step_timeout, arguments_.session.Deadline());
     trainer_ = training_->MakeTrainer(std::move(training));
     return training_->model().graph().status();
   }
@@ -363,6 +366,9 @@ void AddGraphTraining(CLI::App& train, Action& action) {
   train.add_option("--minimize", arguments->step.minimize, "Minimise this tensor over the graph's trainable variables, where the graph has no training step of its own")->type_name("TENSOR");
   arguments->job.AddOptimizerTo(train);
   train.add_option("--learning-rate", arguments->learning_rate, fmt::format("Of --minimize (default: {})", kUsualRate))->type_name("X");
+  train.add_option("--variables", arguments->only, "Of --minimize: change those variables alone whose names begin so (default: the collection trainable_variables, or all float variables that the loss reaches)")
+      ->delimiter(',')
+      ->type_name("NAMES");
   train.add_option("--data", arguments->data, "Feed a tensor with rows of an array: NAME=FILE.npy, NAME=FILE.npz or FILE.npz; may be repeated")->type_name("NAME=FILE")->allow_extra_args(false);
   train.add_option("--feed", arguments->feeds, "Feed a tensor with a whole array in each step; may be repeated")->type_name("NAME=FILE")->allow_extra_args(false);
   train.add_option("--batch", arguments->batch, fmt::format("Rows of --data in a step (default: what the graph's shapes say, or {})", kUsualBatch))->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 30));

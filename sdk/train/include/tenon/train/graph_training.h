@@ -55,6 +55,7 @@ struct GraphTrainingOptions {
   bool minimize = false;  // the loss, by the optimizer; besides the targets
   OptimizerOptions optimizer;
   float learning_rate = 0.001f;
+  std::vector<std::string> only;  // beginnings of names: of the variables that are changed; none: the collection trainable_variables, or else all float variables that the loss reaches
 
   std::vector<TrainingFeed> data;  // of which each step gets rows
   std::vector<TrainingFeed> fixed;  // which each step gets whole
@@ -84,7 +85,7 @@ class GraphTraining {
   Model& model() { return model_; }
   // Called once. This outlives the trainer.
   std::unique_ptr<Trainer> MakeTrainer(TrainingOptions options);
-  // Puts the whole graph into the session and gives what a step needs its first values. Each session once, which outlives the input (StopInput).
+  // Puts what is needed of the graph into the session and gives what a step needs its first values. Each session once, which outlives the input (StopInput).
   Status Load(Session& session);
   // Ends the queue runners; their first failure. Again: ok.
   Status StopInput();
@@ -109,7 +110,11 @@ class GraphTraining {
   Status FindInitialisers();
   Status FindIterator(const data::NodeView& iterator);
   const data::NodeView* InitialiserOf(const data::NodeView& variable) const;
+  std::vector<std::string> NeededNodes() const;
+  std::vector<model::QueueRunner> Runners() const;
+  bool IsTrainable(const model::PartVariable& variable) const;
   Status Adopt();
+  Status CheckTrainable() const;
   Status AddUpdate();
   Status CheckFiles() const;
   std::vector<std::string> StepTargets() const;

@@ -10,6 +10,7 @@
 #define TENON_TRAIN_TRAINER_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -59,6 +60,7 @@ struct TrainingOptions {
   std::string event_folder;  // empty: no event files
   int64_t event_steps = 10;
   int64_t summary_steps = 10;  // of TrainingStep::summaries
+  std::chrono::nanoseconds step_timeout{0};  // then a step is DEADLINE_EXCEEDED; 0: none
   std::string* last_trace = nullptr;  // where the last step's trace goes, as Chrome's JSON
   const std::atomic<bool>* stop = nullptr;  // becomes true: save and end after the step
 };
