@@ -10,6 +10,7 @@ Run where TensorFlow 2.21 is installed: python3 make_trained.py [--only NAME...]
   loss_only   TensorFlow 1: a loss and no training step, for --minimize; losses by optimizer
   dataset     TensorFlow 1: the input is a tf.data pipeline over tensors: shuffled, mapped, repeated, batched, prefetched
   records     the same over a file of records, without repetition: it ends in the middle of the twenty steps
+  unseeded    TensorFlow 1: a pipeline that is shuffled without a seed, and a step that draws random numbers; its losses are anything
   queues      TensorFlow 1: the input is queues with their runners over a file of lines
 """
 
@@ -231,14 +232,19 @@ def own_losses(loss, train, before, beside=None):
     return losses
 
 
-def write_dataset():
-    data = tf.data.Dataset.from_tensor_slices(points()).shuffle(16, seed=5).map(lambda x, y: (x * 1.25, y), num_parallel_calls=2).repeat().batch(BATCH).prefetch(2)
+def from_dataset(data, name):
+    """A graph that takes its input from a pipeline, by an iterator that is begun by hand."""
     iterator = v1.data.make_initializable_iterator(data)
     x, y = iterator.get_next()
     loss = loss_of(tf.reshape(x, [-1, 6]), y)
     train = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
-    meta("dataset")
+    meta(name)
     return {"losses": own_losses(loss, train, iterator.initializer), "initializer": iterator.initializer.name}
+
+
+def write_dataset():
+    data = tf.data.Dataset.from_tensor_slices(points()).shuffle(16, seed=5).map(lambda x, y: (x * 1.25, y), num_parallel_calls=2).repeat().batch(BATCH).prefetch(2)
+    return from_dataset(data, "dataset")
 
 
 def write_records():
@@ -247,19 +253,24 @@ def write_records():
     with tf.io.TFRecordWriter("points.tfrecord") as writer:
         for each, label in zip(x_value, y_value):
             features = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=each)), "y": tf.train.Feature(int64_list=tf.train.Int64List(value=[label]))}
-            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString(deterministic=True))
 
     def parse(record):
         found = tf.io.parse_single_example(record, {"x": tf.io.FixedLenFeature([6], tf.float32), "y": tf.io.FixedLenFeature([], tf.int64)})
         return found["x"], found["y"]
 
     data = tf.data.TFRecordDataset("points.tfrecord", buffer_size=1 << 16).map(parse).shuffle(100, seed=9, reshuffle_each_iteration=False).repeat(2).batch(BATCH).prefetch(1)
+    return from_dataset(data, "records")
+
+
+def write_unseeded():
+    """What nobody can repeat."""
+    data = tf.data.Dataset.from_tensor_slices(points()).shuffle(16).repeat().batch(BATCH)
     iterator = v1.data.make_initializable_iterator(data)
     x, y = iterator.get_next()
-    loss = loss_of(tf.reshape(x, [-1, 6]), y)
-    train = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
-    meta("records")
-    return {"losses": own_losses(loss, train, iterator.initializer), "initializer": iterator.initializer.name}
+    v1.train.GradientDescentOptimizer(0.1).minimize(loss_of(tf.nn.dropout(tf.reshape(x, [-1, 6]), 0.1), y))
+    meta("unseeded")
+    return {}
 
 
 def write_queues():
@@ -276,7 +287,7 @@ def write_queues():
     return {"losses": own_losses(loss, train, [], v1.train.start_queue_runners)}
 
 
-MAKERS = {"keras": write_keras, "module": write_module, "v1": write_v1, "resources": write_resources, "loss_only": write_loss_only, "dataset": write_dataset, "records": write_records, "queues": write_queues}
+MAKERS = {"keras": write_keras, "module": write_module, "v1": write_v1, "resources": write_resources, "loss_only": write_loss_only, "dataset": write_dataset, "records": write_records, "unseeded": write_unseeded, "queues": write_queues}
 
 
 def main():

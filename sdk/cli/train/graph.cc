@@ -21,12 +21,12 @@
 #include "sdk/cli/run/feeds.h"
 #include "sdk/cli/train/graph_step.h"
 #include "sdk/cli/train/job_flags.h"
+#include "sdk/cli/train/job_progress.h"
 #include "tenon/data/file.h"
 #include "tenon/data/number_text.h"
 #include "tenon/model/load.h"
 #include "tenon/model/write_values.h"
 #include "tenon/train/graph_training.h"
-#include "tenon/train/progress.h"
 
 namespace tenon::cli {
 namespace {
@@ -237,34 +237,28 @@ class GraphJob {
     Say(Beginning());
     std::vector<std::string> metric_names;
     for (const auto& [name, tensor] : step_.metrics) metric_names.push_back(Printable(name));
-    train::Progress progress(stdout, metric_names);
-    const auto tell = [&](const std::string& message) {
-      if (!quiet_) progress.Say(Printable(message));
-      else if (message.starts_with("warning"))
-        std::fprintf(stderr, "%s\n", Printable(message).c_str());
-    };
-    trainer_->on_message = tell;
-    training_->on_message = tell;
-    trainer_->on_step = [&](const train::StepReport& report) {
+    JobProgress progress(quiet_, metric_names);
+    progress.Watch(*trainer_);
+    training_->on_message = trainer_->on_message;
+    trainer_->on_step = [this, show = trainer_->on_step](const train::StepReport& report) {
       if (!first_loss_) first_loss_ = report.loss;
       last_ = report;
-      if (!quiet_) progress.Show(report);
+      if (show) show(report);
     };
     StopAfterThisStep();
     const Status trained = TrainInSession();
     const Status input = training_->StopInput();
-    progress.Finish();
+    progress.bar().Finish();
     TENON_TRY((input.ok() ? trained : input).Annotate("graph '" + arguments_.model.graph + "'"));
     if (report_.last_step == 0 && report_.input_ended) return Status(Code::kInvalidArgument, "graph '" + arguments_.model.graph + "': its input ended before the first step, so nothing was trained");
-    if (!report_.stopped || report_.last_step == steps_) return Status();
-    return Status(Code::kCancelled, fmt::format("stopped after step {}; the same command goes on from there", report_.last_step));
+    return StoppedEarly(report_, steps_);
   }
   Status TrainInSession() {
     TENON_TRY_ASSIGN(const host::SessionOptions options, arguments_.session.Options());
     TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
     TENON_TRY(training_->Load(*session_));
     TENON_TRY(trainer_->Begin(*session_));
-    if (trainer_->step() >= steps_) Say(fmt::format("Training is complete (step {} of {}). --restart trains anew; more --steps or --passes train on.", trainer_->step(), steps_));
+    if (trainer_->step() >= steps_) Say(CompleteText(trainer_->step(), steps_));
     TENON_TRY_ASSIGN(report_, trainer_->Run());
     return Status();
   }
@@ -352,6 +346,13 @@ void RefuseUnknownJob(const CLI::App& train, const std::string& graph) {
   if (!path) throw CLI::ValidationError(Join(NoCommand(train, graph), "and there is no graph or model of that name"));
 }
 
+// What is given to `train` itself would be lost on a job.
+void RefuseWordsBefore(const CLI::App& train) {
+  const std::string job = train.get_subcommands().front()->get_name();
+  for (const CLI::Option* option : train.get_options())
+    if (option->count() > 0) WrongFlag(option->get_name(), "it stands before the job '" + job + "', which does not get it; what is said to a job stands behind it, and a file of that name is ./" + job);
+}
+
 }  // namespace
 
 void AddGraphTraining(CLI::App& train, Action& action) {
@@ -398,7 +399,7 @@ void AddGraphTraining(CLI::App& train, Action& action) {
       "  tenon train graph.pb --target Adam --loss loss:0 --data train.npz     arrays by the names of placeholders\n"
       "  tenon train graph.pb --minimize loss --optimizer adam --learning-rate 0.001 --data train.npz");
   train.callback([arguments, &train, &action] {
-    if (!train.get_subcommands().empty()) return;
+    if (!train.get_subcommands().empty()) return RefuseWordsBefore(train);
     if (arguments->model.graph.empty()) throw CLI::RequiredError::Subcommand(1);
     RefuseUnknownJob(train, arguments->model.graph);
     arguments->optimizer_given = train.count("--optimizer") > 0;
