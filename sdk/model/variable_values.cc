@@ -12,6 +12,7 @@ using host::Output;
 using sdk::WireWriter;
 
 Result<std::vector<Tensor>> ReadValues(const Runtime& runtime, Session& session, std::string_view graph_def, const std::vector<PartVariable>& variables) {
+  if (variables.empty()) return std::vector<Tensor>();
   TENON_TRY_ASSIGN(Graph graph, Graph::Import(runtime, graph_def));
   std::vector<host::Name> reads;
   for (const PartVariable& variable : variables) {

@@ -70,11 +70,9 @@ class Writer {
   }
 
  private:
-  bool has_saver() const { return !restored_.empty(); }
-
   // What the new checkpoint holds.
   Status Collect() {
-    if (!has_saver()) {
+    if (restored_.empty() && file_.form() != Form::kSavedModel) {
       for (const std::string& name : variables_) restored_.push_back({name, name, ""});
       own_saver_ = true;
     }
