@@ -333,7 +333,7 @@ TEST_F(GraphTraining, SaysWhatIsWrong) {
     const Outcome outcome = Tenon("train " + wrong.words);
     EXPECT_EQ(outcome.code, wrong.code) << wrong.words << "\n" << outcome.err;
     EXPECT_NE(outcome.err.find(wrong.says), std::string::npos) << wrong.words << "\nsays: " << outcome.err << "and not: " << wrong.says;
-    std::filesystem::remove_all("tenon_v1");
+    std::filesystem::remove_all("trained_v1");
   }
 }
 

@@ -65,13 +65,14 @@ std::string StemOf(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   path = path.substr(path.rfind('/') + 1);
   const size_t dot = path.rfind('.');
+  if (path.find_first_not_of('.') == std::string::npos) return "model";
   return dot == std::string::npos || dot == 0 ? path : path.substr(0, dot);
 }
 
 class GraphJob {
  public:
   explicit GraphJob(const GraphArguments& arguments) : arguments_(arguments), job_(arguments.job), quiet_(arguments.job.json) {
-    if (job_.folder.empty()) job_.folder = "tenon_" + StemOf(arguments.model.graph);
+    if (job_.folder.empty()) job_.folder = "trained_" + StemOf(arguments.model.graph);
   }
 
   Status Run() {
@@ -384,7 +385,7 @@ void AddGraphTraining(CLI::App& train, Action& action) {
   train.add_option("--export", arguments->export_folder, "Write the model with its trained variables: a SavedModel as one, a graph as FOLDER/model.meta with a checkpoint")->type_name("FOLDER");
   train.add_flag("--allow-files", arguments->allow_files, "Of a SavedModel: its graph may read and write files that it names itself");
   arguments->job.AddFoldersTo(train);
-  train.get_option("--folder")->description("Where everything is kept (default: tenon_NAME, of the graph's name)");
+  train.get_option("--folder")->description("Where everything is kept (default: trained_NAME, of the graph's name)");
   arguments->job.AddKeepingTo(train);
   arguments->runtime.AddTo(train);
   arguments->session.AddTo(train);
