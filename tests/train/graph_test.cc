@@ -324,6 +324,7 @@ TEST_F(GraphTraining, SaysWhatIsWrong) {
       {"gone.pb", 1, "NOT_FOUND"},
       {"x.npy", 1, "x.npy"},
       {"digit", 2, "tenon train: no command 'digit'; did you mean 'digits'?"},
+      {"", 2, "tenon train: a command is missing; there are: digits, images; or give GRAPH"},
       {"--steps 5 digits", 2, "--steps: it stands before the job 'digits', which does not get it"},
       {"v1.meta digits", 2, "GRAPH: it stands before the job 'digits'"},
       {"v1.meta more.meta", 2, "'more.meta' is one word too many"},

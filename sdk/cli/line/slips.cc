@@ -41,9 +41,15 @@ std::string NoFlag(const CLI::App& app, const std::string& flag) {
   return "no flag " + Quoted(flag) + near.Hint();
 }
 
-size_t ArgumentsOf(const CLI::App& app) {
-  const auto takes_words = [](const CLI::Option* option) { return option->get_positional(); };
-  return app.get_options(takes_words).size();
+const auto kTakesWords = [](const CLI::Option* option) { return option->get_positional(); };
+
+size_t ArgumentsOf(const CLI::App& app) { return app.get_options(kTakesWords).size(); }
+
+// "; or give GRAPH": what may stand where a command could.
+std::string WordsBesides(const CLI::App& app) {
+  std::string words;
+  for (const CLI::Option* option : app.get_options(kTakesWords)) words += (words.empty() ? "; or give " : " ") + option->get_name();
+  return words;
 }
 
 class Walk {
@@ -58,7 +64,7 @@ class Walk {
       else
         Word(words[i]);
     }
-    if (slip_.what.empty() && HasCommands(*at_) && arguments_ == 0) slip_.what = "a command is missing; there are: " + CommandsOf(*at_);
+    if (slip_.what.empty() && HasCommands(*at_) && arguments_ == 0) slip_.what = "a command is missing; there are: " + CommandsOf(*at_) + WordsBesides(*at_);
     return slip_;
   }
 
