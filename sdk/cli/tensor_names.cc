@@ -38,11 +38,11 @@ Result<TensorNames> TensorNames::Of(const model::ModelFile& file, const Signatur
   return TensorNames(file, signature, std::move(index));
 }
 
-Result<std::string> TensorNames::Feed(const std::string& name) const {
-  return Find("--feed", name, signature_ == nullptr ? nullptr : &signature_->inputs);
+Result<std::string> TensorNames::Feed(const std::string& name, const char* flag) const {
+  return Find(flag, name, signature_ == nullptr ? nullptr : &signature_->inputs);
 }
-Result<std::string> TensorNames::Fetch(const std::string& name) const {
-  return Find("--fetch", name, signature_ == nullptr ? nullptr : &signature_->outputs);
+Result<std::string> TensorNames::Fetch(const std::string& name, const char* flag) const {
+  return Find(flag, name, signature_ == nullptr ? nullptr : &signature_->outputs);
 }
 
 void TensorNames::CheckNode(const std::string& flag, const std::string& name) const {
@@ -68,7 +68,7 @@ void TensorNames::Refuse(const std::string& flag, const std::string& name, const
 
 // What there is instead: of a signature its keys, else what may be fed.
 std::string TensorNames::Known(const std::string& flag, const std::vector<TensorInfo>* infos) const {
-  const bool feeds = flag == "--feed";
+  const bool feeds = flag == "--feed" || flag == "--data";
   if (infos != nullptr) return std::string(feeds ? "its inputs: " : "its outputs: ") + InfosText(*infos);
   const std::string placeholders = feeds ? Placeholders() : "";
   return placeholders.empty() ? "" : "its placeholders: " + placeholders;
@@ -93,7 +93,26 @@ std::string TensorNames::Choice() const {
 
 Status TensorNames::CheckFeed(const std::string& given, const std::string& tensor, const host::Tensor& value,
                               const std::string& file) const {
+  return Misfit(ExpectedOf(given, tensor), value, file);
+}
+
+Status TensorNames::CheckRows(const std::string& given, const std::string& tensor, const host::Tensor& value,
+                              const std::string& file) const {
+  Expected expected = ExpectedOf(given, tensor);
+  if (expected.shape.rank() > 0) {
+    std::vector<int64_t> dims = expected.shape.dims();
+    dims[0] = -1;
+    expected.shape = host::Shape(std::move(dims));
+  }
+  return Misfit(expected, value, file);
+}
+
+std::string TensorNames::TypeOf(const std::string& given, const std::string& tensor) const {
   const Expected expected = ExpectedOf(given, tensor);
+  return TensorText(expected.dtype, expected.shape);
+}
+
+Status TensorNames::Misfit(const Expected& expected, const host::Tensor& value, const std::string& file) const {
   const bool same_type = expected.dtype == host::DType::kInvalid || expected.dtype == value.dtype();
   if (same_type && model::Fits(expected.shape, value.shape())) return Status();
   const std::string inputs =

@@ -21,9 +21,11 @@ class TensorNames {
 
   const data::GraphView& graph() const { return index_.graph(); }
 
-  // The graph's name of what --feed or --fetch names.
-  host::Result<std::string> Feed(const std::string& name) const;
-  host::Result<std::string> Fetch(const std::string& name) const;
+  const model::GraphIndex& index() const { return index_; }
+
+  // The graph's name of what --feed or --fetch, or another flag of this meaning, names.
+  host::Result<std::string> Feed(const std::string& name, const char* flag = "--feed") const;
+  host::Result<std::string> Fetch(const std::string& name, const char* flag = "--fetch") const;
   // Of --target and --init, which name nodes.
   void CheckNode(const std::string& flag, const std::string& name) const;
 
@@ -31,6 +33,12 @@ class TensorNames {
   // user wrote it.
   host::Status CheckFeed(const std::string& given, const std::string& tensor, const host::Tensor& value,
                          const std::string& file) const;
+  // The same of an array of which rows are fed: its first dimension may be anything.
+  host::Status CheckRows(const std::string& given, const std::string& tensor, const host::Tensor& value,
+                         const std::string& file) const;
+  // The shape that a feed must have, as far as it is known; "float32[?,3]" of it.
+  host::Shape ShapeOf(const std::string& given, const std::string& tensor) const { return ExpectedOf(given, tensor).shape; }
+  std::string TypeOf(const std::string& given, const std::string& tensor) const;
 
   // " (Placeholder)": the op of a tensor's node; "" of none.
   std::string OpOf(std::string_view tensor) const;
@@ -52,6 +60,7 @@ class TensorNames {
                            const std::vector<model::TensorInfo>* infos) const;
   std::string Known(const std::string& flag, const std::vector<model::TensorInfo>* infos) const;
   std::string Placeholders() const;
+  host::Status Misfit(const Expected& expected, const host::Tensor& value, const std::string& file) const;
   Expected ExpectedOf(const std::string& given, const std::string& tensor) const;
   Expected ExpectedOf(const data::NodeView& node) const;
 

@@ -43,7 +43,6 @@ class Loader {
       : runtime_(runtime), file_(file), meta_(file.meta()), session_(session), options_(options) {}
 
   Status Run() {
-    TENON_TRY(session_.Extend(file_.graph_def()));
     const bool restores = !file_.checkpoint().empty();
     if (!restores && meta_.main_op.empty()) return Status();
     TENON_TRY(ReadAssets());
@@ -162,6 +161,11 @@ Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedVie
 }  // namespace
 
 Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options) {
+  TENON_TRY(session.Extend(file.graph_def()));
+  return Restore(runtime, file, session, options);
+}
+
+Status Restore(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options) {
   return Loader(runtime, file, session, options).Run();
 }
 

@@ -26,6 +26,9 @@ constexpr uint32_t kCollectionNodes = 1, kCollectionBytes = 2, kCollectionAny = 
 
 constexpr std::string_view kInitSignature = "__saved_model_init_op", kTrainSignature = "__saved_model_train_op";
 constexpr std::string_view kAssetCollection = "saved_model_assets", kRunnerCollection = "queue_runners";
+constexpr std::string_view kTrainCollection = "train_op";
+constexpr std::string_view kVariableCollections[] = {"variables", "local_variables", "trainable_variables", "model_variables"};
+constexpr uint32_t kVariableName = 1, kVariableInitializer = 2;
 constexpr std::string_view kMainOpCollections[] = {"saved_model_main_op", "legacy_init_op"};
 
 // All fields of one number.
@@ -91,6 +94,7 @@ Asset ParseAsset(std::string_view bytes) {
 class Parser {
  public:
   Result<MetaGraph> Run(std::string_view bytes) {
+    meta_.bytes = bytes;
     WireReader reader(bytes);
     while (reader.Next()) {
       if (reader.is_bytes()) Field(reader.field(), reader.bytes());
@@ -101,6 +105,11 @@ class Parser {
     if (meta_.assets.empty()) meta_.assets = std::move(collected_assets_);
     for (std::string& op : collected_main_ops_) {
       if (meta_.main_op.empty()) meta_.main_op = std::move(op);
+    }
+    const auto train = meta_.collections.find(kTrainCollection);
+    if (meta_.train_op.empty() && train != meta_.collections.end()) {
+      const std::vector<std::string>& all = train->second;  // one may be named twice
+      if (std::count(all.begin(), all.end(), all[0]) == static_cast<ptrdiff_t>(all.size())) meta_.train_op = NodeOf(all[0]);
     }
     return std::move(meta_);
   }
@@ -137,7 +146,9 @@ class Parser {
   void AddSignature(Signature signature) {
     if (signature.name == kInitSignature) {
       if (!signature.outputs.empty()) meta_.main_op = NodeOf(signature.outputs[0].tensor);
-    } else if (signature.name != kTrainSignature) {
+    } else if (signature.name == kTrainSignature) {
+      if (!signature.outputs.empty()) meta_.train_op = NodeOf(signature.outputs[0].tensor);
+    } else {
       meta_.signatures.push_back(std::move(signature));
     }
   }
@@ -155,6 +166,11 @@ class Parser {
         if (runner.ok()) meta_.queue_runners.push_back(std::move(*runner));
         else status_ = runner.status().Annotate("collection 'queue_runners'");
       }
+    }
+    for (std::string_view node : AllBytes(FindBytes(value, kCollectionNodes), kListValue)) meta_.collections[std::string(name)].emplace_back(node);
+    if (std::find(std::begin(kVariableCollections), std::end(kVariableCollections), name) != std::end(kVariableCollections)) {
+      for (std::string_view def : AllBytes(FindBytes(value, kCollectionBytes), kListValue))
+        meta_.variables[std::string(name)].push_back({NodeOf(FindBytes(def, kVariableName)), NodeOf(FindBytes(def, kVariableInitializer))});
     }
     for (size_t i = 0; i < std::size(kMainOpCollections); ++i) {
       if (name != kMainOpCollections[i]) continue;

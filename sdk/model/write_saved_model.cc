@@ -1,197 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/model/write_saved_model.h"
 
-#include <set>
-
+#include "sdk/model/variable_values.h"
 #include "tenon/data/file.h"
 #include "tenon/model/graph_index.h"
+#include "tenon/model/graph_part.h"
 #include "tenon/sdk/wire.h"
 
 namespace tenon::model {
 namespace {
 
-using host::Attrs;
 using host::Graph;
 using host::Operation;
 using host::Output;
-using data::FunctionView;
-using data::NodeView;
-using sdk::WireReader;
 using sdk::WireWriter;
 
-// Field numbers of tensorflow.GraphDef, MetaGraphDef and the messages in them.
-constexpr uint32_t kGraphNode = 1, kGraphLibrary = 2, kGraphVersions = 4, kLibraryFunction = 1, kNodeDevice = 4;
+// Field numbers of tensorflow.MetaGraphDef and the messages in it.
 constexpr uint32_t kMapKey = 1, kMapValue = 2;
-constexpr uint32_t kSaverVersionTwo = 2;
-
-struct SavedVariable {
-  std::string name;
-  DType dtype = DType::kInvalid;
-  bool is_reference = false;
-};
-
-// The part of a graph that nodes reach, as a GraphDef of its own.
-class Part {
- public:
-  static Result<Part> Cut(const GraphIndex& graph, const std::vector<std::string>& targets) {
-    Part part;
-    TENON_TRY_ASSIGN(const std::vector<const NodeView*> nodes, graph.Reach({}, targets));
-    const std::set<const NodeView*> wanted(nodes.begin(), nodes.end());
-    WireWriter writer, library;
-    for (const NodeView& node : graph.graph().nodes) {
-      if (!wanted.contains(&node)) continue;
-      TENON_TRY(part.Add(graph, node));
-      writer.Bytes(kGraphNode, WithoutDevice(node));
-    }
-    TENON_TRY(part.AddFunctions(graph));
-    for (const FunctionView& function : graph.functions()) {
-      if (part.functions_.contains(&function)) library.Bytes(kLibraryFunction, function.bytes);
-    }
-    if (!part.functions_.empty()) writer.Bytes(kGraphLibrary, library.bytes());
-    if (!graph.graph().versions.empty()) writer.Bytes(kGraphVersions, graph.graph().versions);
-    part.graph_def_ = writer.bytes();
-    return part;
-  }
-
-  const std::string& graph_def() const { return graph_def_; }
-  const std::vector<SavedVariable>& variables() const { return variables_; }
-
- private:
-  static std::string WithoutDevice(const NodeView& node) {
-    if (node.device.empty()) return std::string(node.bytes);
-    std::string bytes;
-    WireReader reader(node.bytes);
-    while (reader.Next()) {
-      if (reader.field() != kNodeDevice) bytes += reader.whole();
-    }
-    return bytes;
-  }
-
-  Status Add(const GraphIndex& graph, const NodeView& node) {
-    const bool reference = node.op == "VariableV2" || node.op == "Variable";
-    if (reference || node.op == "VarHandleOp") variables_.push_back({std::string(node.name), node.TypeAttr("dtype"), reference});
-    for (const FunctionView* function : graph.FunctionsOf(node)) {
-      if (functions_.insert(function).second) left_.push_back(function);
-    }
-    return Status();
-  }
-
-  Status AddFunctions(const GraphIndex& graph) {
-    const size_t outside = variables_.size();
-    while (!left_.empty()) {
-      const FunctionView& function = *left_.back();
-      left_.pop_back();
-      for (const NodeView& node : function.nodes) TENON_TRY(Add(graph, node));
-      if (variables_.size() == outside) continue;
-      return Status(Code::kUnimplemented, "function '" + std::string(function.name) + "' creates the variable '" + variables_.back().name +
-                                              "', whose value cannot be saved; create it outside and hand it in");
-    }
-    return Status();
-  }
-
-  std::string graph_def_;
-  std::vector<SavedVariable> variables_;
-  std::set<const FunctionView*> functions_;
-  std::vector<const FunctionView*> left_;
-};
-
-// Names, types and pieces of variables, as SaveV2 and RestoreV2 want them.
-struct BundleInputs {
-  std::vector<std::string> names, slices;
-  std::vector<DType> dtypes;
-  explicit BundleInputs(const std::vector<SavedVariable>& variables) : slices(variables.size()) {
-    for (const SavedVariable& variable : variables) {
-      names.push_back(variable.name);
-      dtypes.push_back(variable.dtype);
-    }
-  }
-};
-
-// The values that the session's variables have now. Nodes of ours read them: the graph's own may wait for what changes them.
-Result<std::vector<Tensor>> ReadValues(const Runtime& runtime, Session& session, std::string_view graph_def, const std::vector<SavedVariable>& variables) {
-  TENON_TRY_ASSIGN(Graph graph, Graph::Import(runtime, graph_def));
-  std::vector<host::Name> reads;
-  for (const SavedVariable& variable : variables) {
-    if (variable.is_reference) {
-      reads.emplace_back(variable.name);
-      continue;
-    }
-    TENON_TRY_ASSIGN(const Operation handle, graph.Find(variable.name));
-    reads.emplace_back(graph.Op("ReadVariableOp", {handle}, {{"dtype", variable.dtype}}, variable.name + "/value_to_save"));
-  }
-  TENON_TRY(session.Extend(graph));
-  return session.Run({}, reads);
-}
-
-Status WriteBundle(const Runtime& runtime, const std::vector<SavedVariable>& variables, const std::vector<Tensor>& values, const std::string& prefix) {
-  const BundleInputs bundle(variables);
-  Graph graph(runtime);
-  std::vector<Output> inputs = {graph.StringConst(prefix), graph.StringConst(bundle.names), graph.StringConst(bundle.slices)};
-  std::vector<host::Feed> feeds;
-  for (size_t i = 0; i < values.size(); ++i) {
-    inputs.push_back(graph.Placeholder("value", values[i].dtype(), values[i].shape()));
-    feeds.push_back({inputs.back(), View(values[i])});
-  }
-  const Operation save = graph.AddNode("SaveV2", inputs, {{"dtypes", bundle.dtypes}}, "save");
-  TENON_TRY_ASSIGN(Session session, Session::Create(runtime, graph));
-  return session.RunTargets({save}, feeds);
-}
-
-// What was added to a graph for its variables: the saver, and a description of each for those who train on.
-struct AddedSaver {
-  SaverNames names;
-  std::vector<std::string> variables;            // serialized VariableDefs, of resource variables
-  std::vector<std::string> trainable_variables;  // of those of floating numbers
-};
-
-// initializer: the node that gives it its value; value: what that value is; read: a node that reads it.
-std::string VariableDef(const SavedVariable& variable, const Operation& initializer, const Output& value, const Output& read, bool trainable) {
-  WireWriter writer;
-  writer.Bytes(1, variable.name + ":0");
-  writer.Bytes(2, initializer.name());
-  writer.Bytes(3, read.name() + ":0");
-  writer.Varint(5, 1);  // a resource
-  writer.Bytes(6, value.index() == 0 ? value.name() + ":0" : value.name());
-  writer.Varint(7, trainable ? 1 : 0);
-  return writer.bytes();
-}
-
-// Nodes that save and restore the variables.
-AddedSaver AddSaver(Graph& graph, const std::vector<SavedVariable>& variables) {
-  auto scope = graph.Scope("saver");
-  const BundleInputs bundle(variables);
-  AddedSaver added;
-  const Output filename = graph.Placeholder("filename", DType::kString, Shape());
-  const Output names = graph.StringConst(bundle.names, "names"), slices = graph.StringConst(bundle.slices, "slices");
-  std::vector<Output> save_inputs = {filename, names, slices};
-  const Operation restore = graph.AddNode("RestoreV2", {filename, names, slices}, {{"dtypes", bundle.dtypes}}, "restore");
-  std::vector<Operation> assigns;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    const SavedVariable& variable = variables[i];
-    const host::Result<Operation> found = graph.Find(variable.name);
-    if (!found.ok()) {
-      graph.Fail(found.status());
-      break;
-    }
-    const Attrs dtype = {{variable.is_reference ? "T" : "dtype", variable.dtype}};
-    const Output value = restore.output(static_cast<int32_t>(i));
-    save_inputs.push_back(variable.is_reference ? Output(*found) : graph.Op("ReadVariableOp", {*found}, dtype, "read"));
-    assigns.push_back(graph.AddNode(variable.is_reference ? "Assign" : "AssignVariableOp", {*found, value}, dtype, "assign"));
-    if (variable.is_reference) continue;
-    const bool trainable = variable.dtype == DType::kFloat || variable.dtype == DType::kDouble || variable.dtype == DType::kHalf || variable.dtype == DType::kBfloat16;
-    added.variables.push_back(VariableDef(variable, assigns.back(), value, save_inputs.back(), trainable));
-    if (trainable) added.trainable_variables.push_back(added.variables.back());
-  }
-  const Operation save = graph.AddNode("SaveV2", save_inputs, {{"dtypes", bundle.dtypes}}, "save");
-  {
-    const auto after = graph.ControlDependencies({save});
-    added.names.save_tensor = graph.Op("Identity", {filename}, {}, "saved").name() + ":0";
-  }
-  const auto after = graph.ControlDependencies(assigns);
-  added.names.restore_op = graph.AddNode("NoOp", {}, {}, "restore_all").name();
-  added.names.filename_tensor = filename.name() + ":0";
-  return added;
-}
 
 std::string WithIndex(const std::string& tensor) { return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor; }
 
@@ -243,17 +68,13 @@ void AddCollection(WireWriter& meta, std::string_view name, const std::vector<st
 
 Result<std::string> SavedModelBytes(const Graph& graph, const AddedSaver& added, const WriteOptions& options) {
   const SaverNames& saver = added.names;
-  WireWriter info, saver_def, meta, model;
+  WireWriter info, meta, model;
   for (const std::string& tag : options.tags) info.Bytes(4, tag);
   meta.Bytes(1, info.bytes());
   TENON_TRY_ASSIGN(const std::string graph_def, graph.Export());
   meta.Bytes(2, graph_def);
   if (!saver.restore_op.empty()) {
-    saver_def.Bytes(1, saver.filename_tensor);
-    saver_def.Bytes(2, saver.save_tensor);
-    saver_def.Bytes(3, saver.restore_op);
-    saver_def.Varint(7, kSaverVersionTwo);
-    meta.Bytes(3, saver_def.bytes());
+    meta.Bytes(3, SaverDefBytes(saver));
   }
   AddCollection(meta, "variables", added.variables);
   AddCollection(meta, "trainable_variables", added.trainable_variables);
@@ -281,16 +102,18 @@ Status Write(const Runtime& runtime, Session& session, std::string_view graph_de
     }
   }
   TENON_TRY_ASSIGN(const GraphIndex index, GraphIndex::Build(graph_def));
-  TENON_TRY_ASSIGN(const Part part, Part::Cut(index, targets));
-  TENON_TRY_ASSIGN(Graph graph, Graph::Import(runtime, part.graph_def()));
+  TENON_TRY_ASSIGN(const GraphPart part, CutGraph(index, targets, Devices::kDropped));
+  TENON_TRY_ASSIGN(Graph graph, Graph::Import(runtime, part.graph_def));
   if (exists) TENON_TRY(host::RemoveFile(file));
   TENON_TRY(data::MakeFolder(data::JoinPath(folder, "variables")));
   AddedSaver saver;
-  if (!part.variables().empty()) {
-    TENON_TRY_ASSIGN(const std::vector<Tensor> values, ReadValues(runtime, session, part.graph_def(), part.variables()));
+  if (!part.variables.empty()) {
+    TENON_TRY_ASSIGN(const std::vector<Tensor> values, ReadValues(runtime, session, part.graph_def, part.variables));
     const std::string prefix = data::JoinPath(data::JoinPath(folder, "variables"), "variables");
-    TENON_TRY(WriteBundle(runtime, part.variables(), values, prefix));
-    saver = AddSaver(graph, part.variables());
+    std::vector<BundleEntry> entries;
+    for (size_t i = 0; i < values.size(); ++i) entries.push_back({part.variables[i].name, "", values[i]});
+    TENON_TRY(WriteBundle(runtime, entries, prefix));
+    saver = AddSaver(graph, part.variables, "saver");
   }
   TENON_TRY(graph.status());
   TENON_TRY_ASSIGN(const std::string bytes, SavedModelBytes(graph, saver, options));

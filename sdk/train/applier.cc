@@ -56,14 +56,14 @@ std::vector<Operation> Applier::Finish(const std::vector<Operation>& applied) {
 }
 
 Operation Applier::GradientDescent(const Variable& variable, Output g) {
-  if (options_.fused) return graph_.AddNode("ResourceApplyGradientDescent", {variable.handle, rate_, g});
+  if (Fused(variable)) return graph_.AddNode("ResourceApplyGradientDescent", {variable.handle, rate_, g});
   return Subtract(variable, Mul(rate_, g));
 }
 
 Operation Applier::Momentum(const Variable& variable, Output g) {
   const Variable& slot = Slot(variable, "Momentum");
   Output momentum = Constant(options_.momentum);
-  if (options_.fused) {
+  if (Fused(variable)) {
     return graph_.AddNode("ResourceApplyMomentum", {variable.handle, slot.handle, rate_, g, momentum},
                           {{"use_nesterov", options_.nesterov}});
   }
@@ -76,7 +76,7 @@ Operation Applier::Adam(const Variable& variable, Output g) {
   const Variable& m = Slot(variable, "Adam");
   const Variable& v = Slot(variable, "Adam_1");
   Output epsilon = Constant(options_.epsilon);
-  if (options_.fused) {
+  if (Fused(variable)) {
     return graph_.AddNode("ResourceApplyAdam",
                           {variable.handle, m.handle, v.handle, beta1_power_->value, beta2_power_->value, rate_,
                            Constant(options_.beta1), Constant(options_.beta2), epsilon, g});
@@ -91,7 +91,7 @@ Operation Applier::Adam(const Variable& variable, Output g) {
 
 Operation Applier::Adagrad(const Variable& variable, Output g) {
   const Variable& slot = Slot(variable, "Adagrad", options_.initial_accumulator);
-  if (options_.fused) return graph_.AddNode("ResourceApplyAdagrad", {variable.handle, slot.handle, rate_, g});
+  if (Fused(variable)) return graph_.AddNode("ResourceApplyAdagrad", {variable.handle, slot.handle, rate_, g});
   Output accumulated = Add(slot.value, Square(g));
   return Both(Assign(slot, accumulated), Subtract(variable, Div(Mul(rate_, g), Sqrt(accumulated))));
 }
@@ -142,7 +142,7 @@ Applier::Step Applier::Adadelta(Output g, const std::vector<Output>& slots) {
 
 Operation Applier::OfAverages(const Variable& variable, Output g) {
   const std::vector<const Variable*> slots = SlotsOf(variable);
-  if (options_.fused && options_.kind == OptimizerOptions::Kind::kRmsProp && !options_.centered) {
+  if (Fused(variable) && options_.kind == OptimizerOptions::Kind::kRmsProp && !options_.centered) {
     return graph_.AddNode("ResourceApplyRMSProp", {variable.handle, slots[0]->handle, slots[1]->handle, rate_, Constant(options_.decay()),
                                                    Constant(options_.rms_momentum), Constant(options_.epsilon), g});
   }

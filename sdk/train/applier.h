@@ -56,6 +56,7 @@ class Applier {
     return graph_.AddNode("AssignVariableOp", {variable.handle, value}, {{"dtype", variable.dtype}});
   }
   Operation Subtract(const Variable& variable, Output amount) {
+    if (variable.reference) return graph_.AddNode("AssignSub", {variable.handle, amount}, {{"T", variable.dtype}});
     return graph_.AddNode("AssignSubVariableOp", {variable.handle, amount}, {{"dtype", variable.dtype}});
   }
   Operation ChangeRows(const char* op, const Variable& variable, Output rows, Output values) {
@@ -64,6 +65,8 @@ class Applier {
   const Variable& Slot(const Variable& variable, const char* name, float initial = 0) {
     return model_.State(variable.name + "/" + name, variable.shape, initial, variable.device);
   }
+  // Fused ops change resources alone.
+  bool Fused(const Variable& variable) const { return options_.fused && !variable.reference; }
   Operation Both(const Operation& a, const Operation& b) { return Group(graph_, {a, b}, "apply"); }
 
   Model& model_;

@@ -2,8 +2,8 @@
 #include "tenon/train/digits.h"
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
+#include <span>
+#include <utility>
 
 #include "tenon/data/npy.h"
 
@@ -15,22 +15,6 @@ constexpr int64_t kRow = kDigitPixels + 1;
 constexpr int64_t kClasses = 10;
 constexpr float kRateAtEnd = 0.02f;  // of the learning rate at the beginning
 
-// Steele, Lea and Flood 2014: a bijective mixer of 64 bits.
-uint64_t Mix(uint64_t z) {
-  z += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-// Fisher and Yates, the same on every machine and library.
-std::vector<int64_t> ShuffledOrder(int64_t count, uint64_t seed, uint64_t pass) {
-  std::vector<int64_t> order(static_cast<size_t>(count));
-  std::iota(order.begin(), order.end(), 0);
-  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[HashedNumber(seed, pass, i, i)]);
-  return order;
-}
-
 void Append(DigitSet& set, const uint8_t* row) {
   set.images.insert(set.images.end(), row, row + kDigitPixels);
   set.labels.push_back(row[kDigitPixels]);
@@ -38,13 +22,11 @@ void Append(DigitSet& set, const uint8_t* row) {
 
 }  // namespace
 
-uint64_t HashedNumber(uint64_t seed, uint64_t a, uint64_t b, uint64_t limit) {
-  return Mix(Mix(Mix(seed) ^ a) ^ b) % limit;
-}
-
 Result<Tensor> DigitSet::ImageTensor() const {
   return Tensor::From(std::span<const uint8_t>(images), {size(), kDigitSide, kDigitSide});
 }
+
+Result<Tensor> DigitSet::LabelTensor() const { return Tensor::From(std::span<const uint8_t>(labels), {size()}); }
 
 Result<DigitData> DigitData::Load(const std::string& path) {
   TENON_TRY_ASSIGN(const Tensor array, data::ReadNpy(path));
@@ -69,25 +51,17 @@ Result<DigitData> DigitData::Load(const std::string& path) {
   return data;
 }
 
-const std::vector<int64_t>& BatchSampler::Order(int64_t pass) {
-  if (pass_ != pass) order_ = ShuffledOrder(examples_, seed_, static_cast<uint64_t>(pass));
-  pass_ = pass;
-  return order_;
-}
-
-std::vector<int64_t> BatchSampler::Indices(int64_t step) {
-  std::vector<int64_t> indices;
-  for (int64_t i = step * batch_; i < (step + 1) * batch_; ++i) {
-    indices.push_back(Order(i / examples_)[static_cast<size_t>(i % examples_)]);
-  }
-  return indices;
-}
-
 DigitNetwork::DigitNetwork(Graph& graph, const DigitData& data, const DigitOptions& options)
-    : data_(data),
-      options_(options),
+    : options_(options),
       model_(graph, options.seed),
       sampler_(data.training.size(), options.batch, options.seed) {
+  const Result<Tensor> images = data.training.ImageTensor(), digits = data.training.LabelTensor();
+  if (!images.ok() || !digits.ok()) {
+    graph.Fail(images.ok() ? digits.status() : images.status());
+    return;
+  }
+  training_images_ = RowGatherer(*images);
+  training_labels_ = RowGatherer(*digits);
   images_ = graph.Placeholder(kImages, DType::kUint8, {-1, kDigitSide, kDigitSide});
   labels_ = graph.Placeholder("labels", DType::kUint8, {-1});
   shift_ = graph.Placeholder("shift", DType::kInt32, {4});
@@ -190,19 +164,13 @@ Result<std::vector<View>> DigitNetwork::Feed(int64_t step) {
   // Replicas that are asynchronous take the batches by turns.
   if (options_.between && !shares()) step = step * options_.between->replicas + options_.number;
   const std::vector<int64_t> batch = sampler_.Indices(step);
-  batch_images_.clear();
-  batch_labels_.clear();
-  for (int64_t i = own_begin(); i < own_begin() + own_batch(); ++i) {
-    const int64_t index = batch[static_cast<size_t>(i)];
-    const uint8_t* image = data_.training.image(index);
-    batch_images_.insert(batch_images_.end(), image, image + kDigitPixels);
-    batch_labels_.push_back(data_.training.labels[static_cast<size_t>(index)]);
-  }
+  const std::span<const int64_t> own = std::span(batch).subspan(static_cast<size_t>(own_begin()), static_cast<size_t>(own_batch()));
+  TENON_TRY_ASSIGN(View images, training_images_.Take(own));
+  TENON_TRY_ASSIGN(View labels, training_labels_.Take(own));
   const auto number = static_cast<uint64_t>(step);
   batch_shift_ = {0, static_cast<int32_t>(HashedNumber(options_.seed, number, 1, 3)),
                   static_cast<int32_t>(HashedNumber(options_.seed, number, 2, 3)), 0};
-  return std::vector<View>{View(batch_images_, {own_batch(), kDigitSide, kDigitSide}),
-                           View(batch_labels_, {own_batch()}), View(std::span<const int32_t>(batch_shift_), {4})};
+  return std::vector<View>{std::move(images), std::move(labels), View(std::span<const int32_t>(batch_shift_), {4})};
 }
 
 }  // namespace tenon::train

@@ -11,7 +11,7 @@
 #include "tenon/host/files.h"
 #include "tenon/sdk/crc32c.h"
 #include "tenon/sdk/wire.h"
-#include "tenon/train/digits.h"
+#include "tenon/train/batches.h"
 #include "tenon/train/event_file.h"
 #include "tenon/train/images.h"
 

@@ -60,7 +60,7 @@ TrainingStep ImageNetwork::Step() {
   step.loss = loss_;
   step.metrics = {{"accuracy", accuracy_}};
   step.update = update_;
-  step.begin = begin_;
+  step.begin = [begin = Name(begin_)](const Session& session, int64_t) { return session.RunTargets({begin}); };
   step.examples = options_.batch;
   return step;
 }

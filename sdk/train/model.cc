@@ -10,8 +10,9 @@ Initializer Initializer::He(int64_t fan_in) {
 }
 
 const Variable* Model::Find(std::string_view name) const {
+  const std::string own = Scoped(name);
   for (const Variable& variable : variables_) {
-    if (variable.name == name) return &variable;
+    if (variable.name == own && !variable.adopted) return &variable;
   }
   return nullptr;
 }
@@ -30,17 +31,28 @@ Output Model::InitialValue(const Shape& shape, const Initializer& initializer) {
 
 const Variable& Model::Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial,
                             std::string_view device) {
-  Variable variable{std::string(name), dtype, shape, trainable, {}, {}, {}, std::string(device)};
+  Variable variable{Scoped(name), dtype, shape, trainable, {}, {}, {}, std::string(device)};
   if (device.empty() && !replica_device_.empty()) variable.device = replica_device_;
   else if (device.empty() && !variable_devices_.empty()) variable.device = variable_devices_[variables_.size() % variable_devices_.size()];
   const auto on = graph_.Device(variable.device);
   variable.handle =
-      graph_.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", std::string(name)}}, name);
+      graph_.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", variable.name}}, name);
   variable.initial =
       graph_.AddNode("AssignVariableOp", {variable.handle, initial}, {{"dtype", dtype}}, std::string(name) + "/Assign");
   variable.value = graph_.Op("ReadVariableOp", {variable.handle}, {{"dtype", dtype}}, std::string(name) + "/Read");
   static const Variable none;
   return graph_.status().ok() ? variables_.emplace_back(std::move(variable)) : none;  // half a variable is none
+}
+
+const Variable& Model::Adopt(const Operation& node, DType dtype, const Shape& shape, bool trainable, std::string_view device) {
+  Variable variable{node.name(), dtype, shape, trainable, node, node, {}, std::string(device)};
+  variable.adopted = true;
+  variable.reference = node.op() != "VarHandleOp";
+  if (!variable.reference) {
+    const auto on = graph_.Device(variable.device);
+    variable.value = graph_.Op("ReadVariableOp", {variable.handle}, {{"dtype", dtype}}, variable.name + "/Read");
+  }
+  return variables_.emplace_back(std::move(variable));
 }
 
 void Model::BeginReplica(int64_t replica, std::string_view device) {
@@ -137,7 +149,9 @@ int64_t Model::parameter_count() const {
 
 Operation Model::InitializeAll() {
   std::vector<Operation> all;
-  for (const Variable& variable : variables_) all.push_back(variable.initial);
+  for (const Variable& variable : variables_) {
+    if (variable.initial.valid()) all.push_back(variable.initial);
+  }
   return Group(graph_, all, "init");
 }
 

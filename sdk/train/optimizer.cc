@@ -124,7 +124,8 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
   Graph& graph = model.graph();
   const std::vector<const Variable*> variables = model.trainable();
   std::vector<Output> values;
-  for (const Variable* variable : variables) values.push_back(variable->rows ? variable->handle : variable->value);
+  // Of a graph's own variable all who read it count, not the model's read.
+  for (const Variable* variable : variables) values.push_back(variable->rows || variable->adopted ? variable->handle : variable->value);
   std::vector<std::vector<host::Gradient>> parts(variables.size());  // of each variable: the replicas' gradients
   LossScaler scaler(model, options.loss_scaling);
   for (const Replica& replica : replicas) {

@@ -19,7 +19,16 @@ constexpr double kRedrawSeconds = 0.05;
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+bool IsEndless(const StepReport& report) { return report.steps == kEndless; }
+
+// Of the way; where it has no known end, a line when the step has one digit more.
+int64_t TenthOf(const StepReport& report) {
+  if (IsEndless(report)) return static_cast<int64_t>(std::to_string(report.step).size());
+  return report.steps > 0 ? report.step * 10 / report.steps : -1;
+}
+
 std::string Bar(const StepReport& report) {
+  if (IsEndless(report)) return "";
   const double share = report.steps > 0 ? static_cast<double>(report.step) / static_cast<double>(report.steps) : 1;
   const int full = std::clamp(static_cast<int>(share * kBarWidth), 0, kBarWidth);
   return "[" + std::string(static_cast<size_t>(full), '#') + std::string(static_cast<size_t>(kBarWidth - full), '.') +
@@ -37,23 +46,25 @@ Progress::Progress(std::FILE* out, std::vector<std::string> names, bool terminal
 bool Progress::Due(const StepReport& report) {
   if (report.step == report.steps) return true;
   if (terminal_) return Seconds() - last_drawn_ >= kRedrawSeconds;
-  return report.steps > 0 && report.step * 10 / report.steps != tenth_;
+  return TenthOf(report) != tenth_;
 }
 
 std::string Progress::Line(const StepReport& report) const {
-  std::string line = fmt::format("step {}/{}  loss {:.4f}", report.step, report.steps, report.loss);
+  std::string line = fmt::format("step {}{}  loss {:.4f}", report.step, IsEndless(report) ? "" : "/" + std::to_string(report.steps), report.loss);
   for (size_t i = 0; i < report.metrics.size() && i < names_.size(); ++i) {
     line += fmt::format("  {} {:.4f}", names_[i], report.metrics[i]);
   }
-  line += fmt::format("  {} examples/s", data::FormatCount(std::llround(report.examples_per_second)));
-  if (report.step < report.steps) line += fmt::format("  {} left", data::FormatDuration(report.seconds_left));
+  if (report.examples_per_second > 0 || report.steps_per_second == 0) line += fmt::format("  {} examples/s", data::FormatCount(std::llround(report.examples_per_second)));
+  else
+    line += fmt::format("  {} steps/s", data::FormatCount(std::llround(report.steps_per_second)));
+  if (report.step < report.steps && !IsEndless(report)) line += fmt::format("  {} left", data::FormatDuration(report.seconds_left));
   return line;
 }
 
 void Progress::Show(const StepReport& report) {
   if (!Due(report)) return;
   last_drawn_ = Seconds();
-  tenth_ = report.steps > 0 ? report.step * 10 / report.steps : 0;
+  tenth_ = TenthOf(report);
   const std::vector<std::string> below = rows ? rows() : std::vector<std::string>();
   if (terminal_) {
     fmt::print(out_, "\r\x1b[K{}{}", Bar(report), Line(report));

@@ -114,7 +114,7 @@ void SaverNodes::AddAssigns(Graph& graph, const std::string& task) {
     const auto after = graph.ControlDependencies({all_read});
     for (const auto& [variable, value] : restored_) {
       const auto on = graph.Device(variable->device);
-      assigns.push_back(graph.AddNode("AssignVariableOp", {variable->handle, value}, {{"dtype", variable->dtype}}));
+      assigns.push_back(graph.AddNode(variable->reference ? "Assign" : "AssignVariableOp", {variable->handle, value}, {{variable->reference ? "T" : "dtype", variable->dtype}}));
     }
   }
   restore_target_ = Group(graph, assigns, "restore_all").name();

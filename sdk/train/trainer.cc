@@ -4,11 +4,27 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 
 namespace tenon::train {
 namespace {
 
 constexpr const char* kStepVariable = "global_step";
+
+// Whatever the type of the number; NAN where it is none.
+template <typename T>
+bool TakeNumber(const Tensor& value, float* number) {
+  if (value.template data<T>().empty()) return false;
+  *number = static_cast<float>(value.template data<T>()[0]);
+  return true;
+}
+float NumberOf(const Tensor& value) {
+  float number = NAN;
+  (void)(TakeNumber<float>(value, &number) || TakeNumber<double>(value, &number) || TakeNumber<int64_t>(value, &number) || TakeNumber<int32_t>(value, &number) ||
+         TakeNumber<uint64_t>(value, &number) || TakeNumber<uint32_t>(value, &number) || TakeNumber<int16_t>(value, &number) || TakeNumber<uint16_t>(value, &number) ||
+         TakeNumber<int8_t>(value, &number) || TakeNumber<uint8_t>(value, &number) || TakeNumber<bool>(value, &number));
+  return number;
+}
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -18,6 +34,7 @@ Trainer::Trainer(Model& model, TrainingStep step, TrainingOptions options)
     : model_(model), step_(std::move(step)), options_(std::move(options)) {
   Graph& graph = model.graph();
   const Variable& counter = model.Counter(kStepVariable);
+  step_variable_ = counter.name;
   {
     auto after = graph.ControlDependencies({step_.update});
     step_.update = graph.AddNode("AssignAddVariableOp", {counter.handle, graph.Const(int64_t{1}, "one")},
@@ -40,7 +57,7 @@ SaverOptions Trainer::OptionsOfWarmStart() const {
   if (warm.variables.empty()) {
     for (const Variable& variable : model_.variables()) warm.variables.push_back({variable.name, ""});
   }
-  std::erase_if(warm.variables, [](const SavedVariable& one) { return one.variable == kStepVariable; });
+  std::erase_if(warm.variables, [&](const SavedVariable& one) { return one.variable == step_variable_; });
   return warm;
 }
 
@@ -50,6 +67,7 @@ SaverOptions Trainer::OptionsOfSaver() const {
   saver.keep_every_hours = options_.keep_every_hours;
   saver.keep_best = options_.keep_best;
   saver.higher_is_better = options_.higher_is_better;
+  saver.step_variable = step_variable_;
   return saver;
 }
 
@@ -99,12 +117,17 @@ Status Trainer::Begin(Session& session) {
     Say("began with the variables of " + options_.warm_start);
   }
   if (!copy_to_mirrors_.empty()) TENON_TRY(session.RunTargets({copy_to_mirrors_}));
-  if (step_.begin.valid()) TENON_TRY(session.RunTargets({Name(step_.begin)}).Annotate("the input's beginning"));
+  if (step_.begin && step_number_ < options_.steps) TENON_TRY(step_.begin(session, step_number_).Annotate("the input's beginning"));
   std::vector<Name> feeds, fetches;
   for (const Output& feed : step_.feeds) feeds.emplace_back(feed);
   fetches.emplace_back(step_.loss);
   for (const auto& [name, output] : step_.metrics) fetches.emplace_back(output);
   TENON_TRY_ASSIGN(callable_, session.Prepare(feeds, fetches, {update_}));
+  if (!step_.summaries.empty() && !options_.event_folder.empty()) {
+    for (const Output& summary : step_.summaries) fetches.emplace_back(summary);
+    TENON_TRY_ASSIGN(with_summaries_, session.Prepare(feeds, fetches, {update_}));
+  }
+  began_again_ = -1;
   if (!again) report_.first_step = step_number_;
   return Status();
 }
@@ -138,8 +161,14 @@ Status Trainer::Train() {
   double window_began = Seconds();
   int64_t window_step = step_number_;
   double rate = 0;  // steps a second, over at least a tenth of a second
+  std::optional<StepReport> last;
   while (step_number_ < options_.steps && !report_.stopped) {
     Result<StepReport> report = OneStep();
+    if (report.status().code() == Code::kOutOfRange && step_.ended) {
+      TENON_TRY(EndOrBeginAgain());
+      if (!report_.input_ended) continue;
+      return last ? SaveIfDue(*last, true) : Status();
+    }
     if (!report.ok()) return report.status().Annotate("step " + std::to_string(step_number_ + 1));
     const double now = Seconds();
     if (now - window_began > 0.1 || rate == 0) {
@@ -148,14 +177,25 @@ Status Trainer::Train() {
       window_began = now;
       window_step = step_number_;
     }
+    report->steps_per_second = rate;
     report->examples_per_second = rate * static_cast<double>(step_.examples);
     report->seconds_left = static_cast<double>(options_.steps - step_number_) / std::max(rate, 1e-9);
     TENON_TRY(CheckFinite(*report));
     TENON_TRY(Record(*report));
     if (on_step) on_step(*report);
+    last = *report;
     report_.stopped = options_.stop != nullptr && options_.stop->load();
     TENON_TRY(SaveIfDue(*report, report_.stopped || step_number_ == options_.steps));
   }
+  return Status();
+}
+
+// The input of a step has ended: for good, or it is at the beginning of its next pass.
+Status Trainer::EndOrBeginAgain() {
+  TENON_TRY_ASSIGN(const bool again, step_.ended(*session_));
+  if (again && began_again_ == step_number_) return Status(Code::kInvalidArgument, "the input ended before it gave anything to a step");
+  began_again_ = step_number_;
+  report_.input_ended = !again;
   return Status();
 }
 
@@ -165,20 +205,27 @@ Result<StepReport> Trainer::OneStep() {
     TENON_TRY_ASSIGN(feeds, step_.feed(step_number_));
   }
   host::RunOptions run;
+  run.timeout = options_.step_timeout;
   if (step_number_ + 1 == options_.steps) run.trace = options_.last_trace;
-  TENON_TRY_ASSIGN(const std::vector<Tensor> values, callable_->Run(feeds, run));
+  const bool summed_up = with_summaries_ && ((step_number_ + 1) % std::max<int64_t>(options_.summary_steps, 1) == 0 || step_number_ + 1 == options_.steps);
+  TENON_TRY_ASSIGN(std::vector<Tensor> values, (summed_up ? with_summaries_ : callable_)->Run(feeds, run));
+  if (values[0].element_count() != 1)
+    return Status(Code::kInvalidArgument, "the loss '" + LossName() + "' has the shape " + values[0].shape().ToString() + "; it must be one number");
+  const size_t numbers = 1 + step_.metrics.size();
+  summaries_.assign(std::make_move_iterator(values.begin() + static_cast<ptrdiff_t>(numbers)), std::make_move_iterator(values.end()));
+  values.resize(numbers);
   StepReport report;
   report.step = ++step_number_;
   report.steps = options_.steps;
-  report.loss = values[0].scalar<float>(NAN);
-  for (size_t i = 1; i < values.size(); ++i) report.metrics.push_back(values[i].scalar<float>(NAN));
+  report.loss = NumberOf(values[0]);
+  for (size_t i = 1; i < values.size(); ++i) report.metrics.push_back(NumberOf(values[i]));
   return report;
 }
 
 // A loss that is no number means that the weights are none either; nothing good follows, and no checkpoint is written.
 Status Trainer::CheckFinite(const StepReport& report) const {
   if (std::isfinite(report.loss)) return Status();
-  std::string text = "the loss '" + step_.loss.name() + "' is " + std::to_string(report.loss) + " at step " +
+  std::string text = "the loss '" + LossName() + "' is " + std::to_string(report.loss) + " at step " +
                      std::to_string(report.step);
   if (report.step > report_.first_step + 1) text += "; it was " + std::to_string(last_loss_) + " the step before";
   text += ". A smaller learning rate usually helps";
@@ -188,6 +235,9 @@ Status Trainer::CheckFinite(const StepReport& report) const {
 
 Status Trainer::Record(const StepReport& report) {
   last_loss_ = report.loss;
+  for (const Tensor& summary : summaries_) {
+    for (int64_t i = 0; events_ && i < summary.element_count(); ++i) TENON_TRY(events_->AddSummary(report.step, summary.string(static_cast<uint64_t>(i))));
+  }
   const bool due = report.step % std::max<int64_t>(options_.event_steps, 1) == 0 || report.step == options_.steps;
   if (!events_ || !due) return Status();
   std::vector<std::pair<std::string, float>> scalars = {{"loss", report.loss}};

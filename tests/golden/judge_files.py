@@ -19,7 +19,8 @@ import sys
 import tempfile
 
 SKIPPED = 77
-GOLDEN = pathlib.Path(__file__).parent / "models"
+GOLDEN = pathlib.Path(__file__).resolve().parent / "models"
+TRAINED = GOLDEN.parent / "trained"
 
 
 def find_tensorflow():
@@ -129,6 +130,29 @@ def judge_partitioned_bundle(judge):
     return f"{len(golden.get_variable_to_shape_map())} variables in parts, with the same values"
 
 
+def judge_trained_models(judge):
+    """What `tenon train --export` wrote goes on in TensorFlow: both of its loaders see the trained values."""
+    import numpy as np
+    import tensorflow as tf
+    v1 = tf.compat.v1
+    goldens = json.loads((TRAINED / "losses.json").read_text())
+    judge.run("train", TRAINED / "keras", "--data", TRAINED / "keras.npz", "--batch", 8, "--steps", 20, "--folder", "k", "--export", "keras_trained")
+    images, wanted = np.load(TRAINED / "keras.npz")["images"][:2], goldens["keras"]["served_after"]
+    (new,) = tf.saved_model.load(str(judge.folder / "keras_trained")).signatures["serving_default"](images=tf.constant(images)).values()
+    np.testing.assert_allclose(np.ravel(new), wanted, atol=1e-4)
+    with tf.Graph().as_default(), v1.Session() as session:
+        signature = v1.saved_model.load(session, ["serve"], str(judge.folder / "keras_trained")).signature_def["serving_default"]
+        old = session.run(signature.outputs["output_0"].name, {signature.inputs["images"].name: images})
+    np.testing.assert_allclose(np.ravel(old), wanted, atol=1e-4)
+    x, y = np.load(TRAINED / "x.npy")[:8], np.load(TRAINED / "y.npy")[:8]
+    for name in ("v1", "resources"):  # by the saver that the graph has, and by one that was added
+        judge.run("train", TRAINED / f"{name}.meta", "--loss", "loss", "--data", f"x={TRAINED / 'x.npy'}", "--data", f"y={TRAINED / 'y.npy'}", "--batch", 8, "--steps", 15, "--folder", name, "--export", f"{name}_trained")
+        with tf.Graph().as_default(), v1.Session() as session:
+            v1.train.import_meta_graph(str(judge.folder / f"{name}_trained/model.meta")).restore(session, str(judge.folder / f"{name}_trained/model"))
+            np.testing.assert_allclose(session.run("loss:0", {"x:0": x, "y:0": y}), goldens[name]["losses"][15], rtol=1e-5)
+    return "a SavedModel in both loaders, and two MetaGraphs, go on where Tenon's training ended"
+
+
 def judge_events(judge):
     import tensorflow as tf
     file, = (judge.folder / "events").iterdir()
@@ -229,6 +253,7 @@ def main():
         judge.check("event file, TensorBoard", lambda: judge_events_in_tensorboard(judge))
         judge.check("text graphs", lambda: judge_text_graph(judge, answers))
         judge.check("text models", lambda: judge_text_models(judge))
+        judge.check("trained models", lambda: judge_trained_models(judge))
         return 1 if judge.failures else 0
 
 

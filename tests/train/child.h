@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tenon/train/checkpoint_files.h"
 #include "tenon/train/checkpoint_state.h"
 
 namespace tenon::train {
@@ -61,6 +62,7 @@ class Child {
     }
   }
   void Kill() { kill(pid_, SIGKILL); }
+  void Interrupt() { kill(pid_, SIGINT); }
   // The exit code, or minus the signal.
   int Wait() {
     while (ReadMore(-1)) {

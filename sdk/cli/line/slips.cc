@@ -24,13 +24,6 @@ const CLI::App* FindCommand(const CLI::App& app, const std::string& word) {
   return nullptr;
 }
 
-std::string NoCommand(const CLI::App& app, const std::string& word) {
-  sdk::NearMiss near(word);
-  for (const CLI::App* each : app.get_subcommands(kShown)) near.Try(each->get_name());
-  const std::string hint = near.Hint();
-  return "no command " + Quoted(word) + (hint.empty() ? "; there are: " + CommandsOf(app) : hint);
-}
-
 // "--fetch", "-V"; of `--fetch,--get` each.
 std::vector<std::string> FlagsOf(const CLI::App& app) {
   std::vector<std::string> flags;
@@ -48,9 +41,15 @@ std::string NoFlag(const CLI::App& app, const std::string& flag) {
   return "no flag " + Quoted(flag) + near.Hint();
 }
 
-size_t ArgumentsOf(const CLI::App& app) {
-  const auto takes_words = [](const CLI::Option* option) { return option->get_positional(); };
-  return app.get_options(takes_words).size();
+const auto kTakesWords = [](const CLI::Option* option) { return option->get_positional(); };
+
+size_t ArgumentsOf(const CLI::App& app) { return app.get_options(kTakesWords).size(); }
+
+// "; or give GRAPH": what may stand where a command could.
+std::string WordsBesides(const CLI::App& app) {
+  std::string words;
+  for (const CLI::Option* option : app.get_options(kTakesWords)) words += (words.empty() ? "; or give " : " ") + option->get_name();
+  return words;
 }
 
 class Walk {
@@ -65,7 +64,7 @@ class Walk {
       else
         Word(words[i]);
     }
-    if (slip_.what.empty() && HasCommands(*at_)) slip_.what = "a command is missing; there are: " + CommandsOf(*at_);
+    if (slip_.what.empty() && HasCommands(*at_) && arguments_ == 0) slip_.what = "a command is missing; there are: " + CommandsOf(*at_) + WordsBesides(*at_);
     return slip_;
   }
 
@@ -81,11 +80,13 @@ class Walk {
   }
 
   void Word(const std::string& word) {
-    if (!HasCommands(*at_)) {
+    if (!HasCommands(*at_) || arguments_ > 0) {
       if (++arguments_ > ArgumentsOf(*at_)) slip_.what = Quoted(word) + " is one word too many";
     } else if (const CLI::App* command = FindCommand(*at_, word)) {
       at_ = command;
       slip_.command += " " + word;
+    } else if (ArgumentsOf(*at_) > 0) {
+      ++arguments_;  // a file, where a command could stand
     } else {
       slip_.what = NoCommand(*at_, word);
     }
@@ -97,6 +98,13 @@ class Walk {
 };
 
 }  // namespace
+
+std::string NoCommand(const CLI::App& app, const std::string& word) {
+  sdk::NearMiss near(word);
+  for (const CLI::App* each : app.get_subcommands(kShown)) near.Try(each->get_name());
+  const std::string hint = near.Hint();
+  return "no command " + Quoted(word) + (hint.empty() ? "; there are: " + CommandsOf(app) : hint);
+}
 
 std::string Join(std::string text, const std::string& more) {
   if (more.empty()) return text;

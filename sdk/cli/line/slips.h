@@ -21,6 +21,9 @@ struct Slip {
 // The first word that the commands do not know. words: without the program's name.
 Slip FindSlip(const CLI::App& app, const std::vector<std::string>& words);
 
+// "no command 'rnu'; did you mean 'run'?": of a word where app has commands.
+std::string NoCommand(const CLI::App& app, const std::string& word);
+
 // A text and what follows it: after a question a sentence may end.
 std::string Join(std::string text, const std::string& more);
 

@@ -16,6 +16,7 @@ A word after `--` is no flag. A flag that may be repeated takes one value each t
   tenon place model --explain                       where each node would run, and why
   tenon ops --coverage model                        which ops a model needs, and who has them
   tenon train digits --steps 500                    a training that survives being killed
+  tenon train model --data x=x.npy --data y=y.npy   a model that has a training step, on arrays from files
   tenon cluster up --workers 2                      a cluster on this machine
   tenon plugins                                     what is loaded, what is not, and what to do
 

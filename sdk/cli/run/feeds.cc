@@ -42,13 +42,13 @@ Status ReadFeed(const std::string& name, const std::string& file, std::vector<Fe
 }
 
 // Before the file is read: its name may be what was mistyped.
-Status ReadNamed(const std::string& text, const TensorNames& names, std::vector<Feed>& feeds, data::ReadLimit& limit) {
+Status ReadNamed(const char* flag, const std::string& text, const TensorNames& names, std::vector<Feed>& feeds, data::ReadLimit& limit) {
   const auto [name, file] = SplitAssignment(text);
   if (name.empty() || (file.empty() && !name.ends_with(".npz")))
-    WrongFlag("--feed", Quoted(text) + " is not of the form NAME=FILE.npy, NAME=FILE.npz or FILE.npz");
+    WrongFlag(flag, Quoted(text) + " is not of the form NAME=FILE.npy, NAME=FILE.npz or FILE.npz");
   std::string op;
   if (!file.empty()) {
-    TENON_TRY_ASSIGN(const std::string tensor, names.Feed(name));
+    TENON_TRY_ASSIGN(const std::string tensor, names.Feed(name, flag));
     op = names.OpOf(tensor);
   }
   return ReadFeed(name, file, feeds, limit).Annotate("feed '" + name + "'" + op);
@@ -56,14 +56,19 @@ Status ReadNamed(const std::string& text, const TensorNames& names, std::vector<
 
 }  // namespace
 
+Result<std::vector<Feed>> ReadArrays(const char* flag, const std::vector<std::string>& texts, const TensorNames& names, data::ReadLimit& limit) {
+  std::vector<Feed> feeds;
+  for (const std::string& text : texts) TENON_TRY(ReadNamed(flag, text, names, feeds, limit));
+  for (Feed& feed : feeds) {
+    TENON_TRY_ASSIGN(feed.tensor, names.Feed(feed.name, flag));
+  }
+  return feeds;
+}
+
 Result<std::vector<Feed>> ReadFeeds(const std::vector<std::string>& texts, const TensorNames& names,
                                     data::ReadLimit& limit) {
-  std::vector<Feed> feeds;
-  for (const std::string& text : texts) TENON_TRY(ReadNamed(text, names, feeds, limit));
-  for (Feed& feed : feeds) {
-    TENON_TRY_ASSIGN(feed.tensor, names.Feed(feed.name));
-    TENON_TRY(names.CheckFeed(feed.name, feed.tensor, feed.value, feed.file));
-  }
+  TENON_TRY_ASSIGN(std::vector<Feed> feeds, ReadArrays("--feed", texts, names, limit));
+  for (const Feed& feed : feeds) TENON_TRY(names.CheckFeed(feed.name, feed.tensor, feed.value, feed.file));
   return feeds;
 }
 

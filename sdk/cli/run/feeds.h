@@ -20,7 +20,9 @@ struct Feed {
   std::string tensor;  // as the graph knows it
 };
 
-// texts: NAME=FILE.npy, NAME=FILE.npz, FILE.npz. Each is checked against what the signature or the placeholder says of
+// texts: NAME=FILE.npy, NAME=FILE.npz, FILE.npz. flag: for messages. The values are not looked at.
+host::Result<std::vector<Feed>> ReadArrays(const char* flag, const std::vector<std::string>& texts, const TensorNames& names, data::ReadLimit& limit);
+// Those of --feed. Each is checked against what the signature or the placeholder says of
 // it.
 host::Result<std::vector<Feed>> ReadFeeds(const std::vector<std::string>& texts, const TensorNames& names,
                                           data::ReadLimit& limit);

@@ -11,12 +11,12 @@
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
 #include "sdk/cli/train/job_flags.h"
+#include "sdk/cli/train/job_progress.h"
 #include "tenon/data/file.h"
 #include "tenon/data/graph_def.h"
 #include "tenon/data/number_text.h"
 #include "tenon/model/write_saved_model.h"
 #include "tenon/train/images.h"
-#include "tenon/train/progress.h"
 
 namespace tenon::cli {
 namespace {
@@ -64,25 +64,19 @@ class ImageJob {
   Status Train() {
     Say(fmt::format("Teaching a network of {} parameters to tell {} classes of pictures apart: {}.", data::FormatCount(network_->model().parameter_count()),
                     source_.classes.size(), Amount()));
-    train::Progress progress(stdout, {"accuracy"});
-    trainer_->on_message = [&](const std::string& message) {
-      if (!arguments_.job.json) progress.Say(message);
-      else if (message.starts_with("warning")) std::fprintf(stderr, "%s\n", message.c_str());
-    };
-    if (!arguments_.job.json) trainer_->on_step = [&](const train::StepReport& report) { progress.Show(report); };
+    JobProgress progress(arguments_.job.json, {"accuracy"});
+    progress.Watch(*trainer_);
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     options.seed = arguments_.images.seed;
     StopAfterThisStep();
     TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
     TENON_TRY(trainer_->Begin(*session_));
-    if (trainer_->step() >= arguments_.images.steps)
-      Say(fmt::format("Training is complete (step {} of {}). --restart trains anew; more --steps train on.", trainer_->step(), arguments_.images.steps));
+    if (trainer_->step() >= arguments_.images.steps) Say(CompleteText(trainer_->step(), arguments_.images.steps));
     const host::Result<TrainingReport> report = trainer_->Run();
-    progress.Finish();
+    progress.bar().Finish();
     TENON_TRY(report.status());
     report_ = *report;
-    if (!report_.stopped || report_.last_step == arguments_.images.steps) return Status();
-    return Status(Code::kCancelled, fmt::format("stopped after step {}; the same command goes on from there", report_.last_step));
+    return StoppedEarly(report_, arguments_.images.steps);
   }
   std::string Amount() const {
     if (!source_.records.empty()) return "the records of " + source_.records;

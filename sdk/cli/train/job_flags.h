@@ -23,8 +23,12 @@ struct JobFlags {
   bool restart = false;
   bool json = false;
 
-  // What is pointed to is the job's own, and stays where it is until the line is parsed.
+  // What is pointed to, here and below, is the job's own, and stays where it is until the line is parsed.
   void AddTo(CLI::App& job, int64_t* steps, int64_t* batch, float* learning_rate, uint64_t* seed);
+  // Parts of it, for jobs that have other words for the rest: where things are kept and how often; the optimizer; the rest.
+  void AddFoldersTo(CLI::App& job);
+  void AddOptimizerTo(CLI::App& job);
+  void AddKeepingTo(CLI::App& job);
   std::string InFolder(const std::string& name) const;
   std::string EventFolder() const;
   train::TrainingOptions Options(int64_t steps) const;

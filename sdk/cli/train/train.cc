@@ -22,8 +22,10 @@
 #include "sdk/cli/timeline/text_timeline.h"
 #include "sdk/cli/train/digit_replicas.h"
 #include "sdk/cli/train/digit_report.h"
+#include "sdk/cli/train/graph.h"
 #include "sdk/cli/train/images.h"
 #include "sdk/cli/train/job_flags.h"
+#include "sdk/cli/train/job_progress.h"
 #include "tenon/data/file.h"
 #include "tenon/data/graph_def.h"
 #include "tenon/data/npy.h"
@@ -108,19 +110,14 @@ class DigitJob {
     Say(fmt::format(
         "Teaching a network of {} parameters to read handwritten digits: {} images to learn from, {} held out.",
         data::FormatCount(network_->model().parameter_count()), data_.training.size(), data_.held_out.size()));
-    train::Progress progress(stdout, {"accuracy"});
-    trainer_->on_message = [&](const std::string& message) {
-      if (!quiet_)
-        progress.Say(message);
-      else if (message.starts_with("warning"))
-        std::fprintf(stderr, "%s\n", message.c_str());
-    };
+    JobProgress watch(quiet_, {"accuracy"});
+    watch.Watch(*trainer_);
+    train::Progress& progress = watch.bar();
     const auto begin = std::chrono::steady_clock::now();
     progress.rows = [&, lines = TaskLines()]() mutable -> std::vector<std::string> {
       const auto tasks = session_->Tasks();
       return tasks.ok() ? lines.Make(*tasks, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()) : std::vector<std::string>();
     };
-    if (!quiet_) trainer_->on_step = [&](const train::StepReport& report) { progress.Show(report); };
 
     options.seed = arguments_.digits.seed;
     StopAfterThisStep();
@@ -145,9 +142,7 @@ class DigitJob {
     progress.Finish();
     if (!report.ok()) return report.status();
     report_ = *report;
-    if (!report_.stopped || report_.last_step == arguments_.digits.steps) return Status();
-    return Status(Code::kCancelled,
-                  fmt::format("stopped after step {}; the same command goes on from there", report_.last_step));
+    return StoppedEarly(report_, arguments_.digits.steps);
   }
 
   // By clients of their own.
@@ -230,10 +225,7 @@ class DigitJob {
     trainer_->Leave();
     session_.emplace(std::move(session));
     TENON_TRY(trainer_->Begin(*session_));
-    if (trainer_->step() >= arguments_.digits.steps) {
-      Say(fmt::format("Training is complete (step {} of {}). --restart trains anew; more --steps train on.",
-                      trainer_->step(), arguments_.digits.steps));
-    }
+    if (trainer_->step() >= arguments_.digits.steps) Say(CompleteText(trainer_->step(), arguments_.digits.steps));
     return trainer_->Run();
   }
 
@@ -263,8 +255,7 @@ class DigitJob {
     if (!arguments_.job.saved_model.empty()) TENON_TRY(SaveModel(graph_def));
     TENON_TRY_ASSIGN(const Tensor images, data_.held_out.ImageTensor());
     TENON_TRY(data::WriteNpy(InFolder("unseen_images.npy"), images));
-    TENON_TRY_ASSIGN(const Tensor labels,
-                     Tensor::From(std::span<const uint8_t>(data_.held_out.labels), {data_.held_out.size()}));
+    TENON_TRY_ASSIGN(const Tensor labels, data_.held_out.LabelTensor());
     return data::WriteNpy(InFolder("unseen_labels.npy"), labels);
   }
 
@@ -413,10 +404,11 @@ void AddDigits(CLI::App& train, Action& action) {
 }  // namespace
 
 void AddTrainCommand(CLI::App& app, Action& action) {
-  CLI::App* train = app.add_subcommand("train", "Train a network; killed, it goes on where its last checkpoint is");
-  train->require_subcommand(1);
+  CLI::App* train = app.add_subcommand("train", "Train a graph or model, or a built-in network; killed, it goes on where its last checkpoint is");
+  train->require_subcommand(0, 1);
   AddDigits(*train, action);
   AddImages(*train, action);
+  AddGraphTraining(*train, action);
 }
 
 }  // namespace tenon::cli

@@ -27,6 +27,9 @@ namespace tenon::model {
 // Adds the graph to a session, restores the variables where the model has a checkpoint, and runs its main op where it has one.
 Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options = {});
 
+// The same in a session that has the graph already.
+Status Restore(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options = {});
+
 // What a model's graph may do with files when it is run.
 enum class FileAccess {
   kNone,  // PERMISSION_DENIED names the node that would touch one

@@ -6,6 +6,8 @@
 #ifndef TENON_MODEL_META_GRAPH_H_
 #define TENON_MODEL_META_GRAPH_H_
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,7 +54,14 @@ struct SaverNames {
   std::string filename_tensor, save_tensor, restore_op;
 };
 
+// A variable that a collection names.
+struct CollectedVariable {
+  std::string variable;     // the node that is it, or its handle
+  std::string initializer;  // the node that gives it its first value; "": none is named
+};
+
 struct MetaGraph {
+  std::string_view bytes;  // all of it; empty where the file is a GraphDef
   std::vector<std::string> tags;
   std::string tensorflow_version;
   std::string_view graph_def;
@@ -61,6 +70,9 @@ struct MetaGraph {
   std::vector<Asset> assets;
   std::string main_op;                // a node to run when the model has been restored; "": none
   std::vector<QueueRunner> queue_runners;  // what fills the queues that steps take from; nobody runs them unasked
+  std::map<std::string, std::vector<std::string>, std::less<>> collections;           // those that list nodes and tensors by name: "train_op", "summary_op", ...
+  std::map<std::string, std::vector<CollectedVariable>, std::less<>> variables;  // "variables", "local_variables", "trainable_variables", "model_variables"
+  std::string train_op;               // a node that trains one step; "": none is named, or more than one
 
   const Signature* FindSignature(std::string_view name) const;
 };

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tenon/train/base.h"
+#include "tenon/train/batches.h"
 #include "tenon/train/model.h"
 #include "tenon/train/optimizer.h"
 #include "tenon/train/replicas.h"
@@ -35,6 +36,7 @@ struct DigitSet {
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
   const uint8_t* image(int64_t index) const { return images.data() + index * kDigitPixels; }
   Result<Tensor> ImageTensor() const;
+  Result<Tensor> LabelTensor() const;
 };
 
 struct DigitData {
@@ -42,23 +44,6 @@ struct DigitData {
   DigitSet held_out;
   // A uint8 .npy array [n, 65]: 64 pixels and the label.
   static Result<DigitData> Load(const std::string& path);
-};
-
-// Which examples a step trains on: each pass goes over all of them once, in an order of its own. Depends on the seed
-// and the step alone.
-class BatchSampler {
- public:
-  BatchSampler(int64_t examples, int64_t batch, uint64_t seed) : examples_(examples), batch_(batch), seed_(seed) {}
-  std::vector<int64_t> Indices(int64_t step);
-
- private:
-  const std::vector<int64_t>& Order(int64_t pass);
-
-  int64_t examples_;
-  int64_t batch_;
-  uint64_t seed_;
-  int64_t pass_ = -1;
-  std::vector<int64_t> order_;
 };
 
 struct DigitOptions {
@@ -77,7 +62,7 @@ struct DigitOptions {
   int64_t number = 0;
 };
 
-// The network in a graph. The data must outlive it.
+// The network in a graph.
 class DigitNetwork {
  public:
   DigitNetwork(Graph& graph, const DigitData& data, const DigitOptions& options);
@@ -105,20 +90,16 @@ class DigitNetwork {
   int64_t own_begin() const { return shares() ? options_.number * own_batch() : 0; }
   bool shares() const { return options_.between && options_.between->synchronous; }
 
-  const DigitData& data_;
   DigitOptions options_;
   Model model_;
   BatchSampler sampler_;
   Output images_, labels_, shift_, loss_, accuracy_;
   Operation update_;
   std::optional<ReplicaGraph> replica_graph_;
-  // The batch that a step trains on.
-  std::vector<uint8_t> batch_images_, batch_labels_;
+  // What a step trains on.
+  RowGatherer training_images_, training_labels_;
   std::array<int32_t, 4> batch_shift_ = {};
 };
-
-// A number from 0 to limit-1 that depends on nothing but the arguments.
-uint64_t HashedNumber(uint64_t seed, uint64_t a, uint64_t b, uint64_t limit);
 
 }  // namespace tenon::train
 

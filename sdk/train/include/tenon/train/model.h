@@ -40,6 +40,8 @@ struct Variable {
   Operation initial;  // gives it its first value
   std::string device; // that was asked for; "": none
   bool rows = false;  // it is looked up and changed by rows (Embedding)
+  bool adopted = false;    // a graph's own: `initial` is not valid, and nodes that are not the model's read it
+  bool reference = false;  // an adopted one that is a reference (VariableV2): handle and value are its one output
 };
 
 class Model {
@@ -52,6 +54,13 @@ class Model {
   Graph& graph() { return graph_; }
   // Variables made from now on stand on these devices by turns ("/job:ps/task:0", ...); none: wherever they are put.
   void set_variable_devices(std::vector<std::string> devices) { variable_devices_ = std::move(devices); }
+
+  // What the model makes from now on is called "scope/...", in the session and in checkpoints: beside a graph whose own names are anything. The caller has opened a scope of
+  // that name in the graph. "": no such scope.
+  void set_scope(std::string scope) { scope_ = std::move(scope); }
+
+  // A variable that the graph has already, by its node (VarHandleOp, VariableV2): its owner gives it its first value. shape may be unknown.
+  const Variable& Adopt(const Operation& node, DType dtype, const Shape& shape, bool trainable, std::string_view device);
 
   // References stay valid as long as the model. device, here and below: where it stands; "": as other variables do.
   const Variable& Weight(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device = "");
@@ -90,12 +99,14 @@ class Model {
 
  private:
   const Variable* Find(std::string_view name) const;
+  std::string Scoped(std::string_view name) const { return scope_.empty() || name.starts_with(scope_ + "/") ? std::string(name) : scope_ + "/" + std::string(name); }
   const Variable& Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial, std::string_view device = "");
   const Variable& Mirror(std::string_view name, const Shape& shape);
   Output InitialValue(const Shape& shape, const Initializer& initializer);
 
   Graph& graph_;
   uint64_t seed_;
+  std::string scope_;
   int64_t random_count_ = 0;
   std::vector<std::string> variable_devices_;
   std::deque<Variable> variables_;

@@ -10,6 +10,7 @@
 #define TENON_TRAIN_TRAINER_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -26,18 +27,25 @@ namespace tenon::train {
 
 // What one step is.
 struct TrainingStep {
-  Output loss;
-  std::vector<std::pair<std::string, Output>> metrics;  // float scalars, shown and recorded beside the loss
+  Output loss;            // one number
+  std::string loss_name;  // for messages; "": its node's
+  std::vector<std::pair<std::string, Output>> metrics;  // of one number each, shown and recorded beside the loss
+  std::vector<Output> summaries;                        // serialized Summaries, for the event file, each summary_steps
   Operation update;
-  Operation begin;  // run in each session once the variables have their values, for input in the graph that goes on from the step; invalid: nothing is
+  // Called in each session once the variables have their values, before the first step, where there is one left: input in the graph goes on from there. Empty: nothing is done.
+  std::function<Status(const Session&, int64_t step)> begin;
+  // Asked where a step ends with OUT_OF_RANGE: whether the input has begun again (true), or training ends here, well (false). Empty: OUT_OF_RANGE is a failure like others.
+  std::function<Result<bool>(const Session&)> ended;
   std::vector<Output> feeds;
   // The feeds' values at a step, in their order. What a View borrows must live until the next call.
   std::function<Result<std::vector<View>>(int64_t step)> feed;
   int64_t examples = 0;  // in a step
 };
 
+inline constexpr int64_t kEndless = INT64_MAX;
+
 struct TrainingOptions {
-  int64_t steps = 1000;           // the step to end at
+  int64_t steps = 1000;           // the step to end at; kEndless: where the input ends
   std::string checkpoint_folder;  // empty: no checkpoints
   int64_t checkpoint_steps = 0;   // 0: not by steps
   double checkpoint_seconds = 0;  // 0: not by time
@@ -51,6 +59,8 @@ struct TrainingOptions {
   std::vector<SavedVariable> warm_variables;  // what is taken from there, and its names there; none: all but the step
   std::string event_folder;  // empty: no event files
   int64_t event_steps = 10;
+  int64_t summary_steps = 10;  // of TrainingStep::summaries
+  std::chrono::nanoseconds step_timeout{0};  // then a step is DEADLINE_EXCEEDED; 0: none
   std::string* last_trace = nullptr;  // where the last step's trace goes, as Chrome's JSON
   const std::atomic<bool>* stop = nullptr;  // becomes true: save and end after the step
 };
@@ -60,7 +70,8 @@ struct StepReport {
   int64_t steps = 0;
   float loss = 0;
   std::vector<float> metrics;
-  double examples_per_second = 0;  // lately
+  double examples_per_second = 0;  // lately; 0 where a step's examples are not known
+  double steps_per_second = 0;
   double seconds_left = 0;
 };
 
@@ -68,6 +79,7 @@ struct TrainingReport {
   int64_t first_step = 0;  // 0, or the restored checkpoint's
   int64_t last_step = 0;
   bool stopped = false;
+  bool input_ended = false;  // before the last of the steps that were asked for
   double seconds = 0;
   double examples_per_second = 0;
   std::string checkpoint;  // the last one; empty when there is none
@@ -88,6 +100,7 @@ class Trainer {
   // Lets go of the session, which may end then.
   void Leave() {
     callable_.reset();
+    with_summaries_.reset();
     session_ = nullptr;
   }
   // Trains up to options.steps. Begin comes first.
@@ -99,6 +112,8 @@ class Trainer {
  private:
   Status Train();
   Result<StepReport> OneStep();
+  Status EndOrBeginAgain();
+  std::string LossName() const { return step_.loss_name.empty() ? step_.loss.name() : step_.loss_name; }
   Status CheckFinite(const StepReport& report) const;
   Status SaveIfDue(const StepReport& report, bool last);
   SaverOptions OptionsOfSaver() const;
@@ -114,11 +129,14 @@ class Trainer {
   TrainingStep step_;
   TrainingOptions options_;
   std::string init_;
+  std::string step_variable_;
   std::string copy_to_mirrors_;  // empty: there are none
   std::string update_;
   std::optional<Saver> saver_, warm_;
   std::optional<EventWriter> events_;
-  std::optional<host::Callable> callable_;
+  std::optional<host::Callable> callable_, with_summaries_;
+  std::vector<Tensor> summaries_;  // of the last step, where it was their turn
+  int64_t began_again_ = -1;       // the step at which the input began anew
   Session* session_ = nullptr;
   bool begun_ = false;
   int64_t step_number_ = 0;
