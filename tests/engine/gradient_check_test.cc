@@ -410,7 +410,7 @@ const std::set<std::string>& WithGoldenGradients() {
       "BatchMatMul", "BatchMatMulV3", "BatchToSpaceND", "Concat", "Cumprod", "Cumsum", "DepthToSpace", "DepthwiseConv2dNative",
       "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "Einsum", "EnsureShape", "Erfc", "FusedBatchNorm",
       "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", "FusedBatchNormV2", "FusedBatchNormV3", "GatherNd", "LRN",
-      "MatrixBandPart", "MirrorPad", "MirrorPadGrad", "MulNoNan", "OptionalFromValue", "OptionalGetValue", "RaggedTensorToTensor", "ResizeBilinear", "ResizeNearestNeighbor", "ReverseSequence",
+      "MatrixBandPart", "MirrorPad", "MirrorPadGrad", "MulNoNan", "OptionalFromValue", "OptionalGetValue", "RaggedGather", "RaggedTensorFromVariant", "RaggedTensorToTensor", "RaggedTensorToVariant", "ResizeBilinear", "ResizeNearestNeighbor", "ReverseSequence",
       "ScatterNd", "SpaceToBatchND", "SpaceToDepth", "SparseFillEmptyRows", "SparseSegmentMean", "SparseSegmentSqrtN",
       "SparseSegmentSum", "SparseTensorDenseMatMul", "SparseToDense", "TensorListConcatV2", "TensorListFromTensor",
       "TensorListGather", "TensorListGetItem", "TensorListPopBack", "TensorListPushBack", "TensorListResize",
@@ -432,7 +432,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
       {"is flat between its jumps, and its gradient is taken as none", {"Ceil", "Floor", "FloorDiv", "Round", "TruncateDiv"}},
       {"does not depend on the values of its floating inputs", {"OnesLike", "ZerosLike"}},
       {"counts, with weights that TensorFlow does not differentiate either", {"Bincount", "DenseBincount"}},
-      {"is made of settings or whole numbers", {"OneHot", "Range", "LinSpace"}},
+      {"is made of settings or whole numbers", {"OneHot", "Range", "LinSpace", "RaggedRange"}},
       {"which elements are equal jumps with the data", {"Unique", "UniqueWithCounts"}},
       {"has no inputs, or is where values come from", {"Const", "Placeholder", "_Arg"}},
       {"stops gradients by definition", {"StopGradient"}},
@@ -519,7 +519,10 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
        {"CollectiveBcastRecv", "CollectiveBcastRecvV2", "CollectiveBcastSend", "CollectiveBcastSendV2", "CollectiveGather", "CollectiveGatherV2",
         "CollectiveReduce", "CollectiveReduceV2", "NcclAllReduce"}},
       {"works on files or strings",
-       {"MergeV2Checkpoints", "RestoreV2", "SaveV2", "ShardedFilename", "StringJoin", "StringToHashBucketFast", "StaticRegexFullMatch"}},
+       {"MergeV2Checkpoints", "RestoreV2", "SaveV2", "ShardedFilename", "StringJoin", "StringToHashBucketFast", "StaticRegexFullMatch", "AsString", "ReduceJoin",
+        "RegexFullMatch", "RegexReplace", "StaticRegexReplace", "StringLength", "StringSplit", "StringSplitV2", "StringToHashBucket", "StringToHashBucketStrong", "Substr"}},
+      {"packs sparse tensors or takes them out again, and TensorFlow does not differentiate it either", {"DeserializeManySparse", "DeserializeSparse", "SerializeManySparse", "SerializeSparse"}},
+      {"is a gradient, of which TensorFlow has none either", {"RaggedTensorToVariantGradient"}},
   };
   return reasons;
 }
