@@ -493,10 +493,10 @@ TEST_F(Recurrent, WhatDoesNotFitIsRefused) {
   EXPECT_TRUE(Make(spec).starts_with("INVALID_ARGUMENT"));
   spec = CellOf("lstm");
   spec.name = {nullptr, 0};
-  EXPECT_EQ(Make(spec), "INVALID_ARGUMENT: recurrent cell '': 'name' is empty");
+  EXPECT_EQ(Make(spec), "INVALID_ARGUMENT: 'name' is empty");
   spec = CellOf("lstm");
   spec.kind = 9;
-  EXPECT_EQ(Make(spec), "INVALID_ARGUMENT: recurrent cell 'cell': 'kind' is 9; give one of TENON_CELL_*");
+  EXPECT_EQ(Make(spec), "INVALID_ARGUMENT: 'kind' is 9; give one of TENON_CELL_*");
   EXPECT_EQ(cell_, nullptr);
   ASSERT_EQ(Make(CellOf("lstm")), "OK");
   tenon_output outputs = kNowhere, states[2];

@@ -9,35 +9,11 @@ using namespace tenon::model_c;  // NOLINT
 
 namespace {
 
-// A cell whose step is a call.
-Result<train::RnnCell> CellOfFunction(tenon_app_graph* graph, const tenon_rnn_cell_spec& spec) {
+Result<train::RnnCell> ReadFunctionCell(tenon_variables* variables, const tenon_rnn_cell_spec& spec) {
   TENON_TRY(GivenList(spec.state_sizes, spec.state_count, "state_sizes"));
-  train::RnnCell cell;
-  cell.name = Copy(spec.name);
-  cell.inputs = spec.inputs;
-  cell.state_sizes.assign(spec.state_sizes, spec.state_sizes + spec.state_count);
-  for (const int64_t size : cell.state_sizes)
-    if (size < 1) return Status(Code::kInvalidArgument, "a state of the size " + std::to_string(size) + "; each is 1 at least");
-  if (cell.inputs < 1 || cell.state_sizes.empty())
-    return Status(Code::kInvalidArgument, std::to_string(cell.inputs) + " inputs and " + std::to_string(cell.state_sizes.size()) + " states; each must be 1 at least");
-  TENON_TRY_ASSIGN(cell.weights, ReadEdges(graph, spec.weights, spec.weight_count, "weights"));
-  tenon_function_info info = {};
-  info.struct_size = sizeof(info);
-  TENON_TRY(Status::Take(tenon_graph_find_function(graph, spec.function, &info)));
-  const uint64_t arguments = 1 + spec.state_count + spec.weight_count, results = 1 + spec.state_count;
-  if (info.input_count != arguments || info.output_count != results)
-    return Status(Code::kInvalidArgument, "function '" + Copy(spec.function) + "' takes " + std::to_string(info.input_count) + " values and gives " +
-                                              std::to_string(info.output_count) + "; a step takes x, the states and the weights, " + std::to_string(arguments) +
-                                              ", and gives the output and the states, " + std::to_string(results));
-  cell.step = [function = host::Function{Copy(spec.function)}](host::Graph& body, const Output& x, const std::vector<Output>& state,
-                                                               const std::vector<Output>& weights) -> train::RnnStep {
-    std::vector<Output> inputs{x};
-    inputs.insert(inputs.end(), state.begin(), state.end());
-    inputs.insert(inputs.end(), weights.begin(), weights.end());
-    const std::vector<Output> given = body.Call(function, inputs).outputs();
-    return given.empty() ? train::RnnStep() : train::RnnStep{given[0], {given.begin() + 1, given.end()}};
-  };
-  return cell;
+  TENON_TRY_ASSIGN(std::vector<Output> weights, ReadEdges(variables->graph.get(), spec.weights, spec.weight_count, "weights"));
+  return train::FunctionCell(variables->graph, Text(spec.name), {Copy(spec.function)}, spec.inputs, {spec.state_sizes, spec.state_sizes + spec.state_count},
+                             std::move(weights));
 }
 
 Result<train::RnnCell> ReadCell(tenon_variables* variables, const tenon_rnn_cell_spec& spec) {
@@ -51,7 +27,7 @@ Result<train::RnnCell> ReadCell(tenon_variables* variables, const tenon_rnn_cell
     case TENON_CELL_BASIC: return train::BasicRnnCell(variables->model, name, spec.inputs, spec.units, options);
     case TENON_CELL_LSTM: return train::LstmCell(variables->model, name, spec.inputs, spec.units, options);
     case TENON_CELL_GRU: return train::GruCell(variables->model, name, spec.inputs, spec.units, options);
-    case TENON_CELL_FUNCTION: return CellOfFunction(variables->graph.get(), spec);
+    case TENON_CELL_FUNCTION: return ReadFunctionCell(variables, spec);
     default: return Status(Code::kInvalidArgument, "'kind' is " + std::to_string(spec.kind) + "; give one of TENON_CELL_*");
   }
 }
@@ -87,10 +63,9 @@ tenon_status* tenon_rnn_cell_create(tenon_variables* variables, const tenon_rnn_
     TENON_TRY(Given({{out_cell, "out_cell"}}));
     tenon_rnn_cell_spec spec;
     TENON_TRY(ReadStruct(given, true, "spec", &spec));
-    Result<train::RnnCell> read = ReadCell(variables, spec);
-    TENON_TRY(read.status().Annotate("recurrent cell '" + Copy(spec.name) + "'"));
+    TENON_TRY_ASSIGN(train::RnnCell read, ReadCell(variables, spec));
     TENON_TRY(variables->graph.status());
-    auto cell = std::make_unique<tenon_rnn_cell>(tenon_rnn_cell{variables->graph.get(), *std::move(read), {}});
+    auto cell = std::make_unique<tenon_rnn_cell>(tenon_rnn_cell{variables->graph.get(), std::move(read), {}});
     for (const Output& weight : cell->cell.weights) cell->weights.push_back(weight.c_output());
     *out_cell = cell.release();
     return Status();
