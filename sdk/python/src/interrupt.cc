@@ -12,6 +12,8 @@
 #include <mutex>
 #include <thread>
 
+#include "cause.h"
+
 namespace tenon::python {
 namespace {
 
@@ -201,6 +203,7 @@ void AfterFork() {
   idle_runner = nullptr;  // their threads are not here
   watcher = nullptr;
   main_thread = PyThread_get_thread_ident();
+  ForgetOtherCalls();
 }
 
 Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host::Cancellation* cancellation) {
@@ -211,6 +214,7 @@ Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host:
     if (own == nullptr) own = std::make_unique<host::Cancellation>(Take(host::Cancellation::Create()));
     cancellation = own.get();
   }
+  CallInFlight call;
   Status status;
   bool spent = false;
   if (OnMainThread()) {
@@ -222,6 +226,7 @@ Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host:
     status = work(*cancellation);
   }
   if (!spent) kept = std::move(own);
+  if (!status.ok()) call.Failed();
   return status;
 }
 
