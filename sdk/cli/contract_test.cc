@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract of bin/tenon that scripts rely on, tested through the program itself.
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
@@ -332,10 +335,76 @@ TEST_F(Contract, ListsWhatIsLoaded) {
   bool has_cpu = false;
   for (const Json& plugin : plugins) has_cpu |= plugin["id"] == "tenon.cpu" && plugin["outcome"] == "loaded";
   EXPECT_TRUE(has_cpu);
-  EXPECT_GT(Json::parse(Works("ops --json").out).size(), 100u);
-  EXPECT_EQ("MatMul", Json::parse(Works("ops MatMul --json").out)["name"]);
+  // Each op's signature stands in one form: every argument's type is said by a dtype or by attributes that there are, and all types are NumPy's.
+  const Json ops = Json::parse(Works("ops --json").out);
+  EXPECT_GT(ops.size(), 100u);
+  for (const Json& op : ops) {
+    std::map<std::string, Json> attrs;
+    for (const Json& attr : op["signature"]["attrs"]) attrs[attr["name"]] = attr;
+    for (const char* side : {"inputs", "outputs"})
+      for (const Json& argument : op["signature"][side]) {
+        EXPECT_EQ(1, (argument["dtype"].is_null() ? 0 : 1) + (argument["type_attr"].is_null() ? 0 : 1) + (argument["type_list_attr"].is_null() ? 0 : 1)) << op["name"] << argument;
+        if (!argument["type_attr"].is_null()) {
+          EXPECT_EQ("type", attrs.at(argument["type_attr"])["type"]) << op["name"];
+        }
+        if (!argument["type_list_attr"].is_null()) {
+          EXPECT_TRUE(attrs.at(argument["type_list_attr"])["is_list"].get<bool>()) << op["name"];
+        }
+        if (!argument["number_attr"].is_null()) {
+          EXPECT_EQ("int", attrs.at(argument["number_attr"])["type"]) << op["name"];
+        }
+        if (!argument["dtype"].is_null()) {
+          EXPECT_TRUE(argument["dtype"] != "float" && argument["dtype"] != "double" && argument["dtype"] != "half") << op["name"];
+        }
+      }
+  }
+  const Json product = Json::parse(Works("ops MatMul --json").out);
+  EXPECT_EQ("MatMul", product["name"]);
+  EXPECT_EQ("T", product["signature"]["inputs"][0]["type_attr"]);
+  EXPECT_EQ("float32", product["kernels"][0]["dtypes"]["T"][0]);
   ExpectHas(Works("devices").out, "CPU:0");
   ExpectHas(Fails("ops MatMull").err, "MatMul");
+}
+
+// What `tenon` shows on a terminal of so many columns.
+std::string OnTerminal(const std::string& folder, const std::string& arguments, uint16_t columns) {
+  const winsize size = {40, columns, 0, 0};
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) {
+    setenv("TERM", "xterm", 1);
+    setenv("NO_COLOR", "1", 1);
+    const std::string command = "cd '" + folder + "' && exec '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments;
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  EXPECT_GT(child, 0);
+  std::string shown;
+  char piece[4096];
+  for (ssize_t got = 0; child > 0 && (got = read(terminal, piece, sizeof(piece))) > 0;) shown.append(piece, static_cast<size_t>(got));
+  int status = -1;
+  if (child > 0) waitpid(child, &status, 0);
+  close(terminal);
+  EXPECT_EQ(status, 0) << shown;
+  return std::regex_replace(shown, std::regex("\r"), "");
+}
+
+size_t WidestLine(const std::string& text) {
+  size_t widest = 0, width = 0;
+  for (const char c : text) {
+    width = c == '\n' ? 0 : width + ((c & 0xc0) == 0x80 ? 0 : 1);
+    widest = std::max(widest, width);
+  }
+  return widest;
+}
+
+TEST_F(Contract, TablesFitATerminalOfEightyColumns) {
+  const std::string devices = OnTerminal(folder_, "devices --devices tpu_sim:12", 80);
+  EXPECT_LE(WidestLine(devices), 80u) << devices;
+  for (const char* whole : {"TPU:0 ", "TPU:11 ", "CPU:0 ", "tenon.tpu_sim ", "1 compute,", "2 copy", "device,", "staging", "accelerator"}) ExpectHas(devices, whole);
+  const std::string placed = OnTerminal(folder_, "place graph.pb --fetch y --fetch z --explain --devices tpu_sim:2", 80);
+  EXPECT_LE(WidestLine(placed), 80u) << placed;
+  ExpectHas(Works("devices --devices tpu_sim:12").out, "/job:localhost/replica:0/task:0/device:TPU:11 ");  // no terminal: as it is
 }
 
 TEST_F(Contract, InspectsAGraph) {
