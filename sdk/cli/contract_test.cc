@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -366,27 +367,34 @@ TEST_F(Contract, ListsWhatIsLoaded) {
   ExpectHas(Fails("ops MatMull").err, "MatMul");
 }
 
-// What `tenon` shows on a terminal of so many columns.
-std::string OnTerminal(const std::string& folder, const std::string& arguments, uint16_t columns) {
+// What `tenon` shows on a terminal of so many columns, and how it ends. Once it shows `sign`, somebody presses Ctrl-C.
+Outcome OnTerminal(const std::string& folder, const std::string& arguments, uint16_t columns, const std::string& sign = "") {
   const winsize size = {40, columns, 0, 0};
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
   if (child == 0) {
     setenv("TERM", "xterm", 1);
     setenv("NO_COLOR", "1", 1);
+    signal(SIGINT, SIG_DFL);  // whatever the test's own shell has
     const std::string command = "cd '" + folder + "' && exec '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments;
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     _exit(127);
   }
   EXPECT_GT(child, 0);
+  if (child <= 0) return {};
   std::string shown;
   char piece[4096];
-  for (ssize_t got = 0; child > 0 && (got = read(terminal, piece, sizeof(piece))) > 0;) shown.append(piece, static_cast<size_t>(got));
+  bool pressed = sign.empty();
+  for (ssize_t got = 0; (got = read(terminal, piece, sizeof(piece))) > 0;) {
+    shown.append(piece, static_cast<size_t>(got));
+    if (pressed || shown.find(sign) == std::string::npos) continue;
+    EXPECT_EQ(write(terminal, "\x03", 1), 1);
+    pressed = true;
+  }
   int status = -1;
-  if (child > 0) waitpid(child, &status, 0);
+  waitpid(child, &status, 0);
   close(terminal);
-  EXPECT_EQ(status, 0) << shown;
-  return std::regex_replace(shown, std::regex("\r"), "");
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, std::regex_replace(shown, std::regex("\r"), ""), ""};
 }
 
 size_t WidestLine(const std::string& text) {
@@ -399,12 +407,20 @@ size_t WidestLine(const std::string& text) {
 }
 
 TEST_F(Contract, TablesFitATerminalOfEightyColumns) {
-  const std::string devices = OnTerminal(folder_, "devices --devices tpu_sim:12", 80);
+  const auto [code, devices, none] = OnTerminal(folder_, "devices --devices tpu_sim:12", 80);
+  EXPECT_EQ(code, 0);
   EXPECT_LE(WidestLine(devices), 80u) << devices;
   for (const char* whole : {"TPU:0 ", "TPU:11 ", "CPU:0 ", "tenon.tpu_sim ", "1 compute,", "2 copy", "device,", "staging", "accelerator"}) ExpectHas(devices, whole);
-  const std::string placed = OnTerminal(folder_, "place graph.pb --fetch y --fetch z --explain --devices tpu_sim:2", 80);
+  const std::string placed = OnTerminal(folder_, "place graph.pb --fetch y --fetch z --explain --devices tpu_sim:2", 80).out;
   EXPECT_LE(WidestLine(placed), 80u) << placed;
   ExpectHas(Works("devices --devices tpu_sim:12").out, "/job:localhost/replica:0/task:0/device:TPU:11 ");  // no terminal: as it is
+}
+
+TEST_F(Contract, CtrlCEndsTheRepeatingWithTheTimesSoFar) {
+  const Outcome outcome = OnTerminal(folder_, "run counter.pb --init init --target add --repeat 30000000", 80, "step ");
+  EXPECT_EQ(outcome.code, 1) << outcome.out;
+  EXPECT_TRUE(std::regex_search(outcome.out, std::regex("step: min [0-9.]+ us, median [0-9.]+ us, [0-9]+ steps\n"))) << outcome.out;
+  EXPECT_TRUE(std::regex_search(outcome.out, std::regex("interrupted after step [0-9]+ of 30000000"))) << outcome.out;
 }
 
 TEST_F(Contract, InspectsAGraph) {
