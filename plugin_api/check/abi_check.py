@@ -180,10 +180,14 @@ def parameter_types(text):
     return "(" + ", ".join(parameter(each)[1] for each in split_parameters(text[1:end_of_group(text, 0) - 1])) + ")"
 
 
+def parentheses_depth(text, end):
+    return text.count("(", 0, end) - text.count(")", 0, end)
+
+
 def list_of_parameters(bare):
-    """Where the parameters of a function or of a pointer to one begin; -1: it is none."""
+    """Where the parameters of a function or of a pointer to one begin; -1: it is none. A callback among them is one of them."""
     pointer = FUNCTION_POINTER.search(bare)
-    return pointer.end() - 1 if pointer else bare.find("(")
+    return pointer.end() - 1 if pointer and parentheses_depth(bare, pointer.start()) == 0 else bare.find("(")
 
 
 def nullables(statement):
@@ -292,10 +296,6 @@ def check_structs(headers):
                 problems.append(f"{header.path}: {struct.name} must either begin with struct_size and must_understand, or "
                                 "have a comment before it that begins with 'Frozen value', and not both")
     return problems
-
-
-def parentheses_depth(text, end):
-    return text.count("(", 0, end) - text.count(")", 0, end)
 
 
 def declarations(code):

@@ -126,6 +126,12 @@ class Planted(unittest.TestCase):
         self.assertEqual("const tenon_pair* tenon_open(const tenon_pair*, uint32_t) [any borrow null(0,return)]",
                          abi_check.type_of(function.format("of, return")))
 
+    def test_a_callback_is_one_of_the_parameters(self):
+        function = "TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow) TENON_NULLABLE({}) void tenon_go(void* on, void (*told)(void* x), void* with);\n"
+        self.assertEqual([], abi_check.check_tags(self.headers(GOOD + function.format("told, with"))))
+        self.assert_one(abi_check.check_tags(self.headers(GOOD + function.format("x"))), "tenon_go", "'x'")
+        self.assertEqual("void tenon_go(void*, void (*)(void*), void*) [any borrow null(1,2)]", abi_check.type_of(function.format("told, with")))
+
     def test_a_type_without_fixed_width_is_refused(self):
         for kind in ("bool", "size_t", "long", "enum tenon_kind"):
             text = self.changed("  uint64_t count;", f"  {kind} count;")

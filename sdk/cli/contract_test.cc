@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract of bin/tenon that scripts rely on, tested through the program itself.
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
@@ -332,10 +336,91 @@ TEST_F(Contract, ListsWhatIsLoaded) {
   bool has_cpu = false;
   for (const Json& plugin : plugins) has_cpu |= plugin["id"] == "tenon.cpu" && plugin["outcome"] == "loaded";
   EXPECT_TRUE(has_cpu);
-  EXPECT_GT(Json::parse(Works("ops --json").out).size(), 100u);
-  EXPECT_EQ("MatMul", Json::parse(Works("ops MatMul --json").out)["name"]);
+  // Each op's signature stands in one form: every argument's type is said by a dtype or by attributes that there are, and all types are NumPy's.
+  const Json ops = Json::parse(Works("ops --json").out);
+  EXPECT_GT(ops.size(), 100u);
+  for (const Json& op : ops) {
+    std::map<std::string, Json> attrs;
+    for (const Json& attr : op["signature"]["attrs"]) attrs[attr["name"]] = attr;
+    for (const char* side : {"inputs", "outputs"})
+      for (const Json& argument : op["signature"][side]) {
+        EXPECT_EQ(1, (argument["dtype"].is_null() ? 0 : 1) + (argument["type_attr"].is_null() ? 0 : 1) + (argument["type_list_attr"].is_null() ? 0 : 1)) << op["name"] << argument;
+        if (!argument["type_attr"].is_null()) {
+          EXPECT_EQ("type", attrs.at(argument["type_attr"])["type"]) << op["name"];
+        }
+        if (!argument["type_list_attr"].is_null()) {
+          EXPECT_TRUE(attrs.at(argument["type_list_attr"])["is_list"].get<bool>()) << op["name"];
+        }
+        if (!argument["number_attr"].is_null()) {
+          EXPECT_EQ("int", attrs.at(argument["number_attr"])["type"]) << op["name"];
+        }
+        if (!argument["dtype"].is_null()) {
+          EXPECT_TRUE(argument["dtype"] != "float" && argument["dtype"] != "double" && argument["dtype"] != "half") << op["name"];
+        }
+      }
+  }
+  const Json product = Json::parse(Works("ops MatMul --json").out);
+  EXPECT_EQ("MatMul", product["name"]);
+  EXPECT_EQ("T", product["signature"]["inputs"][0]["type_attr"]);
+  EXPECT_EQ("float32", product["kernels"][0]["dtypes"]["T"][0]);
   ExpectHas(Works("devices").out, "CPU:0");
   ExpectHas(Fails("ops MatMull").err, "MatMul");
+}
+
+// What `tenon` shows on a terminal of so many columns, and how it ends. Once it shows `sign`, somebody presses Ctrl-C.
+Outcome OnTerminal(const std::string& folder, const std::string& arguments, uint16_t columns, const std::string& sign = "") {
+  const winsize size = {40, columns, 0, 0};
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) {
+    setenv("TERM", "xterm", 1);
+    setenv("NO_COLOR", "1", 1);
+    signal(SIGINT, SIG_DFL);  // whatever the test's own shell has
+    const std::string command = "cd '" + folder + "' && exec '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments;
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  EXPECT_GT(child, 0);
+  if (child <= 0) return {};
+  std::string shown;
+  char piece[4096];
+  bool pressed = sign.empty();
+  for (ssize_t got = 0; (got = read(terminal, piece, sizeof(piece))) > 0;) {
+    shown.append(piece, static_cast<size_t>(got));
+    if (pressed || shown.find(sign) == std::string::npos) continue;
+    EXPECT_EQ(write(terminal, "\x03", 1), 1);
+    pressed = true;
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  close(terminal);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, std::regex_replace(shown, std::regex("\r"), ""), ""};
+}
+
+size_t WidestLine(const std::string& text) {
+  size_t widest = 0, width = 0;
+  for (const char c : text) {
+    width = c == '\n' ? 0 : width + ((c & 0xc0) == 0x80 ? 0 : 1);
+    widest = std::max(widest, width);
+  }
+  return widest;
+}
+
+TEST_F(Contract, TablesFitATerminalOfEightyColumns) {
+  const auto [code, devices, none] = OnTerminal(folder_, "devices --devices tpu_sim:12", 80);
+  EXPECT_EQ(code, 0);
+  EXPECT_LE(WidestLine(devices), 80u) << devices;
+  for (const char* whole : {"TPU:0 ", "TPU:11 ", "CPU:0 ", "tenon.tpu_sim ", "1 compute,", "2 copy", "device,", "staging", "accelerator"}) ExpectHas(devices, whole);
+  const std::string placed = OnTerminal(folder_, "place graph.pb --fetch y --fetch z --explain --devices tpu_sim:2", 80).out;
+  EXPECT_LE(WidestLine(placed), 80u) << placed;
+  ExpectHas(Works("devices --devices tpu_sim:12").out, "/job:localhost/replica:0/task:0/device:TPU:11 ");  // no terminal: as it is
+}
+
+TEST_F(Contract, CtrlCEndsTheRepeatingWithTheTimesSoFar) {
+  const Outcome outcome = OnTerminal(folder_, "run counter.pb --init init --target add --repeat 30000000", 80, "step ");
+  EXPECT_EQ(outcome.code, 1) << outcome.out;
+  EXPECT_TRUE(std::regex_search(outcome.out, std::regex("step: min [0-9.]+ us, median [0-9.]+ us, [0-9]+ steps\n"))) << outcome.out;
+  EXPECT_TRUE(std::regex_search(outcome.out, std::regex("interrupted after step [0-9]+ of 30000000"))) << outcome.out;
 }
 
 TEST_F(Contract, InspectsAGraph) {

@@ -16,6 +16,7 @@
 #include "sdk/cli/line/wrong_flag.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/signature.h"
+#include "sdk/cli/signature_json.h"
 #include "sdk/cli/table.h"
 #include "sdk/cli/tensor_names.h"
 #include "tenon/data/file.h"
@@ -49,20 +50,24 @@ Json KernelsJson(const Runtime& runtime, std::string_view op) {
     kernels.push_back({{"device_type", Copy(kernel.device_type)},
                        {"plugin", Copy(kernel.plugin)},
                        {"types", Copy(kernel.types)},
+                       {"dtypes", KernelTypesJson(host::Text(kernel.types))},
                        {"priority", kernel.priority}});
   }
   return kernels;
 }
 
-Json OpJson(const tenon_op_info& op) {
-  return {{"name", Copy(op.name)},
-          {"plugin", Copy(op.plugin)},
-          {"inputs", Copy(op.inputs)},
-          {"outputs", Copy(op.outputs)},
-          {"attrs", Copy(op.attrs)},
-          {"has_gradient", op.has_gradient != 0},
-          {"stateful", (op.traits & TENON_OP_STATEFUL) != 0},
-          {"doc", Copy(op.doc)}};
+Result<Json> OpJson(const tenon_op_info& op) {
+  TENON_TRY_ASSIGN(const Signature signature, ParseSignature(op));
+  TENON_TRY_ASSIGN(const Json parsed, SignatureJson(signature));
+  return Json{{"name", Copy(op.name)},
+              {"plugin", Copy(op.plugin)},
+              {"inputs", Copy(op.inputs)},
+              {"outputs", Copy(op.outputs)},
+              {"attrs", Copy(op.attrs)},
+              {"signature", parsed},
+              {"has_gradient", op.has_gradient != 0},
+              {"stateful", (op.traits & TENON_OP_STATEFUL) != 0},
+              {"doc", Copy(op.doc)}};
 }
 
 Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
@@ -71,7 +76,7 @@ Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
   const tenon_op_info op = *found;
   const Json kernels = KernelsJson(runtime, arguments.name);
   if (arguments.json) {
-    Json json = OpJson(op);
+    TENON_TRY_ASSIGN(Json json, OpJson(op));
     json["kernels"] = kernels;
     PrintJson(json);
     return Status();
@@ -99,7 +104,11 @@ Status ListOps(const Runtime& runtime, const OpsArguments& arguments) {
   Json json = Json::array();
   Table table({"OP", "PLUGIN", "SIGNATURE"});
   for (const tenon_op_info& op : runtime.Ops()) {
-    json.push_back(OpJson(op));
+    if (arguments.json) {
+      TENON_TRY_ASSIGN(Json one, OpJson(op));
+      json.push_back(std::move(one));
+      continue;
+    }
     table.Add(
         {Copy(op.name), Copy(op.plugin), fmt::format("({}) -> ({})", host::Text(op.inputs), host::Text(op.outputs))});
   }

@@ -13,6 +13,7 @@
 #include "sdk/cli/line/printable.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/table.h"
+#include "sdk/cli/terminal.h"
 #include "sdk/cli/tensor_names.h"
 #include "sdk/cli/timeline/svg_timeline.h"
 #include "tenon/data/file.h"
@@ -75,11 +76,11 @@ void FillIn(const data::GraphView& graph, PlaceArguments* arguments) {
   }
 }
 
-// "CPU:0" of a full name.
+// "CPU:0" of a full name, where all are this process's.
 std::string Short(const Json& device) {
   const std::string name = device.get<std::string>();
   const size_t at = name.rfind("/device:");
-  return at == std::string::npos ? name : name.substr(at + 8);
+  return at == std::string::npos || !name.starts_with("/job:localhost/") ? name : name.substr(at + 8);
 }
 
 void PrintDevices(const Json& placement) {
@@ -91,7 +92,7 @@ void PrintDevices(const Json& placement) {
                SecondsText(device["busy_seconds"]), FormatBytes(device["peak_bytes"])});
   }
   table.Print();
-  for (const Json& note : placement["notes"]) fmt::print("note: {}\n", Printable(note.get<std::string>()));
+  for (const Json& note : placement["notes"]) fmt::print("{}", Lines("note: " + Printable(note.get<std::string>()), TerminalWidth()));
 }
 
 void PrintCosts(const Json& costs) {

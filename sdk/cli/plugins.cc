@@ -9,6 +9,7 @@
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
 #include "sdk/cli/table.h"
+#include "sdk/cli/terminal.h"
 
 namespace tenon::cli {
 namespace {
@@ -64,14 +65,15 @@ Status ListPlugins(const ListArguments& arguments) {
     return Status();
   }
   Table table({"PLUGIN", "VERSION", "OUTCOME", "OPS", "KERNELS", "DEVICES", "FILE"});
+  const size_t width = TerminalWidth();
   std::string troubles;
   for (const tenon_load_report& report : reports) {
     table.Add({Copy(report.id), Copy(report.version), OutcomeName(report.outcome), std::to_string(report.op_count),
                std::to_string(report.kernel_count), std::to_string(report.device_count), FileName(report.path)});
     if (report.outcome != TENON_LOAD_REJECTED) continue;
-    troubles += fmt::format("\n{}: {}: {}\n", Copy(report.path), Copy(report.reason), Copy(report.text));
-    if (report.missing.size > 0) troubles += fmt::format("  missing: {}\n", Copy(report.missing));
-    if (report.hint.size > 0) troubles += fmt::format("  what helps: {}\n", Copy(report.hint));
+    troubles += "\n" + Lines(Copy(report.path) + ": " + Copy(report.reason) + ": " + Copy(report.text), width);
+    if (report.missing.size > 0) troubles += Lines("  missing: " + Copy(report.missing), width);
+    if (report.hint.size > 0) troubles += Lines("  what helps: " + Copy(report.hint), width);
   }
   table.Print();
   fmt::print("{}", troubles);

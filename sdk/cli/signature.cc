@@ -2,6 +2,7 @@
 #include "sdk/cli/signature.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace tenon::cli {
 namespace {
@@ -24,6 +25,33 @@ bool SplitName(std::string_view piece, std::string* name, std::string_view* rest
   return !name->empty() && !rest->empty();
 }
 
+// The types of a group, as TensorFlow has them, or the one of that name.
+std::vector<std::string> TypesOf(std::string_view name) {
+  constexpr std::string_view kReal = "float double int32 uint8 int16 int8 int64 bfloat16 uint16 half uint32 uint64", kComplex = "complex64 complex128",
+                             kQuantized = "qint8 quint8 qint32 qint16 quint16";
+  std::string all(name);
+  if (name == "numbertype") all = std::string(kReal) + " " + std::string(kComplex) + " " + std::string(kQuantized);
+  if (name == "realnumbertype") all = kReal;
+  if (name == "quantizedtype") all = kQuantized;
+  return SplitOutside(all, ' ');
+}
+
+// {float, realnumbertype} or {'A', 'B'}.
+std::vector<std::string> ParseAllowed(std::string_view braces, bool are_types) {
+  std::vector<std::string> allowed;
+  for (const std::string& piece : SplitOutside(braces.substr(1, braces.size() - 2), ',')) {
+    const std::string_view option = Trim(piece);
+    if (option.empty()) continue;
+    if (!are_types) {
+      allowed.emplace_back(option.substr(1, option.size() - 2));
+      continue;
+    }
+    for (std::string& type : TypesOf(option))
+      if (std::find(allowed.begin(), allowed.end(), type) == allowed.end()) allowed.push_back(std::move(type));
+  }
+  return allowed;
+}
+
 Result<Attribute> ParseAttribute(const Signature& signature, std::string_view piece) {
   Attribute attribute;
   std::string_view rest;
@@ -33,6 +61,10 @@ Result<Attribute> ParseAttribute(const Signature& signature, std::string_view pi
   std::string type(Trim(halves[0]));
   if (type.ends_with('>')) {
     type = Trim(std::string_view(type).substr(0, type.size() - 1));  // ">= 1": a bound, which the engine checks
+    int64_t minimum = 0;
+    const std::string_view bound = halves.size() > 1 ? Trim(halves[1]) : std::string_view();
+    if (std::from_chars(bound.data(), bound.data() + bound.size(), minimum).ptr != bound.data() + bound.size() || bound.empty()) return Bad(signature, piece);
+    attribute.minimum = minimum;
     if (halves.size() > 2) attribute.default_text = Trim(halves[2]);
   } else if (halves.size() > 1) {
     attribute.default_text = Trim(halves[1]);
@@ -42,9 +74,12 @@ Result<Attribute> ParseAttribute(const Signature& signature, std::string_view pi
     type = Trim(std::string_view(type).substr(5, type.size() - 6));
   }
   if (type.starts_with('{')) {
+    if (!type.ends_with('}')) return Bad(signature, piece);
     attribute.type = type.find_first_of("'\"") == std::string::npos ? "type" : "string";
+    attribute.allowed = ParseAllowed(type, attribute.type == "type");
   } else if (type.ends_with("type")) {
     attribute.type = "type";  // numbertype and its like
+    if (type != "type") attribute.allowed = TypesOf(type);
   } else {
     attribute.type = type;
   }
@@ -60,11 +95,18 @@ Result<std::vector<Argument>> ParseArguments(const Signature& signature, std::st
     Argument argument;
     std::string_view type;
     if (!SplitName(piece, &argument.name, &type)) return Bad(signature, piece);
+    // "Ref(T)", "N * Ref(T)", "Ref(N * T)"
+    const auto take_reference = [&] {
+      if (!type.starts_with("Ref(") || !type.ends_with(')')) return;
+      argument.is_reference = true;
+      type = Trim(type.substr(4, type.size() - 5));
+    };
+    take_reference();
     if (const size_t star = type.find('*'); star != std::string_view::npos) {
       argument.number_attr = Trim(type.substr(0, star));
       type = Trim(type.substr(star + 1));
     }
-    if (type.starts_with("Ref(") && type.ends_with(')')) type = Trim(type.substr(4, type.size() - 5));
+    take_reference();
     argument.type = type;
     const Attribute* attribute = signature.FindAttribute(type);
     argument.is_type_list = attribute != nullptr && attribute->is_list;

@@ -18,6 +18,7 @@ struct Argument {
   std::string type;         // "T", "int32", "Tlist"
   std::string number_attr;  // "N"; empty when it is one tensor or a type list
   bool is_type_list = false;
+  bool is_reference = false;
   bool is_list() const { return is_type_list || !number_attr.empty(); }
 };
 
@@ -27,6 +28,8 @@ struct Attribute {
   std::string type;  // string int float bool type shape tensor func, without list()
   bool is_list = false;
   std::optional<std::string> default_text;
+  std::vector<std::string> allowed = {};  // names of types, groups written out, or strings; none: any
+  std::optional<int64_t> minimum = {};    // of an int, or of a list's length
 };
 
 struct Signature {

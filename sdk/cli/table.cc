@@ -33,24 +33,54 @@ size_t BytesOf(std::string_view text, size_t count) {
   return at;
 }
 
-// The end of a cell: names of nodes begin alike.
-std::string Cut(const std::string& cell, size_t width) {
-  const size_t characters = Width(cell);
-  if (characters <= width) return cell;
-  return "\xe2\x80\xa6" + cell.substr(BytesOf(cell, characters - width + 1));
-}
+// A name may be parted behind one of these.
+bool EndsPart(char c) { return std::string_view("/:._-,=").find(c) != std::string_view::npos; }
 
-// Lines of at most so many characters, broken at spaces where there are any.
+// Lines of at most so many characters, broken at spaces, else between the parts of a name (behind a slash before others), where there are any.
 std::vector<std::string> Wrap(std::string_view text, size_t width) {
   std::vector<std::string> lines;
   while (Width(text) > width) {
     const size_t most = BytesOf(text, width);
     const size_t space = text.rfind(' ', most);
-    const bool at_space = space != std::string_view::npos && space > 0;
-    lines.emplace_back(text.substr(0, at_space ? space : most));
-    text.remove_prefix(at_space ? space + 1 : most);
+    if (space != std::string_view::npos && space > 0) {
+      lines.emplace_back(text.substr(0, space));
+      text.remove_prefix(space + 1);
+      continue;
+    }
+    size_t end = text.substr(0, most).rfind('/') + 1;
+    if (end <= 1) end = most;
+    while (end > 0 && !EndsPart(text[end - 1])) --end;
+    lines.emplace_back(text.substr(0, end > 0 ? end : most));
+    text.remove_prefix(lines.back().size());
   }
   lines.emplace_back(text);
+  return lines;
+}
+
+// Pieces of a list: "1 compute," and "2 copy".
+std::vector<std::string_view> PiecesOf(std::string_view cell) {
+  std::vector<std::string_view> pieces;
+  for (size_t at = cell.find(", "); at != std::string_view::npos; at = cell.find(", ")) {
+    pieces.push_back(cell.substr(0, at + 1));
+    cell.remove_prefix(at + 2);
+  }
+  pieces.push_back(cell);
+  return pieces;
+}
+size_t WidestPiece(std::string_view cell) {
+  size_t widest = 0;
+  for (const std::string_view piece : PiecesOf(cell)) widest = std::max(widest, Width(piece));
+  return widest;
+}
+
+// A list goes on in further lines, piece by piece; what is one keeps its end.
+std::vector<std::string> LinesOf(const std::string& cell, size_t width) {
+  std::vector<std::string> lines;
+  for (const std::string_view piece : PiecesOf(cell)) {
+    const std::string kept = KeepEnd(piece, width);
+    if (!lines.empty() && Width(lines.back()) + 1 + Width(kept) <= width) lines.back() += " " + kept;
+    else lines.push_back(kept);
+  }
   return lines;
 }
 
@@ -58,24 +88,54 @@ size_t Sum(const std::vector<size_t>& widths) {
   return std::accumulate(widths.begin(), widths.end(), kBetween * (widths.size() - 1));
 }
 
-// A row's lines: its cells, the last one in as many lines as it takes.
+// A row's lines: its cells, each in as many lines as it takes.
 std::string FormatRow(const std::vector<std::string>& row, const std::vector<size_t>& widths, size_t indent) {
-  std::string line(indent, ' '), text;
-  for (size_t i = 0; i + 1 < row.size(); ++i) {
-    const std::string cell = Cut(row[i], widths[i]);
-    line += cell + std::string(widths[i] - Width(cell) + kBetween, ' ');
-  }
-  const std::string before(Width(line), ' ');
-  for (const std::string& piece : Wrap(row.back(), std::max<size_t>(widths.back(), 1))) {
-    line += piece;
+  std::vector<std::vector<std::string>> cells;
+  for (size_t i = 0; i + 1 < row.size(); ++i) cells.push_back(Width(row[i]) <= widths[i] ? std::vector<std::string>{row[i]} : LinesOf(row[i], widths[i]));
+  cells.push_back(Wrap(row.back(), std::max<size_t>(widths.back(), 1)));
+  size_t height = 1;
+  for (const std::vector<std::string>& cell : cells) height = std::max(height, cell.size());
+  std::string text;
+  for (size_t k = 0; k < height; ++k) {
+    std::string line(indent, ' ');
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::string piece = k < cells[i].size() ? cells[i][k] : "";
+      line += piece;
+      if (i + 1 < cells.size()) line += std::string(widths[i] - Width(piece) + kBetween, ' ');
+    }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
-    line = before;
   }
   return text;
 }
 
 }  // namespace
+
+std::string KeepEnd(std::string_view text, size_t width) {
+  const size_t characters = Width(text);
+  if (characters <= width) return std::string(text);
+  const size_t cut = BytesOf(text, characters - width + 1);
+  std::string_view end = text.substr(cut);
+  // Whole parts of the name, where that costs no more than half of what there is room for.
+  const auto whole_from = [&](const auto& ends_part) {
+    if (ends_part(text[cut - 1])) return true;
+    const auto found = std::find_if(end.begin(), end.begin() + static_cast<ptrdiff_t>(end.size() / 2), ends_part);
+    if (found == end.begin() + static_cast<ptrdiff_t>(end.size() / 2)) return false;
+    end.remove_prefix(static_cast<size_t>(found - end.begin()) + 1);
+    return true;
+  };
+  if (!whole_from([](char c) { return c == '/'; })) whole_from([](char c) { return EndsPart(c) || c == ' '; });
+  return "\xe2\x80\xa6" + std::string(end);
+}
+
+std::string Lines(std::string_view text, size_t width) {
+  constexpr size_t kLeast = 20;
+  const size_t indent = std::min(text.find_first_not_of(' '), text.size()) + 2;
+  if (width < indent + kLeast) return std::string(text) + "\n";
+  std::string out;
+  for (const std::string& line : Wrap(text.substr(indent - 2), width - indent)) out += std::string(out.empty() ? indent - 2 : indent, ' ') + line + "\n";
+  return out;
+}
 
 Table::Table(std::vector<std::string> heads) { rows_.push_back(std::move(heads)); }
 
@@ -91,16 +151,24 @@ std::vector<size_t> Table::Widths() const {
   return widths;
 }
 
-// The widest columns give way first; the last one gets what is left.
+// Lists give way first, to their widest pieces, then names; of each the widest column before others. The last one gets what is left.
 std::vector<size_t> Table::Fitting(size_t room) const {
-  std::vector<size_t> widths = Widths();
+  std::vector<size_t> widths = Widths(), pieces(widths.size(), kLeastCell);
+  for (const auto& row : rows_)
+    for (size_t i = 0; i < row.size() && i < pieces.size(); ++i) pieces[i] = std::max(pieces[i], WidestPiece(row[i]));
   const size_t last = widths.back();
   widths.back() = std::min(last, kLeastLast);
-  while (Sum(widths) > room && widths.size() > 1) {
-    const auto widest = std::max_element(widths.begin(), widths.end() - 1);
-    if (*widest <= kLeastCell) break;
-    *widest = std::max(kLeastCell, *widest - std::min(*widest, Sum(widths) - room));
-  }
+  const auto give_way = [&](const std::vector<size_t>& least) {
+    while (Sum(widths) > room) {
+      size_t widest = widths.size();
+      for (size_t i = 0; i + 1 < widths.size(); ++i)
+        if (widths[i] > least[i] && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+      if (widest == widths.size()) return;
+      widths[widest] = std::max(least[widest], widths[widest] - std::min(widths[widest], Sum(widths) - room));
+    }
+  };
+  give_way(pieces);
+  give_way(std::vector<size_t>(widths.size(), kLeastCell));
   const size_t used = Sum(widths) - widths.back();
   widths.back() = std::min(last, room > used + kLeastCell ? room - used : kLeastCell);
   return widths;

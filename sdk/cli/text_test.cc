@@ -7,6 +7,7 @@
 #include "sdk/cli/line/printable.h"
 #include "sdk/cli/print_tensor.h"
 #include "sdk/cli/signature.h"
+#include "sdk/cli/signature_json.h"
 #include "sdk/cli/table.h"
 
 namespace tenon::cli {
@@ -73,6 +74,39 @@ TEST(Table, BreaksWhatHasNoSpacesAndNoCharacter) {
             "A  B\na  \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\n   \xc3\xa9\xc3\xa9\n");
 }
 
+TEST(Table, OfDevicesFitsEightyColumns) {
+  Table table({"DEVICE", "TYPE", "PLUGIN", "MEMORY", "KINDS", "QUEUES", "MODEL"});
+  table.Add({"/job:worker/replica:0/task:12/device:CPU:0", "CPU", "tenon.cpu", "23.5 GiB", "host", "", "AMD EPYC"});
+  table.Add({"/job:worker/replica:0/task:12/device:TPU:15", "TPU", "tenon.tpu_sim", "1.0 GiB", "device, staging", "1 compute, 2 copy", "Simulated TPU-style accelerator"});
+  EXPECT_EQ(table.Format(0, 80),
+            "DEVICE     TYPE  PLUGIN         MEMORY    KINDS     QUEUES      MODEL\n"
+            "\xe2\x80\xa6"
+            "CPU:0     CPU   tenon.cpu      23.5 GiB  host                  AMD EPYC\n"
+            "\xe2\x80\xa6"
+            "TPU:15    TPU   tenon.tpu_sim  1.0 GiB   device,   1 compute,  Simulated\n"
+            "                                          staging   2 copy      TPU-style\n"
+            "                                                                accelerator\n")
+      << table.Format(0, 80);
+}
+
+TEST(Table, PartsNamesBetweenTheirParts) {
+  Table table({"A", "FILE"});
+  table.Add({"a", "libtenon_ops_collective.so"});
+  EXPECT_EQ(table.Format(0, 22), "A  FILE\na  libtenon_ops_\n   collective.so\n");
+  EXPECT_EQ(KeepEnd("/job:ps/replica:0/task:3/device:GPU:1", 20), "\xe2\x80\xa6task:3/device:GPU:1");
+  EXPECT_EQ(KeepEnd("/job:ps/task:3/device:GPU:1", 8), "\xe2\x80\xa6GPU:1");
+  EXPECT_EQ(KeepEnd("StatefulPartitionedCall", 8), "\xe2\x80\xa6nedCall") << "one part";
+  EXPECT_EQ(KeepEnd("short", 5), "short");
+  EXPECT_EQ(KeepEnd("\xc3\xa9\xc3\xa9\xc3\xa9", 2), "\xe2\x80\xa6\xc3\xa9");
+  EXPECT_EQ(KeepEnd("abc", 1), "\xe2\x80\xa6");
+}
+
+TEST(Lines, AreBrokenBetweenWords) {
+  EXPECT_EQ(Lines("  what helps: install the package of it", 30), "  what helps: install the\n    package of it\n");
+  EXPECT_EQ(Lines("as long as it is", 0), "as long as it is\n");
+  EXPECT_EQ(Lines("", 80), "\n");
+}
+
 TEST(Printable, LetsNothingThroughThatActsOnATerminal) {
   EXPECT_EQ(Printable("plain \xc3\xa9 \xe6\xbc\xa2"), "plain \xc3\xa9 \xe6\xbc\xa2");
   EXPECT_EQ(Printable("\x1b[31m\n\t\x7f"), "\\x1b[31m\\x0a\\x09\\x7f");
@@ -133,6 +167,49 @@ TEST(Signature, ReadsArgumentsAndAttributes) {
   EXPECT_EQ("'B'", *signature->FindAttribute("mode")->default_text);
   EXPECT_EQ("[1, 2]", *signature->FindAttribute("k")->default_text);
   EXPECT_FALSE(signature->FindAttribute("N")->default_text.has_value());
+}
+
+TEST(Signature, IsGivenAsJson) {
+  const auto json = SignatureJson(*ParseSignature(
+      Info("X", "a: T, values: N * T, ref: Ref(T), rest: Tlist, i: half, n: K * int32", "y: Ref(N * T), z: N * Ref(T)",
+           "T: {float, half} = float; N: int >= 2; K: int >= 1 = 3; Tlist: list(type) >= 1; Q: quantizedtype; mode: {'A', 'B=,'} = 'B=,'; rate: float = 1e-3; big: float = inf; "
+           "k: list(int) >= 4 = [1, -2]; s: shape = unknown; d: shape = [?, 3]; b: bool = true; f: func; seed: tensor = uint8 [7, 8]; L: list({int32, quantizedtype}) = [int32]")));
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ((*json)["inputs"].dump(),
+            R"([{"name":"a","dtype":null,"type_attr":"T","number_attr":null,"type_list_attr":null,"is_ref":false},)"
+            R"({"name":"values","dtype":null,"type_attr":"T","number_attr":"N","type_list_attr":null,"is_ref":false},)"
+            R"({"name":"ref","dtype":null,"type_attr":"T","number_attr":null,"type_list_attr":null,"is_ref":true},)"
+            R"({"name":"rest","dtype":null,"type_attr":null,"number_attr":null,"type_list_attr":"Tlist","is_ref":false},)"
+            R"({"name":"i","dtype":"float16","type_attr":null,"number_attr":null,"type_list_attr":null,"is_ref":false},)"
+            R"({"name":"n","dtype":"int32","type_attr":null,"number_attr":"K","type_list_attr":null,"is_ref":false}])");
+  EXPECT_EQ((*json)["outputs"].dump(), R"([{"name":"y","dtype":null,"type_attr":"T","number_attr":"N","type_list_attr":null,"is_ref":true},)"
+                                       R"({"name":"z","dtype":null,"type_attr":"T","number_attr":"N","type_list_attr":null,"is_ref":true}])");
+  const auto attr = [&](const std::string& name) {
+    for (const Json& each : (*json)["attrs"])
+      if (each["name"] == name) return each;
+    return Json();
+  };
+  EXPECT_EQ(attr("T").dump(), R"({"name":"T","type":"type","is_list":false,"allowed":["float32","float16"],"minimum":null,"inferred":true,"default":"float32"})");
+  EXPECT_EQ(attr("N").dump(), R"({"name":"N","type":"int","is_list":false,"allowed":null,"minimum":2,"inferred":true})");
+  EXPECT_EQ(attr("K")["default"], 3);
+  EXPECT_EQ(attr("Tlist").dump(), R"({"name":"Tlist","type":"type","is_list":true,"allowed":null,"minimum":1,"inferred":true})");
+  EXPECT_EQ(attr("Q")["allowed"].dump(), R"(["qint8","quint8","qint32","qint16","quint16"])");
+  EXPECT_EQ(attr("mode").dump(), R"({"name":"mode","type":"string","is_list":false,"allowed":["A","B=,"],"minimum":null,"inferred":false,"default":"B=,"})");
+  EXPECT_EQ(attr("rate")["default"], 1e-3);
+  EXPECT_EQ(attr("big")["default"], "inf");
+  EXPECT_EQ(attr("k")["default"].dump(), "[1,-2]");
+  EXPECT_EQ(attr("k")["minimum"], 4);
+  EXPECT_TRUE(attr("s").contains("default") && attr("s")["default"].is_null());
+  EXPECT_EQ(attr("d")["default"].dump(), "[-1,3]");
+  EXPECT_EQ(attr("b")["default"], true);
+  EXPECT_FALSE(attr("f").contains("default"));
+  EXPECT_EQ(attr("seed")["default"].dump(), R"({"dtype":"uint8","shape":[2],"value":[7,8]})");
+  EXPECT_EQ(attr("L")["allowed"].dump(), R"(["int32","qint8","quint8","qint32","qint16","quint16"])");
+  EXPECT_EQ(attr("L")["default"].dump(), R"(["int32"])");
+  EXPECT_EQ(KernelTypesJson("T: float, double; Index: int32").dump(), R"({"T":["float32","float64"],"Index":["int32"]})");
+  EXPECT_EQ(KernelTypesJson("").dump(), "{}");
+  const auto bad = SignatureJson(*ParseSignature(Info("Odd", "", "", "n: int = many")));
+  EXPECT_EQ(bad.status().message(), "op 'Odd', attribute 'n': the default 'many' is no integer");
 }
 
 TEST(Signature, NamesThePieceThatItCannotRead) {

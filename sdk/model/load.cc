@@ -39,14 +39,15 @@ bool LinksStayInside(const std::string& folder, const std::string& path) {
 
 class Loader {
  public:
-  Loader(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options)
-      : runtime_(runtime), file_(file), meta_(file.meta()), session_(session), options_(options) {}
+  Loader(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends)
+      : runtime_(runtime), file_(file), meta_(file.meta()), session_(session), ends_(ends) {}
 
   Status Run() {
     const bool restores = !file_.checkpoint().empty();
     if (!restores && meta_.main_op.empty()) return Status();
     TENON_TRY(ReadAssets());
     TENON_TRY_ASSIGN(const GraphIndex graph, GraphIndex::Build(file_.graph_def()));
+    TENON_TRY(ends_.Check());
     if (restores) TENON_TRY(Restore(graph));
     return meta_.main_op.empty() ? Status() : RunNode(graph, meta_.main_op, feeds_, "main op");
   }
@@ -104,7 +105,7 @@ class Loader {
     }
     const std::string target(data::NodeOfInput(node));
     Status done = CheckFiles(runtime_, graph, names, names, {target});
-    if (done.ok()) done = session_.Run(feeds, {}, {target}, options_).status();
+    if (done.ok()) done = session_.Run(feeds, {}, {target}, ends_.run).status();
     return done.Annotate(what);
   }
 
@@ -112,7 +113,7 @@ class Loader {
   const ModelFile& file_;
   const MetaGraph& meta_;
   Session& session_;
-  const host::RunOptions& options_;
+  const LoadEnds& ends_;
   std::vector<std::pair<std::string, Tensor>> feeds_;  // paths of assets
 };
 
@@ -160,14 +161,18 @@ Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedVie
 
 }  // namespace
 
-Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options) {
-  TENON_TRY(session.Extend(file.graph_def()));
-  return Restore(runtime, file, session, options);
+Status LoadEnds::Check() const {
+  return stop != nullptr && stop->load() ? Status(Code::kCancelled, "the loading was ended") : Status();
 }
 
-Status Restore(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options) {
-  return Loader(runtime, file, session, options).Run();
+Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends) {
+  TENON_TRY(ends.Check());
+  TENON_TRY(session.Extend(file.graph_def()));
+  TENON_TRY(ends.Check());
+  return Restore(runtime, file, session, ends);
 }
+
+Status Restore(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends) { return Loader(runtime, file, session, ends).Run(); }
 
 Result<std::string> TensorOf(const Signature& signature, const TensorInfo& info) {
   if (info.kind == TensorInfo::Kind::kDense && !info.tensor.empty()) return info.tensor;
@@ -243,18 +248,19 @@ void Model::NoteRefused(const Runtime& runtime) {
   }
 }
 
-Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options, FileAccess access) {
+Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options, FileAccess access, const LoadEnds& ends) {
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
-  return LoadInto(runtime, file, std::move(session), access);
+  return LoadInto(runtime, file, std::move(session), access, ends);
 }
 
-Result<Model> Model::LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access) {
-  TENON_TRY(model::LoadInto(runtime, file, session).Annotate("model '" + file.path() + "'"));
+Result<Model> Model::LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access, const LoadEnds& ends) {
+  TENON_TRY(model::LoadInto(runtime, file, session, ends).Annotate("model '" + file.path() + "'"));
   Model model(file, std::move(session));
   if (access == FileAccess::kNone && file.form() == Form::kSavedModel) model.NoteRefused(runtime);
   for (const Signature& signature : model.meta().signatures)
     for (const TensorInfo& input : signature.inputs) {
       if (input.default_value.empty()) continue;
+      TENON_TRY(ends.Check());
       TENON_TRY_ASSIGN(Tensor value, DefaultOf(runtime, signature, input));
       model.defaults_[signature.name].emplace_back(input.key, std::move(value));
     }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -32,6 +33,21 @@ Result<Model> LoadModel(const std::string& path, const OpenOptions& options = {}
 }
 
 std::string WhyNot(const std::string& path) { return LoadModel(path).status().ToString(); }
+
+TEST(Loading, EndsWhereNobodyWantsItAnyLonger) {
+  const Result<ModelFile> file = ModelFile::Open(JoinPath(kModels, "module"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto load = [&](const LoadEnds& ends) { return Model::Load(TheRuntime(), *file, {}, FileAccess::kNone, ends).status(); };
+  std::atomic<bool> stop{true};
+  EXPECT_EQ(load({{}, &stop}).code(), host::Code::kCancelled);
+  host::Cancellation cancellation = *host::Cancellation::Create();
+  cancellation.Cancel();
+  LoadEnds ends;
+  ends.run.cancellation = &cancellation;
+  EXPECT_EQ(load(ends).code(), host::Code::kCancelled) << "in the step that restores";
+  stop = false;
+  EXPECT_TRUE(load({{}, &stop}).ok());
+}
 
 class Goldens : public testing::TestWithParam<std::string> {};
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tenon/tenon.h"
@@ -96,6 +97,24 @@ inline void GiveTensors(const std::vector<Tensor>& tensors, tenon_tensor** out_t
     tenon_tensor_retain(tensors[i].get());
     out_tensors[i] = tensors[i].get();
   }
+}
+
+using NamedViews = std::vector<std::pair<std::string, View>>;
+// what: "input", of the parameters `input_names` and `inputs`.
+inline Result<NamedViews> ReadViews(const tenon_span* names, const tenon_tensor_view* const* values, uint64_t count, const std::string& what) {
+  constexpr int32_t kMostDims = 254;
+  TENON_TRY(GivenList(names, count, (what + "_names").c_str()));
+  TENON_TRY(GivenList(values, count, (what + "s").c_str()));
+  NamedViews views;
+  for (uint64_t i = 0; i < count; ++i) {
+    Status given = Given({{values[i], (what + "s[i]").c_str()}});
+    // A copy is made of the shape, before libtenon checks the view.
+    if (given.ok() && (values[i]->dl.ndim < 0 || values[i]->dl.ndim > kMostDims)) given = Status(Code::kInvalidArgument, "its view has " + std::to_string(values[i]->dl.ndim) + " dimensions");
+    if (given.ok() && values[i]->dl.ndim > 0) given = Given({{values[i]->dl.shape, "dl.shape"}});
+    TENON_TRY(given.Annotate(what + " '" + Copy(names[i]) + "'"));
+    views.emplace_back(Copy(names[i]), View(*values[i]));
+  }
+  return views;
 }
 
 // A run's options in C++; the trace goes home in the end.

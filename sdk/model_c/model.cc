@@ -16,23 +16,6 @@ Result<model::FileAccess> AccessOf(uint32_t files) {
   return Status(Code::kInvalidArgument, "'files' is " + std::to_string(files) + "; give TENON_MODEL_FILES_NONE or TENON_MODEL_FILES_ANY");
 }
 
-constexpr int32_t kMostDims = 254;
-
-Result<model::NamedViews> ReadInputs(const tenon_span* names, const tenon_tensor_view* const* inputs, uint64_t count) {
-  TENON_TRY(GivenList(names, count, "input_names"));
-  TENON_TRY(GivenList(inputs, count, "inputs"));
-  model::NamedViews views;
-  for (uint64_t i = 0; i < count; ++i) {
-    Status given = Given({{inputs[i], "inputs[i]"}});
-    // A copy is made of the shape, before libtenon checks the view.
-    if (given.ok() && (inputs[i]->dl.ndim < 0 || inputs[i]->dl.ndim > kMostDims)) given = Status(Code::kInvalidArgument, "its view has " + std::to_string(inputs[i]->dl.ndim) + " dimensions");
-    if (given.ok() && inputs[i]->dl.ndim > 0) given = Given({{inputs[i]->dl.shape, "dl.shape"}});
-    TENON_TRY(given.Annotate("input '" + Copy(names[i]) + "'"));
-    views.emplace_back(Copy(names[i]), View(*inputs[i]));
-  }
-  return views;
-}
-
 using Entries = std::vector<std::pair<std::string, std::string>>;
 Result<Entries> ReadEntries(const tenon_signature_entry* entries, uint64_t count, const char* name) {
   TENON_TRY(GivenList(entries, count, name));
@@ -102,7 +85,7 @@ tenon_status* tenon_model_run(const tenon_model* model, tenon_span signature, co
                                                 std::to_string(output_count));
     RunOptions options;
     TENON_TRY(options.Read(given));
-    TENON_TRY_ASSIGN(const model::NamedViews views, ReadInputs(input_names, inputs, input_count));
+    TENON_TRY_ASSIGN(const NamedViews views, ReadViews(input_names, inputs, input_count, "input"));
     TENON_TRY_ASSIGN(const std::vector<Tensor> outputs, model->model.RunViews(Text(signature), views, options.get()));
     TENON_TRY(options.Finish());
     GiveTensors(outputs, out_outputs);

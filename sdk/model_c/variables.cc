@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The variables and optimizers of train.h.
-#include "sdk/model_c/objects.h"
-#include "tenon/train.h"
+#include "sdk/model_c/building.h"
 #include "tenon/train/optimizer.h"
 
 using namespace tenon;           // NOLINT: this file implements C functions of the global namespace
 using namespace tenon::model_c;  // NOLINT
 
-using host::DType;
-using host::Operation;
-using host::Output;
-
-namespace {
-
-// Adds nodes; a failure is the call's own, and the graph goes on.
-template <typename Function>
-tenon_status* Build(tenon_variables* variables, Function function) {
-  return Guard([&]() -> Status {
-    TENON_TRY(Given({{variables, "variables"}}));
-    const Status status = function();
-    const Status failure = variables->graph.TakeStatus();
-    return status.ok() ? failure : status;
-  });
-}
-
-Output EdgeOf(const tenon_variables* variables, tenon_output output) { return Output(variables->graph.get(), output.node, output.index); }
-
-tenon_variable_info InfoOf(const train::Variable& variable) {
+tenon_variable_info tenon::model_c::InfoOf(const train::Variable& variable) {
   tenon_variable_info info = {};
   info.struct_size = sizeof(info);
   info.name = Span(variable.name);
@@ -39,6 +19,10 @@ tenon_variable_info InfoOf(const train::Variable& variable) {
   info.trainable = variable.trainable ? 1 : 0;
   return info;
 }
+
+namespace {
+
+Result<Output> EdgeOf(const tenon_variables* variables, tenon_output output, const char* name) { return ReadEdge(variables->graph.get(), output, name); }
 
 const train::Variable* Find(const tenon_variables* variables, std::string_view name) {
   for (const train::Variable& variable : variables->model.variables())
@@ -118,6 +102,8 @@ Result<train::OptimizerOptions> ReadOptimizer(const tenon_optimizer_options* giv
   take(TENON_OPTIMIZER_INITIAL_ACCUMULATOR, options.initial_accumulator, &out.initial_accumulator);
   take(TENON_OPTIMIZER_LOSS_SCALE, options.loss_scale, &out.loss_scaling.scale);
   if ((options.given & TENON_OPTIMIZER_LOSS_SCALE) != 0) out.loss_scaling.kind = train::LossScaling::Kind::kFixed;
+  if (options.loss_scale_growth > INT64_MAX) return Status(Code::kInvalidArgument, "'loss_scale_growth' is " + std::to_string(options.loss_scale_growth));
+  if (options.loss_scale_growth != 0) out.loss_scaling.growth = static_cast<int64_t>(options.loss_scale_growth);
   if (options.dynamic_loss_scale != 0) out.loss_scaling.kind = train::LossScaling::Kind::kDynamic;
   if ((options.given & TENON_OPTIMIZER_RHO) != 0) out.rho = options.rho;
   out.rms_momentum = options.rms_momentum;
@@ -185,7 +171,9 @@ tenon_status* tenon_variables_minimize(tenon_variables* variables, tenon_output 
   return Build(variables, [&]() -> Status {
     TENON_TRY(Given({{out_node, "out_node"}}));
     TENON_TRY_ASSIGN(const train::OptimizerOptions options, ReadOptimizer(given));
-    return GiveNode(train::Minimize(variables->model, EdgeOf(variables, loss), EdgeOf(variables, learning_rate), options), out_node);
+    TENON_TRY_ASSIGN(const Output of, EdgeOf(variables, loss, "loss"));
+    TENON_TRY_ASSIGN(const Output rate, EdgeOf(variables, learning_rate, "learning_rate"));
+    return GiveNode(train::Minimize(variables->model, of, rate, options), out_node);
   });
 }
 
@@ -195,7 +183,8 @@ tenon_status* tenon_variables_gradients(tenon_variables* variables, tenon_output
     const size_t wanted = variables->model.trainable().size();
     if (count != wanted)
       return Status(Code::kInvalidArgument, "there are " + std::to_string(wanted) + " trainable variables, and room for " + std::to_string(count) + " gradients");
-    const std::vector<Output> gradients = train::DenseGradients(variables->model, EdgeOf(variables, loss));
+    TENON_TRY_ASSIGN(const Output of, EdgeOf(variables, loss, "loss"));
+    const std::vector<Output> gradients = train::DenseGradients(variables->model, of);
     TENON_TRY(variables->graph.status());
     for (size_t i = 0; i < wanted; ++i) out_gradients[i] = gradients[i].c_output();
     return Status();
@@ -206,14 +195,13 @@ tenon_status* tenon_variables_apply(tenon_variables* variables, const tenon_outp
                                     const tenon_optimizer_options* given, int64_t* out_node) {
   return Build(variables, [&]() -> Status {
     TENON_TRY(Given({{out_node, "out_node"}}));
-    TENON_TRY(GivenList(gradients, count, "gradients"));
     TENON_TRY_ASSIGN(const train::OptimizerOptions options, ReadOptimizer(given));
     const size_t wanted = variables->model.trainable().size();
     if (count != wanted)
       return Status(Code::kInvalidArgument, "there are " + std::to_string(wanted) + " trainable variables; " + std::to_string(count) + " gradients were given");
-    std::vector<Output> edges;
-    for (uint64_t i = 0; i < count; ++i) edges.push_back(gradients[i].node < 0 ? Output() : EdgeOf(variables, gradients[i]));
-    return GiveNode(train::ApplyGradients(variables->model, edges, EdgeOf(variables, learning_rate), options), out_node);
+    TENON_TRY_ASSIGN(const std::vector<Output> edges, ReadGradients(variables->graph.get(), gradients, count));
+    TENON_TRY_ASSIGN(const Output rate, EdgeOf(variables, learning_rate, "learning_rate"));
+    return GiveNode(train::ApplyGradients(variables->model, edges, rate, options), out_node);
   });
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cells of recurrent.h.
 #include <cmath>
+#include <utility>
 
+#include "tenon/host/function.h"
 #include "tenon/train/recurrent.h"
 
 namespace tenon::train {
@@ -79,7 +81,35 @@ RnnStep GruResetBeforeStep(Graph& graph, const Output& x, const Outputs& state, 
   return GruEnd(graph, z, state[0], Tanh(graph, Add(graph, of_x[2], MatMul(graph, Mul(graph, r, state[0]), recurrent[2]))));
 }
 
+// Why the function is no step of such a cell.
+Status CheckFunction(const Graph& graph, const host::Function& function, const RnnCell& cell) {
+  if (cell.inputs < 1 || cell.state_sizes.empty())
+    return Status(Code::kInvalidArgument, std::to_string(cell.inputs) + " inputs and " + std::to_string(cell.state_sizes.size()) + " states; each must be 1 at least");
+  for (const int64_t size : cell.state_sizes)
+    if (size < 1) return Status(Code::kInvalidArgument, "a state of the size " + std::to_string(size) + "; each is 1 at least");
+  TENON_TRY_ASSIGN(const tenon_function_info info, host::FindFunction(graph, function.name));
+  const size_t results = 1 + cell.state_sizes.size(), arguments = results + cell.weights.size();
+  if (info.input_count == arguments && info.output_count == results) return Status();
+  return Status(Code::kInvalidArgument, "function '" + function.name + "' takes " + std::to_string(info.input_count) + " values and gives " +
+                                            std::to_string(info.output_count) + "; a step takes x, the states and the weights, " + std::to_string(arguments) +
+                                            ", and gives the output and the states, " + std::to_string(results));
+}
+
 }  // namespace
+
+RnnCell FunctionCell(Graph& graph, std::string_view name, const host::Function& function, int64_t inputs, std::vector<int64_t> state_sizes, Outputs weights) {
+  RnnCell cell{.name = std::string(name), .inputs = inputs, .state_sizes = std::move(state_sizes), .weights = std::move(weights), .step = {}};
+  graph.Fail(CheckFunction(graph, function, cell).Annotate("recurrent cell '" + cell.name + "'"));
+  if (!graph.status().ok()) return cell;
+  cell.step = [function](Graph& body, const Output& x, const Outputs& state, const Outputs& own) -> RnnStep {
+    Outputs given{x};
+    given.insert(given.end(), state.begin(), state.end());
+    given.insert(given.end(), own.begin(), own.end());
+    const Outputs made = body.Call(function, given).outputs();
+    return made.empty() ? RnnStep{} : RnnStep{made[0], {made.begin() + 1, made.end()}};
+  };
+  return cell;
+}
 
 RnnCell BasicRnnCell(Model& model, std::string_view name, int64_t inputs, int64_t units, const RnnCellOptions& options) {
   RnnCell cell = WithWeights(model, name, inputs, units, 1, {units}, 1, options);

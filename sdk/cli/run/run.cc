@@ -109,7 +109,7 @@ class Runner {
 
   Status RunSteps() {
     TENON_TRY(FeedDefaults());
-    TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, run_options_));
+    TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, {.run = run_options_}));
     if (!arguments_.init.empty()) TENON_TRY(CheckFiles(arguments_.init));
     TENON_TRY(Initialize());
     if (fetches_.empty() && arguments_.targets.empty()) return Status();

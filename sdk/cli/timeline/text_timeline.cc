@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "sdk/cli/table.h"
 #include "sdk/cli/timeline/trace_spans.h"
 
 namespace tenon::cli {
@@ -41,20 +42,29 @@ std::string FormatMicroseconds(double time) {
 
 }  // namespace
 
-host::Result<std::string> FormatTimeline(std::string_view trace, int width) {
+host::Result<std::string> FormatTimeline(std::string_view trace, size_t width) {
+  constexpr size_t kTime = 100, kLeastTime = 20, kLeastName = 12;
   TENON_TRY_ASSIGN(const std::vector<TraceClock> clocks, ReadTrace(trace));
-  width = std::max(width, 20);
-  size_t widest = 4;
-  for (const TraceClock& clock : clocks)
+  size_t widest = 4, most = 1;
+  for (const TraceClock& clock : clocks) {
     for (const TraceSpan& span : clock.spans) widest = std::max(widest, span.row.size());
+    most = std::max(most, clock.spans.size());
+  }
+  size_t time = kTime;
+  if (width > 0) {
+    const size_t others = std::string_view("   || ").size() + std::to_string(most).size();
+    widest = std::min(widest, std::max(kLeastName, width / 3));
+    time = std::max(kLeastTime, width - std::min(width, others + widest));
+  }
   std::string out;
   for (const TraceClock& clock : clocks) {
     std::map<std::string, std::vector<const TraceSpan*>> rows;
     for (const TraceSpan& span : clock.spans) rows[span.row].push_back(&span);
-    if (!rows.empty()) out += fmt::format("{}, {}:\n", clock.name, FormatMicroseconds(clock.end - clock.begin));
+    const std::string took = ", " + FormatMicroseconds(clock.end - clock.begin) + ":\n";
+    if (!rows.empty()) out += KeepEnd(clock.name, width > took.size() ? width - took.size() + 1 : kTime) + took;
     for (const auto& [row, spans] : rows)
-      out += fmt::format("  {:{}} |{}| {}\n", row, widest,
-                         Draw(spans, clock.begin, std::max(clock.end, clock.begin + 1e-3), width), spans.size());
+      out += fmt::format("  {:{}} |{}| {}\n", KeepEnd(row, widest), widest,
+                         Draw(spans, clock.begin, std::max(clock.end, clock.begin + 1e-3), static_cast<int>(time)), spans.size());
   }
   return out + "  busy: . - = # of the time; ~ waiting; on the right the number of spans\n";
 }

@@ -11,8 +11,9 @@
 
 namespace tenon::cli {
 
-// trace: Chrome's JSON, as a run gives it. width: characters for the time; at least 20.
-host::Result<std::string> FormatTimeline(std::string_view trace, int width);
+// trace: Chrome's JSON, as a run gives it. width: of the lines at most, where names keep their ends; 0: 100 characters for the time, names as they are. The
+// time has 20 characters at least.
+host::Result<std::string> FormatTimeline(std::string_view trace, size_t width);
 
 }  // namespace tenon::cli
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sdk/cli/timeline/svg_timeline.h"
 #include "sdk/cli/timeline/text_timeline.h"
 #include "sdk/cli/timeline/trace_spans.h"
@@ -33,11 +35,33 @@ TEST(TraceSpans, HaveTheirRowsAndClocks) {
 }
 
 TEST(TextTimeline, DrawsEachClock) {
-  const std::string text = *FormatTimeline(kTrace, 20);
+  const std::string text = *FormatTimeline(kTrace, 40);
   EXPECT_NE(text.find("by the host's clock, 20.0 us:"), std::string::npos) << text;
   EXPECT_NE(text.find("|##########          | 1"), std::string::npos) << text;
   EXPECT_NE(text.find("|     ###############| 1"), std::string::npos) << text;
   EXPECT_NE(text.find("TPU:0 by its own clock, 4.0 us:"), std::string::npos) << text;
+}
+
+TEST(TextTimeline, FitsATerminalAndKeepsTheEndsOfNames) {
+  constexpr char kLong[] = R"({"traceEvents": [
+    {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "/job:worker/replica:0/task:12/device:TPU:15"}},
+    {"ph": "M", "name": "thread_name", "pid": 2, "tid": 1, "args": {"name": "queue 0"}},
+    {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "/job:worker/replica:0/task:12/device:TPU:15 of some cluster with a long name, its own clock"}},
+    {"ph": "X", "name": "b", "cat": "Mul", "ts": 1005, "dur": 15, "pid": 2, "tid": 1},
+    {"ph": "X", "name": "b", "cat": "Mul", "ts": 3, "dur": 4, "pid": 3, "tid": 1}]})";
+  for (const size_t width : {80, 60}) {
+    const std::string text = *FormatTimeline(kLong, width);
+    size_t longest = 0, begin = 0;
+    for (size_t end = text.find('\n'); end != std::string::npos; begin = end + 1, end = text.find('\n', begin)) {
+      const std::string line = text.substr(begin, end - begin);
+      const auto characters = static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+      if (!line.starts_with("  busy:")) longest = std::max(longest, characters);
+    }
+    EXPECT_EQ(longest, width) << text;
+    EXPECT_NE(text.find("TPU:15 queue 0"), std::string::npos) << text;
+  }
+  EXPECT_NE(FormatTimeline(kLong, 0)->find("  /job:worker/replica:0/task:12/device:TPU:15 queue 0 |#"), std::string::npos) << "what is no terminal gets all";
+  EXPECT_NE(FormatTimeline(kLong, 1)->find("|####################|"), std::string::npos) << "narrower than anything";
 }
 
 TEST(SvgTimeline, DrawsWhatWasMeasured) {

@@ -19,6 +19,7 @@
 #include "sdk/cli/json.h"
 #include "sdk/cli/line/wrong_flag.h"
 #include "sdk/cli/run/run.h"
+#include "sdk/cli/terminal.h"
 #include "sdk/cli/timeline/text_timeline.h"
 #include "sdk/cli/train/digit_replicas.h"
 #include "sdk/cli/train/digit_report.h"
@@ -283,7 +284,7 @@ class DigitJob {
     fmt::print("{}", DrawDigits(data_.held_out, answers_.data<int64_t>()));
     TENON_TRY(Serve());
     if (!trace_.empty()) {
-      TENON_TRY_ASSIGN(const std::string timeline, FormatTimeline(trace_, 100));
+      TENON_TRY_ASSIGN(const std::string timeline, FormatTimeline(trace_, TerminalWidth()));
       TENON_TRY(data::ReplaceFile(InFolder("step.json"), {trace_}));
       fmt::print("\nThe last training step ({} opens in Perfetto), {}", InFolder("step.json"), timeline);
     }

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "attr.h"
+#include "cause.h"
 #include "dtype.h"
 #include "graph.h"
 #include "later.h"
@@ -231,7 +232,7 @@ nb::dict AttributesOf(const DefinedOp& op, const tenon_node_services& services, 
   return attributes;
 }
 
-tenon_status* StatusOfException(const std::string& what) noexcept {
+tenon_status* StatusOfException(const std::string& what, const std::string& node) noexcept {
   nb::python_error error;
   try {
     if (error.matches(PyExc_KeyboardInterrupt)) {
@@ -242,20 +243,22 @@ tenon_status* StatusOfException(const std::string& what) noexcept {
     const auto name = nb::cast<std::string>(told[0]);
     uint32_t code = TENON_UNAUTHENTICATED;
     while (code > TENON_UNKNOWN && host::Text(tenon_status_code_name(code)) != name) --code;
-    return NewStatus(code, what + ": " + nb::cast<std::string>(told[1]));
+    const std::string words = what + ": " + nb::cast<std::string>(told[1]);
+    KeepCause(nb::borrow(error.value()), words, node);
+    return NewStatus(code, words);
   } catch (...) {
     return NewStatus(TENON_UNKNOWN, what + ": an exception that cannot be told: " + error.what());
   }
 }
 
-tenon_status* StatusOfThrown(const std::string& what) noexcept {
+tenon_status* StatusOfThrown(const std::string& what, const std::string& node) noexcept {
   try {
     throw;
   } catch (const StatusError& error) {
     return NewStatus(static_cast<uint32_t>(error.status().code()), what + ": " + error.status().message());
   } catch (nb::python_error& error) {
     error.restore();
-    return StatusOfException(what);
+    return StatusOfException(what, node);
   } catch (const std::exception& error) {
     return NewStatus(TENON_INVALID_ARGUMENT, what + ": " + error.what());
   } catch (...) {

@@ -53,10 +53,11 @@ struct DefinedOp {
 
 // The host of this process; set before anything of a defined op is called.
 const tenon_host& TheHost();
-// The exception that is set, as a status; it is no longer set. what: "op 'Mine>Sin'".
-tenon_status* StatusOfException(const std::string& what) noexcept;
+// The exception that is set, as a status; it is no longer set, and becomes the __cause__ of the error that the status becomes (cause.h). what: "op 'Mine>Sin'".
+// node: in which it was raised; "": none.
+tenon_status* StatusOfException(const std::string& what, const std::string& node = {}) noexcept;
 // The same of whatever was thrown, in a catch block.
-tenon_status* StatusOfThrown(const std::string& what) noexcept;
+tenon_status* StatusOfThrown(const std::string& what, const std::string& node = {}) noexcept;
 nb::dict AttributesOf(const DefinedOp& op, const tenon_node_services& services, const tenon_node* node);
 
 // Fill what the kernel is; the rest is there.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "errors.h"
 
+#include "cause.h"
+
 namespace tenon::python {
 namespace {
 
@@ -12,6 +14,7 @@ void Raise(const Status& status) {
     // Messages may hold bytes of a stranger's file.
     const auto text = nb::steal<nb::object>(PyUnicode_DecodeUTF8(status.message().data(), static_cast<Py_ssize_t>(status.message().size()), "replace"));
     const nb::object error = make(nb::str(name.data(), name.size()), text);
+    if (nb::object cause = TakeCause(status.message()); cause.is_valid()) PyException_SetCause(error.ptr(), cause.release().ptr());
     PyErr_SetObject(error.type().ptr(), error.ptr());
   } catch (nb::python_error& error) {
     error.restore();

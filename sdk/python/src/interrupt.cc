@@ -12,6 +12,8 @@
 #include <mutex>
 #include <thread>
 
+#include "cause.h"
+
 namespace tenon::python {
 namespace {
 
@@ -69,7 +71,7 @@ bool WaitWithoutLock(Runner& runner, std::chrono::milliseconds longest) {
   return runner.Wait(longest);
 }
 
-Status RunOnRunner(const CancellableWork& work, host::Cancellation& cancellation) {
+Status RunOnRunner(const CancellableWork& work, host::Cancellation& cancellation, std::atomic<bool>* stop = nullptr) {
   Runner* runner = idle_runner == nullptr ? new Runner : idle_runner;
   idle_runner = nullptr;
   Status status;
@@ -77,6 +79,7 @@ Status RunOnRunner(const CancellableWork& work, host::Cancellation& cancellation
   while (!WaitWithoutLock(*runner, kBetweenSignals)) {
     if (PyErr_CheckSignals() == 0) continue;
     const nb::python_error raised;  // takes the error over while we wait
+    if (stop != nullptr) *stop = true;
     cancellation.Cancel();
     while (!WaitWithoutLock(*runner, 1h)) {
     }
@@ -201,9 +204,10 @@ void AfterFork() {
   idle_runner = nullptr;  // their threads are not here
   watcher = nullptr;
   main_thread = PyThread_get_thread_ident();
+  ForgetOtherCalls();
 }
 
-Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host::Cancellation* cancellation) {
+Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host::Cancellation* cancellation, std::atomic<bool>* stop) {
   // Used again until it has cancelled something. A call within a handler, while another is under way, makes one of its own.
   thread_local std::unique_ptr<host::Cancellation> kept;
   std::unique_ptr<host::Cancellation> own = std::move(kept);
@@ -211,17 +215,20 @@ Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host:
     if (own == nullptr) own = std::make_unique<host::Cancellation>(Take(host::Cancellation::Create()));
     cancellation = own.get();
   }
+  CallInFlight call;
   Status status;
   bool spent = false;
   if (OnMainThread()) {
     const auto begin = Clock::now();
-    status = history.last_ns.load(std::memory_order_relaxed) < kQuickNs ? RunWatched(work, *cancellation, &spent) : RunOnRunner(work, *cancellation);
+    const bool quick = history.last_ns.load(std::memory_order_relaxed) < kQuickNs;
+    status = quick ? RunWatched(work, *cancellation, &spent) : RunOnRunner(work, *cancellation, stop);
     history.last_ns.store(std::chrono::nanoseconds(Clock::now() - begin).count(), std::memory_order_relaxed);
   } else {
     const WithoutLock unlocked;
     status = work(*cancellation);
   }
   if (!spent) kept = std::move(own);
+  if (!status.ok()) call.Failed();
   return status;
 }
 

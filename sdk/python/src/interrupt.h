@@ -22,9 +22,9 @@ struct CallHistory {
 };
 
 // work: without the interpreter's lock, perhaps on another thread, until it has returned. It honours the cancellation, and throws nothing. `cancellation`: the
-// caller's own, or NULL. Throws python_error when a handler raised.
+// caller's own, or NULL. stop: set with the cancellation, for work that is more than steps; or NULL. Throws python_error when a handler raised.
 using CancellableWork = std::function<Status(const host::Cancellation&)>;
-Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host::Cancellation* cancellation = nullptr);
+Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host::Cancellation* cancellation = nullptr, std::atomic<bool>* stop = nullptr);
 
 // In the child of a fork there is but the thread that forked.
 void AfterFork();

@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -33,10 +35,22 @@ struct ModelBox {
 
 ModelBox Load(const RuntimeBox& runtime, const std::string& path, const std::vector<std::string>& tags, nb::dict options, bool allow_files) {
   const host::SessionOptions session_options = ToSessionOptions(options);
-  const WithoutLock unlocked;
-  const model::ModelFile file = Take(model::ModelFile::Open(path, {.tags = tags}));
   const auto access = allow_files ? model::FileAccess::kAny : model::FileAccess::kNone;
-  return {runtime.runtime, ReleasedWithoutLock(Take(model::Model::Load(*runtime.runtime, file, session_options, access))), allow_files};
+  std::shared_ptr<model::Model> loaded;  // let go of without the lock, also where the call is ended
+  std::atomic<bool> stop{false};
+  CallHistory history;
+  Check(RunInterruptibly(
+      history,
+      [&](const host::Cancellation& cancellation) -> Status {
+        TENON_TRY_ASSIGN(const model::ModelFile file, model::ModelFile::Open(path, {.tags = tags}));
+        model::LoadEnds ends{{}, &stop};
+        ends.run.cancellation = &cancellation;
+        TENON_TRY_ASSIGN(model::Model made, model::Model::Load(*runtime.runtime, file, session_options, access, ends));
+        loaded = ReleasedWithoutLock(std::move(made));
+        return Status();
+      },
+      nullptr, &stop));
+  return {runtime.runtime, loaded, allow_files};
 }
 
 nb::list FromInfos(const std::vector<model::TensorInfo>& infos) {

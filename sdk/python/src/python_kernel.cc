@@ -15,6 +15,7 @@
 struct tenon_kernel {
   const tenon::python::DefinedOp* op = nullptr;
   std::string what;  // "op 'Mine>Sin'"
+  std::string node;
   nanobind::object attributes;
   std::vector<tenon::host::DType> outputs;
 };
@@ -27,7 +28,7 @@ tenon_status* Create(const tenon_create_args* args, tenon_kernel** out_kernel) {
   const std::string what = "op '" + op.name + "'";
   const WithLock locked;
   try {
-    auto made = std::make_unique<tenon_kernel>(tenon_kernel{&op, what, AttributesOf(op, *args->node_services, args->node), {}});
+    auto made = std::make_unique<tenon_kernel>(tenon_kernel{&op, what, std::string(host::Text(args->node_services->name(args->node))), AttributesOf(op, *args->node_services, args->node), {}});
     for (int32_t i = 0; i < args->node_services->output_count(args->node); ++i)
       made->outputs.push_back(static_cast<DType>(args->node_services->output_dtype(args->node, i)));
     *out_kernel = made.release();
@@ -106,7 +107,7 @@ tenon_status* Run(tenon_kernel* kernel, const tenon_prepared*, tenon_frame* fram
     for (int32_t i = 0; i < frame->output_count; ++i) Out(frame, i, kernel->outputs[static_cast<size_t>(i)], outputs[i]);
     return nullptr;
   } catch (...) {
-    return StatusOfThrown(kernel->what);
+    return StatusOfThrown(kernel->what, kernel->node);
   }
 }
 

@@ -55,12 +55,15 @@ OptimizerOptions ToOptimizer(nb::dict given) {
     if (options.clipping.kind != Clip::kNone) FailInvalid("gradients are clipped in one way: clip_value, clip_norm or clip_global_norm");
     options.clipping = {kind, nb::cast<float>(given[key])};
   }
-  if (!given.contains("loss_scale")) return options;
-  const nb::object scale = given["loss_scale"];
+  const nb::object scale = given.contains("loss_scale") ? nb::object(given["loss_scale"]) : nb::none();
   const bool dynamic = nb::isinstance<nb::str>(scale);
+  for (const char* key : {"loss_scale_first", "loss_scale_growth"})
+    if (given.contains(key) && !dynamic) FailInvalid(std::string(key) + " is of loss_scale=\"dynamic\" alone");
+  if (scale.is_none()) return options;
   if (dynamic && nb::cast<std::string>(scale) != "dynamic") FailInvalid("loss_scale is a power of two, or \"dynamic\"");
   options.loss_scaling.kind = dynamic ? train::LossScaling::Kind::kDynamic : train::LossScaling::Kind::kFixed;
-  if (!dynamic) options.loss_scaling.scale = nb::cast<float>(scale);
+  number(dynamic ? "loss_scale_first" : "loss_scale", options.loss_scaling.scale);
+  if (given.contains("loss_scale_growth")) options.loss_scaling.growth = nb::cast<int64_t>(given["loss_scale_growth"]);
   return options;
 }
 

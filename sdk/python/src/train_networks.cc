@@ -90,6 +90,12 @@ CellBox MakeCell(nb::object model, const std::string& kind, const std::string& n
           })};
 }
 
+CellBox MakeFunctionCell(nb::object model, const std::string& function, const std::string& name, int64_t inputs, const std::vector<int64_t>& state_sizes, nb::list weights) {
+  const std::vector<host::Output> given = ToOutputs(weights);
+  return {model, Changed(BoxOf(nb::cast<ModelOfVariables&>(model).graph),
+                         [&](host::Graph& graph) { return train::FunctionCell(graph, name, {function}, inputs, state_sizes, given); })};
+}
+
 nb::list FromOutputs(nb::object graph, const std::vector<host::Output>& outputs) {
   nb::list list;
   for (const host::Output& output : outputs) list.append(OutputBox{graph, output});
@@ -125,6 +131,9 @@ void BindRecurrent(nb::module_& module) {
         new (self) CellBox(MakeCell(model, kind, name, inputs, units, initializer, forget_bias, reset_after));
       }, nb::arg("model"), nb::arg("kind"), nb::arg("name"), nb::arg("inputs"), nb::arg("units"), nb::arg("initializer").none(), nb::arg("forget_bias"),
          nb::arg("reset_after"))
+      .def("__init__", [](CellBox* self, nb::object model, const std::string& function, const std::string& name, int64_t inputs, const std::vector<int64_t>& state_sizes,
+                          nb::list weights) { new (self) CellBox(MakeFunctionCell(model, function, name, inputs, state_sizes, weights)); },
+           nb::arg("model"), nb::arg("function"), nb::arg("name"), nb::arg("inputs"), nb::arg("state_sizes"), nb::arg("weights"))
       .def_prop_ro("name", [](const CellBox& self) { return self.cell.name; })
       .def_prop_ro("inputs", [](const CellBox& self) { return self.cell.inputs; }, "Features of what a step gets")
       .def_prop_ro("state_sizes", [](const CellBox& self) { return self.cell.state_sizes; }, "A state is [batch, size]")

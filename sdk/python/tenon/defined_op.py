@@ -55,8 +55,8 @@ def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, const
     name: of the op, "Vendor>Op"; without it "Python>" and the function's name. Who defines a name again puts the new op in the old one's place, unless a
         session still uses that.
     function: gets NumPy arrays that it may not write (a list of them for an input that is a list), then by name those attributes that it has parameters for,
-        and gives one value, or one for each output. It runs in threads of the engine, with the interpreter's lock. What it raises is the step's error. Or
-        a function of apache-tvm-ffi: it gets DLPack tensors, the inputs and behind them the outputs, which it writes, then the attributes but for types;
+        and gives one value, or one for each output. It runs in threads of the engine, with the interpreter's lock. What it raises is the step's error,
+        and its __cause__. Or a function of apache-tvm-ffi: it gets DLPack tensors, the inputs and behind them the outputs, which it writes, then the attributes but for types;
         no Python is on the way, and `shape` must say the outputs' sizes.
     shape: what is known of the outputs' shapes before a step: the name of an input whose shape they have, a list of such names, or a function that gets the
         inputs' shapes (None: unknown; tuples with None for unknown sizes) and attributes as `function` does and gives a shape, or one for each output.
@@ -64,7 +64,7 @@ def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, const
     gradient: a function that gets the inputs, then the gradients of the outputs, and attributes, and gives gradients of the inputs (None: zero); both but for
         inputs and outputs that are integers, truth values or strings. False: no gradient flows through the op, which is no error.
 
-    The op lives in this process: a task of a cluster, or another program that reads the graph, needs its own.
+    The op lives in this process: a task of a cluster, or another program that reads the graph, needs its own: op.add_to(worker.runtime).
     """
     if function is None:
         return lambda given: op(given, inputs=inputs, outputs=outputs, attrs=attrs, name=name, shape=shape, constraints=constraints, stateful=stateful,

@@ -2,7 +2,8 @@
 """What goes wrong, as exceptions: one class a code, all of them tenon.Error.
 
 `code` is the code's name ("INVALID_ARGUMENT"), `message` the text without it. Where the message names them, `node` and `op` are the node of a graph and
-its op, and `file` a path; else they are None.
+its op, and `file` a path; else they are None. Where a function of Python's raised it, as that of a tenon.op, `__cause__` is what it raised, with its traceback: in
+this process; of what another task of a cluster raised there are words alone.
 """
 
 import os

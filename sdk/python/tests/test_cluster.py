@@ -72,7 +72,13 @@ def test_what_is_no_cluster_is_said():
 WORKER = """
 import json, sys
 import tenon
+
+@tenon.op(inputs="x: float", outputs="y: float", name="Test>FailsElsewhere")
+def fails(x):
+    raise ZeroDivisionError("not here")
+
 worker = tenon.Worker(json.loads(sys.argv[1]), sys.argv[2], 0, threads=1)
+fails.add_to(worker.runtime)
 print(worker.address, flush=True)
 sys.stdin.readline()
 worker.stop()
@@ -90,6 +96,17 @@ def test_a_cluster_of_processes():
         for process, addresses in zip(processes, cluster.values()):
             assert process.stdout.readline().strip() == addresses[0]
         train_on(cluster["worker"][0])
+
+        @tenon.op(inputs="x: float", outputs="y: float", name="Test>FailsElsewhere")
+        def here(x):
+            return x
+
+        with tenon.Graph() as graph, tenon.device("/job:ps/task:0"):
+            y = here(tenon.placeholder("float32", [], name="x"))
+        with tenon.Session(graph, master=cluster["worker"][0]) as session:
+            with pytest.raises(tenon.InvalidArgumentError, match="ZeroDivisionError: not here") as caught:
+                session.run(y, {"x": 1.0})
+            assert caught.value.__cause__ is None  # an exception stays in its process
     finally:
         for process in processes:
             process.communicate("", timeout=30)

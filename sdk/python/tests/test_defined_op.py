@@ -4,6 +4,7 @@
 import gc
 import os
 import threading
+import traceback
 import weakref
 
 import numpy as np
@@ -189,6 +190,147 @@ def test_what_it_raises_is_the_steps_error(raised, caught, words):
         with pytest.raises(caught, match=words) as error:
             run(fail(x, name="here"), {x: 1.0})
     assert error.value.op == fail.name and error.value.node == "here"
+
+
+# ---- What it raises is the error's __cause__ ----
+
+
+class Held:
+    """Something that a frame keeps."""
+
+
+def lines_of(error):
+    """The names of the functions in its traceback."""
+    return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def failing(name, held=None, wait=None, **options):
+    """An op of which each run fails, with the value that it got, and whose frame keeps a Held that `held` gets a weak reference to."""
+
+    @tenon.op(inputs="x: float", outputs="y: float", name=name, **options)
+    def fail(x):
+        kept = Held()
+        if held is not None:
+            held.append(weakref.ref(kept))
+        if wait is not None:
+            wait()
+        raise ZeroDivisionError(f"no {float(x):g}")
+
+    return fail
+
+
+def all_gone(held):
+    gc.collect()
+    return [ref() for ref in held] == [None] * len(held)
+
+
+def test_what_it_raises_is_the_errors_cause_and_goes_with_it():
+    held = []
+    fail = failing("Test>Caused", held)
+    with tenon.Graph() as graph:
+        x = tenon.placeholder("float32", [])
+        y = fail(x)
+        session = tenon.Session(graph)
+        for call in (lambda: session.run(y, {x: 3.0}), lambda: session.prepare(y, [x])(3.0)):
+            with pytest.raises(tenon.InvalidArgumentError) as caught:
+                call()
+            cause = caught.value.__cause__
+            assert type(cause) is ZeroDivisionError and cause.args == ("no 3",) and lines_of(cause)[-1] == "fail"
+            assert "ZeroDivisionError: no 3" in "".join(traceback.format_exception(type(caught.value), caught.value, caught.value.__traceback__)).split("direct cause")[0]
+            assert held[-1]() is not None  # as the error lives
+            del cause, caught
+            assert all_gone(held)
+        with pytest.raises(tenon.Error) as caught:  # an error of another kind has none
+            session.run("nowhere", {x: 3.0})
+        assert caught.value.__cause__ is None
+
+
+def test_of_several_failures_the_one_that_is_told_is_the_cause_and_none_stays():
+    held = []
+    meet = threading.Barrier(2)
+
+    def wait():
+        try:
+            meet.wait(1)  # for the other one, where there is a thread for it
+        except threading.BrokenBarrierError:
+            pass
+
+    fail = failing("Test>Several", held, wait)
+    with tenon.Graph() as graph:
+        x = tenon.placeholder("float32", [2])
+        ys = [fail(x[i], name=f"fails{i}") for i in range(2)]
+        session = tenon.Session(graph, executor="dynamic")  # both at once
+        for _ in range(5):
+            meet.reset()
+            with pytest.raises(tenon.InvalidArgumentError) as caught:
+                session.run(ys, {x: [0.0, 1.0]})
+            assert str(caught.value.__cause__) == "no " + caught.value.node[-1]
+            del caught
+            assert all_gone(held)
+
+
+def test_each_thread_gets_the_cause_of_its_own_failure():
+    held, wrong = [], []
+    fail = failing("Test>Threads", held)
+    with tenon.Graph() as graph:
+        x = tenon.placeholder("float32", [])
+        step = tenon.Session(graph).prepare(fail(x), [x])
+
+    def work(first):
+        for i in range(first, first + 50):
+            try:
+                step(float(i))
+                wrong.append("no failure")
+            except tenon.InvalidArgumentError as error:
+                if error.__cause__ is None or error.__cause__.args != (f"no {i}",):
+                    wrong.append((i, error, error.__cause__))
+
+    threads = [threading.Thread(target=work, args=(1000 * n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [] and len(held) == 200 and all_gone(held)
+
+
+def test_causes_of_gradients_shapes_sessions_inside_and_training():
+    def slope(x, dy):
+        raise RuntimeError("steep")
+
+    @tenon.op(inputs="x: float", outputs="y: float", name="Test>Steep", gradient=slope, shape="x")
+    def steep(x):
+        return x
+
+    def no_shape(x):
+        raise RuntimeError("shapeless")
+
+    shapeless = tenon.op(lambda x: x, inputs="x: float", outputs="y: float", name="Test>Shapeless", shape=no_shape)
+    fail = failing("Test>Inner")
+    with tenon.Graph() as inner:
+        a = tenon.placeholder("float32", [])
+        inside = tenon.Session(inner).prepare(fail(a), [a])
+    outer = tenon.op(lambda x: inside(x), inputs="x: float", outputs="y: float", name="Test>Outer")
+    with tenon.Graph() as graph:
+        x = tenon.placeholder("float32", [])
+        with pytest.raises(tenon.UnknownError, match="steep") as caught:
+            run(tenon.grad(steep(x), x)[0], {x: 1.0})
+        assert str(caught.value.__cause__) == "steep" and lines_of(caught.value.__cause__)[-1] == "slope"
+        with pytest.raises(tenon.UnknownError, match="shapeless") as caught:
+            shapeless(x)
+        assert str(caught.value.__cause__) == "shapeless"
+        with pytest.raises(tenon.InvalidArgumentError, match="no 7") as caught:
+            run(outer(x), {x: 7.0})
+        assert type(caught.value.__cause__) is tenon.InvalidArgumentError and type(caught.value.__cause__.__cause__) is ZeroDivisionError
+    with tenon.Graph() as graph:
+        model = tenon.train.Model()
+        w, x = model.weight("w", (), 1.0), tenon.placeholder("float32", [])
+        loss = w.value * 1.0
+        checked = failing("Test>Trained")(x)
+        trainer = tenon.train.Trainer(model, loss=loss, metrics={"checked": checked}, update=tenon.train.minimize(model, loss, 0.1), feeds=[x],
+                                      feed=lambda step: [float(step)], steps=3)
+        with pytest.raises(tenon.InvalidArgumentError, match="no ") as caught:
+            trainer.run(tenon.Session(graph))
+        assert type(caught.value.__cause__) is ZeroDivisionError
 
 
 def test_an_interrupt_within_it_ends_the_step():

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models as files: TensorFlow's against what TensorFlow computed, and ours written and read again."""
 
+import _thread
 import gc
 import json
+import os
 import re
 import shutil
+import threading
+import traceback
 
 import numpy
 import pytest
@@ -166,3 +170,53 @@ def test_ten_thousand_loads_do_not_grow():
 
     sizes = [resident_after(quarter) for _ in range(4)]
     assert min(after - before for before, after in zip(sizes, sizes[1:])) < 200 << 10, sizes
+
+
+def chain_of(count):
+    """A GraphDef of so many nodes, written by hand: a Python op, then Neg of Neg of ..."""
+
+    def field(number, data):
+        size, length = len(data), b""
+        while size >= 128:
+            size, length = size >> 7, length + bytes([size & 127 | 128])
+        return bytes([number << 3 | 2]) + length + bytes([size]) + data
+
+    def node(name, op, inputs, attr):
+        entry = field(1, attr.encode()) + field(2, bytes([6 << 3, 1])) if attr else b""
+        return field(1, field(1, name.encode()) + field(2, op.encode()) + b"".join(field(3, each.encode()) for each in inputs) + (field(5, entry) if entry else b""))
+
+    nodes = [node("x", "Placeholder", [], "dtype"), node("n0", "Test>InAModel", ["x"], "")]
+    return b"".join(nodes + [node(f"n{i}", "Neg", [f"n{i - 1}"], "T") for i in range(1, count)])
+
+
+def test_an_interrupt_ends_a_long_load_and_nothing_of_it_stays(tmp_path):
+    make = lambda factor: tenon.op(lambda x: x * factor, inputs="x: float", outputs="y: float", name="Test>InAModel")
+    make(1)
+    (tmp_path / "short.pb").write_bytes(chain_of(10))
+    kept = tenon.load(tmp_path / "short.pb")
+    kept.session.run("n2", {"x": 2.0})
+    with pytest.raises(tenon.FailedPreconditionError, match="a session uses it"):  # as one that has been loaded does
+        make(2)
+    del kept
+    gc.collect()
+    path = tmp_path / "long.pb"
+    path.write_bytes(chain_of(150_000))
+    tenon.load(tmp_path / "short.pb")  # what is opened once is open
+    files = os.listdir("/proc/self/fd")
+    for _ in range(20):  # until one comes in the middle
+        threading.Timer(0.05, _thread.interrupt_main).start()
+        model = None
+        try:
+            model = tenon.load(path)
+            while True:
+                pass
+        except KeyboardInterrupt as error:
+            if model is None and "load" in [frame.name for frame in traceback.extract_tb(error.__traceback__)]:
+                break
+    else:
+        pytest.fail("no interrupt came while the model was loaded")
+    del model
+    gc.collect()
+    assert sorted(os.listdir("/proc/self/fd")) == sorted(files)
+    make(3)  # no session has the former one
+    assert tenon.load(tmp_path / "short.pb").session.run("n2", {"x": 2.0}) == 6.0

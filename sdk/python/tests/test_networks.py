@@ -181,6 +181,56 @@ def test_a_cell_steps_in_the_body_of_a_scan_and_trains():
             cell.step(tenon.constant(np.zeros((3, 2))), [tenon.constant(zeros), tenon.constant(zeros)])
 
 
+def test_a_cell_of_ones_own_is_one_as_well():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(2, 4, 3)).astype(np.float32)
+    with tenon.Graph() as graph:
+        model = train.Model()
+        keras = train.basic_rnn_cell(model, "keras", 3, 5)
+        k, r, b = keras.weights
+        inputs, of = tenon.placeholder("float32", [None, None, 3]), tenon.placeholder("int32", [None])
+
+        def step(e, state):
+            y = ops.Tanh(ops.BiasAdd(e @ k + state @ r, b))
+            return y, y
+
+        own = train.rnn_cell(model, "own", 3, [5], step)
+        assert repr(own) == "<tenon.train.RnnCell 'own' of 3 inputs, states of 5>" and len(own.weights) == 3
+        rnns = [train.dynamic_rnn(cell, inputs, sequence_length=of, reverse=True) for cell in (keras, own)]
+        grads = [tenon.grad(ops.Sum(rnn.outputs * rnn.outputs, [0, 1, 2]), [inputs, r]) for rnn in rnns]
+        by_hand = own.step(tenon.constant(x[:, 0]), own.zero_state(tenon.constant(2, "int32")))[0]
+        session = begin(graph, model)
+        a, b_, c, d, e, f, one = session.run([*(rnn.outputs for rnn in rnns), *(g for pair in grads for g in pair), by_hand], {inputs: x, of: [4, 2]})
+        np.testing.assert_allclose(a, b_, rtol=1e-6)
+        np.testing.assert_allclose(c, e, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(d, f, rtol=1e-5, atol=1e-7)
+        weights = session.run(list(keras.weights))
+        np.testing.assert_allclose(one, np.tanh(x[:, 0] @ weights[0] + weights[2]), rtol=1e-5)
+        with pytest.raises(tenon.InvalidArgumentError, match="gives 1 values; it gives the output and 1 states"):
+            train.rnn_cell(model, "half", 3, [5], lambda e, state: e @ k)
+        with pytest.raises(tenon.InvalidArgumentError, match="0 states"):
+            train.rnn_cell(model, "stateless", 3, [], lambda e: [e])
+
+
+def test_a_loss_scale_grows_and_is_halved():
+    with tenon.Graph() as graph:
+        model = train.Model()
+        w, factor = model.weight("w", (), 2.0), tenon.placeholder("float32", [])
+        update = train.minimize(model, ops.Square(w.value) * factor, 0.25, train.SGD(loss_scale="dynamic", loss_scale_first=8.0, loss_scale_growth=2))
+        scale = next(variable for variable in model.variables if variable.name == "loss_scale")
+        session = begin(graph, model)
+        seen = []
+        for each in (1.0, 1.0, np.inf, 1.0):
+            session.run(update, {factor: each})
+            seen.append((float(session.run(scale.value)), float(session.run(w.value))))
+        assert seen == [(8, 1), (16, 0.5), (8, 0.5), (8, 0.25)]
+    with pytest.raises(tenon.InvalidArgumentError, match="loss_scale_growth is of loss_scale=\"dynamic\" alone"):
+        parabola(train.SGD(loss_scale=8.0, loss_scale_growth=2))
+    with pytest.raises(tenon.InvalidArgumentError, match="power of two"):
+        parabola(train.SGD(loss_scale=3.0))
+    assert parabola(train.SGD(loss_scale=8.0)) == pytest.approx(parabola(train.SGD()))
+
+
 @pytest.mark.parametrize("partition", ["div", "mod"])
 def test_losses_over_classes_in_shards(partition):
     rng = np.random.default_rng(3)

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import sysconfig
 
 import numpy
 import pytest
@@ -34,6 +35,12 @@ def test_a_library_of_another_version_is_named(tmp_path):
     there = {"LD_PRELOAD": str(tmp_path / "libtenon.so.0"), "LD_LIBRARY_PATH": str(pathlib.Path(tenon.__file__).parents[1] / "tenon_engine.libs")}  # a wheel's others
     ran = subprocess.run([sys.executable, "-c", "import tenon"], capture_output=True, text=True, env={**os.environ, **there})
     assert ran.returncode == 1 and f"tenon._core is of Tenon {tenon.__version__}, and the libtenon.so.0 that this process has is of {other}" in ran.stderr, ran
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has its lock always")
+def test_a_free_threaded_python_turns_its_lock_on():
+    ran = python("-c", "import sys, tenon; print(sys._is_gil_enabled())")  # until somebody has tried the module without
+    assert ran.returncode == 0 and ran.stdout.strip() == "True", ran
 
 
 def test_folders():

@@ -21,7 +21,7 @@ from .progress import Progress
 from .rate import (
     constant_rate, cosine_decay, cosine_restarts, exponential_decay, inverse_time_decay, natural_exp_decay, piecewise_constant, polynomial_decay, warm_up,
 )
-from .recurrent import Rnn, RnnCell, basic_rnn_cell, dynamic_rnn, gru_cell, lstm_cell
+from .recurrent import Rnn, RnnCell, basic_rnn_cell, dynamic_rnn, gru_cell, lstm_cell, rnn_cell
 from .saver import EventWriter, Restored, Saver
 from .trainer import Trainer
 

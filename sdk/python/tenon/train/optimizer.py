@@ -20,7 +20,8 @@ class Optimizer(NamedTuple):
 def SGD(**common) -> Optimizer:
     """var -= rate * gradient.
 
-    Of all optimizers: fused=False makes it of primitive ops; loss_scale: a power of two, or "dynamic", for networks in float16; clip_value, clip_norm or clip_global_norm: the largest
+    Of all optimizers: fused=False makes it of primitive ops; loss_scale: a power of two, or "dynamic", for networks in float16; of the dynamic
+    one loss_scale_first (32768), what it begins with, and loss_scale_growth (2000), after how many good steps it doubles; clip_value, clip_norm or clip_global_norm: the largest
     absolute value, norm of each gradient, or norm of all together, of what is applied; accumulate: so many steps' gradients are applied at once, their mean.
     """
     return Optimizer("sgd", common)
@@ -47,8 +48,8 @@ def Adadelta(rho: float = 0.95, epsilon: float = 1e-8, **common) -> Optimizer:
     return Optimizer("adadelta", {"rho": rho, "epsilon": epsilon, **common})
 
 
-_KNOWN = ("accumulate", "beta1", "beta2", "centered", "clip_global_norm", "clip_norm", "clip_value", "epsilon", "fused", "initial_accumulator", "loss_scale", "momentum",
-          "nesterov", "rho", "rms_momentum")
+_KNOWN = ("accumulate", "beta1", "beta2", "centered", "clip_global_norm", "clip_norm", "clip_value", "epsilon", "fused", "initial_accumulator", "loss_scale", "loss_scale_first",
+          "loss_scale_growth", "momentum", "nesterov", "rho", "rms_momentum")
 
 Rate = Union[float, LearningRate, Output]
 

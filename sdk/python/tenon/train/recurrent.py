@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent cells, with Keras's formulas and weights, and a loop of one over sequences of different lengths."""
 
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .. import _core
 from .._core import Initializer, Output
+from ..errors import InvalidArgumentError
+from ..function import _Traced
 from ..graph import graph_for
 from .model import Model
 
 
 class RnnCell(_core.RnnCellBase):
-    """Made by basic_rnn_cell, lstm_cell and gru_cell."""
+    """Made by basic_rnn_cell, lstm_cell, gru_cell and rnn_cell."""
 
     def step(self, x: Output, state: Sequence[Output]) -> Tuple[Output, List[Output]]:
         """One step: the output [batch, size] and the next state, of x [batch, inputs]. In the body of a function, too."""
@@ -38,6 +40,23 @@ def lstm_cell(model: Model, name: str, inputs: int, units: int, *, initializer: 
 def gru_cell(model: Model, name: str, inputs: int, units: int, *, initializer: Optional[Initializer] = None, reset_after: bool = True) -> RnnCell:
     """State h (keras.layers.GRUCell)."""
     return RnnCell(model, "gru", name, inputs, units, initializer, 1.0, reset_after)
+
+
+def rnn_cell(model: Model, name: str, inputs: int, state_sizes: Sequence[int], step: Callable) -> RnnCell:
+    """A cell of one's own: step(x, *states), of x [batch, inputs] and float32 states [batch, size], gives an output and then the next states, as a list or tuple:
+
+        h = model.weight("h", [8, 8], 0.1)
+        cell = tenon.train.rnn_cell(model, "mine", 8, [8], lambda x, state: [y := tenon.ops.Tanh(x + state @ h.value), y])
+
+    It is called once, now, to build a function. What it uses of the graph around, such as values of the model's variables, are the cell's weights.
+    """
+    sizes = list(state_sizes)
+    arguments = [("x", _core.DType("float32"), (None, inputs))] + [(f"state{i}", _core.DType("float32"), (None, size)) for i, size in enumerate(sizes)]
+    traced = _Traced(model.graph, f"the step of cell '{name}'", step, arguments)
+    if len(traced.outputs) != 1 + len(sizes):
+        raise InvalidArgumentError(f"the step of cell '{name}' gives {len(traced.outputs)} values; it gives the output and {len(sizes)} states")
+    weights = traced.captures
+    return RnnCell(model, traced.define(f"{name}_step", weights), name, inputs, sizes, weights)
 
 
 class Rnn(NamedTuple):

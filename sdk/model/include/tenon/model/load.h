@@ -13,6 +13,7 @@
 #ifndef TENON_MODEL_LOAD_H_
 #define TENON_MODEL_LOAD_H_
 
+#include <atomic>
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,11 +25,19 @@
 
 namespace tenon::model {
 
-// Adds the graph to a session, restores the variables where the model has a checkpoint, and runs its main op where it has one.
-Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options = {});
+// What ends a loading before it is done.
+struct LoadEnds {
+  host::RunOptions run = {};                  // of the steps that restore and run the main op
+  const std::atomic<bool>* stop = nullptr;    // set by whoever wants it no longer, from any thread: looked at between the loading's parts, of which adding the graph is one
+  Status Check() const;                       // CANCELLED once it is set
+};
+
+// Adds the graph to a session, restores the variables where the model has a checkpoint, and runs its main op where it has one. After a failure the session holds
+// what was added.
+Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends = {});
 
 // The same in a session that has the graph already.
-Status Restore(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options = {});
+Status Restore(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends = {});
 
 // What a model's graph may do with files when it is run.
 enum class FileAccess {
@@ -57,9 +66,9 @@ Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, con
 class Model {
  public:
   static Result<Model> Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options = {},
-                            FileAccess access = FileAccess::kNone);
+                            FileAccess access = FileAccess::kNone, const LoadEnds& ends = {});
   // Into a session that has no nodes yet.
-  static Result<Model> LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access = FileAccess::kNone);
+  static Result<Model> LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access = FileAccess::kNone, const LoadEnds& ends = {});
 
   const Session& session() const { return session_; }
   Session& session() { return session_; }

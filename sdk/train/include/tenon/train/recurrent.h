@@ -12,7 +12,7 @@
 //   GruCell        z, r, g = x K + b[0] + (h R + b[1]), where r multiplies g's second half before the sum; h' = z * h + (1 - z) * tanh(g)
 //                  with s of z and r. (keras.layers.GRUCell; n = 3, bias [2, 3 units]: Cho et al. 2014, as cuDNN has it)
 //                  reset_after false: g = x K + (r * h) R + b, bias [3 units], which is Cho's first form.
-// A cell's output is its h. A cell of another kind is a RnnCell whose step somebody else wrote.
+// A cell's output is its h. A cell of another kind is a RnnCell whose step somebody else wrote, in C++ or as a function of the graph.
 //
 //   const RnnCell cell = LstmCell(model, "lstm", 8, 64);
 //   const Rnn rnn = DynamicRnn(graph, cell, inputs, {.sequence_length = lengths});   // inputs [batch, time, 8]
@@ -62,6 +62,11 @@ struct RnnCellOptions {
 RnnCell BasicRnnCell(Model& model, std::string_view name, int64_t inputs, int64_t units, const RnnCellOptions& options = {});
 RnnCell LstmCell(Model& model, std::string_view name, int64_t inputs, int64_t units, const RnnCellOptions& options = {});
 RnnCell GruCell(Model& model, std::string_view name, int64_t inputs, int64_t units, const RnnCellOptions& options = {});
+
+// A cell whose step is a call of a function of the graph: it takes x, the states and the weights, and gives the output and the next states. Sticks to the graph:
+// INVALID_ARGUMENT where it takes or gives another number of values, or inputs, states or a state's size are below 1; NOT_FOUND where there is no such function.
+RnnCell FunctionCell(Graph& graph, std::string_view name, const host::Function& function, int64_t inputs, std::vector<int64_t> state_sizes,
+                     std::vector<Output> weights = {});
 
 // States of zeros: [batch, size] each. batch: an int32 scalar.
 std::vector<Output> ZeroState(Graph& graph, const RnnCell& cell, const Output& batch);
