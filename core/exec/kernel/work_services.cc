@@ -89,7 +89,7 @@ void* VariantHeld(const tenon_variant* variant, tenon_span type) { return varian
 const tenon_work_services* WorkServices() {
   static const tenon_work_services services = {
       TENON_HEAD(tenon_work_services), &Schedule, &AwaitDescriptor, &Forget, &IsCancelled, &AllocTensor, &Call, &FunctionSignatureOf,
-      &FunctionRetain, &FunctionRelease, &BackgroundBegin, &BackgroundEnd, &VariantHold, &VariantHeld};
+      &FunctionRetain, &FunctionRelease, &BackgroundBegin, &BackgroundEnd, &VariantHold, &VariantHeld, &variant::Retain};
   return &services;
 }
 

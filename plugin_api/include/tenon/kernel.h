@@ -243,6 +243,8 @@ typedef struct tenon_work_services {
   tenon_status* (*variant_hold)(tenon_span type, tenon_span metadata, void* object, void (*destroy)(void* object), tenon_variant** out_variant);
   /* The object, valid as long as the variant; NULL: it holds none, or one of another type. */
   TENON_THREAD(any) TENON_OWN(borrow) void* (*variant_held)(const tenon_variant* variant, tenon_span type);
+  /* As in tenon_frame_services, for who puts a variant into a tensor of alloc_tensor(). */
+  TENON_THREAD(any) TENON_OWN(borrow) void (*variant_retain)(tenon_variant* variant);
 } tenon_work_services;
 
 typedef struct tenon_frame_services {
