@@ -228,6 +228,11 @@ class Made:
     def __init__(self, graph, init, begin, target):
         self.graph, self.init, self.begin, self.target = graph, init, begin, target
 
+    def write(self, folder, name):
+        path = folder / (name.replace(" ", "_") + ".pb")
+        path.write_bytes(self.graph.as_graph_def().SerializeToString())
+        return path
+
 
 def single_threaded(dataset, threads):
     options = tf.data.Options()
@@ -263,9 +268,7 @@ class Engine:
         return answer
 
     def open(self, name, made, threads, folder):
-        path = folder / (name.replace(" ", "_") + ".pb")
-        path.write_bytes(made.graph.as_graph_def().SerializeToString())
-        self.ask(open=name, graph=str(path), init=made.init, begin=made.begin, target=made.target, threads=threads)
+        self.ask(open=name, graph=str(made.write(folder, name)), init=made.init, begin=made.begin, target=made.target, threads=threads)
         return lambda steps: self.ask(time=name, steps=steps)
 
     def close(self):
@@ -327,8 +330,10 @@ def row(options, name, files):
     cores = options.cores if case.threads > 1 else options.cores[-1:]
     pinned(cores)
     made = make(case, files)
+    if options.graphs:
+        return str(made.write(options.folder, name))
     engine = Engine(options.build, cores)
-    sides = {"tenon": engine.open("case", made, case.threads, options.folder)}
+    sides = {"tenon": engine.open(name, made, case.threads, options.folder)}
     if case.theirs and not options.alone:
         sides["tf.data"] = TensorFlow(made, case.threads)
     if case.bare:
@@ -347,7 +352,7 @@ def overlap(options, name, files):
     pinned(options.cores)
     graphs = overlap_graphs(scheme + files.digits)
     engine = Engine(options.build, options.cores, [options.build / "tests" / "plugins" / "tenon_perf_slow_files.so"] if scheme else [])
-    sides = {"tenon " + kind: engine.open(kind, made, 1, options.folder) for kind, made in graphs.items()}
+    sides = {"tenon " + kind: engine.open(f"{name}, {kind}", made, 1, options.folder) for kind, made in graphs.items()}
     if theirs and not options.alone:
         sides.update({"tf.data " + kind: TensorFlow(made, 1) for kind, made in graphs.items()})
     took = rounds(sides, STEPS, options.rounds, "wall")
@@ -368,6 +373,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", action="append", default=[], help="cases whose names hold this")
     parser.add_argument("--cores", type=lambda text: [int(core) for core in text.split(",")], default=[0, 1])
+    parser.add_argument("--graphs", action="store_true", help="writes the graphs into the folder of --keep, and runs nothing")
     parser.add_argument("--alone", action="store_true", help="without TensorFlow's side")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the graphs and files; else they go")
     parser.add_argument("--out", type=pathlib.Path)
