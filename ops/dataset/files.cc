@@ -7,6 +7,7 @@
 #include "archive.h"
 #include "dataset.h"
 #include "op.h"
+#include "row_batch.h"
 #include "tenon/sdk/file/compressed_stream.h"
 #include "tenon/sdk/file/records.h"
 
@@ -39,23 +40,18 @@ class FileDataset : public Dataset {
      public:
       Lines(const FileDataset& dataset, const Pass& pass) : dataset_(dataset), pass_(pass) {}
       bool Next(Element* out) override {
-        for (; at_ < dataset_.files_.size(); ++at_) {
-          std::string_view text;
-          try {
-            if (!reader_.has_value()) reader_.emplace(dataset_.Read(Open(), at_));
-            if (reader_->Next(&text)) {
-              out->clear();
-              out->push_back(NewString(pass_.work(), text));
-              return true;
-            }
-          } catch (...) {
-            reader_.reset();
-            ++at_;
-            throw;
-          }
-          reader_.reset();
-        }
-        return false;
+        std::string_view text;
+        if (!Read(&text)) return false;
+        out->clear();
+        out->push_back(NewString(pass_.work(), text));
+        return true;
+      }
+      bool NextInto(RowBatch& rows) override {
+        constexpr int kAtOnce = 64;
+        std::string_view text;
+        int read = 0;
+        for (; read < kAtOnce && !rows.full() && Read(&text); ++read) rows.AddText(text);
+        return read > 0;
       }
 
       // Where the reader stands; a file that ends before that is DATA_LOSS.
@@ -74,6 +70,21 @@ class FileDataset : public Dataset {
       }
 
      private:
+      // Valid until the next call.
+      bool Read(std::string_view* text) {
+        for (; at_ < dataset_.files_.size(); ++at_) {
+          try {
+            if (!reader_.has_value()) reader_.emplace(dataset_.Read(Open(), at_));
+            if (reader_->Next(text)) return true;
+          } catch (...) {
+            reader_.reset();
+            ++at_;
+            throw;
+          }
+          reader_.reset();
+        }
+        return false;
+      }
       InputStream Open() const {
         InputStream stream = OpenStream(HostFiles(), dataset_.files_[at_], dataset_.compression_, dataset_.buffer_);
         stream.set_poll([this] { pass_.CheckCancelled(); });
