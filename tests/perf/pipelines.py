@@ -113,7 +113,7 @@ def one_more(x):
 
 
 def even(x):
-    return x % 2 == 0
+    return tf.equal(x % 2, 0)  # where TensorFlow 1's rules hold, == asks whether both are one tensor
 
 
 def with_half(x):
