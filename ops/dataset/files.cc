@@ -2,6 +2,7 @@
 // Datasets of what stands in files: TextLineDataset, TFRecordDataset, FixedLengthRecordDataset.
 //
 // A file that cannot be read, or is damaged, is an error that names it; the next element is the next file's first, so that whoever ignores errors gets the rest.
+#include <functional>
 #include <optional>
 
 #include "archive.h"
@@ -41,16 +42,23 @@ class FileDataset : public Dataset {
       Lines(const FileDataset& dataset, const Pass& pass) : dataset_(dataset), pass_(pass) {}
       bool Next(Element* out) override {
         std::string_view text;
-        if (!Read(&text)) return false;
+        std::optional<KeptTensor> placed;
+        const Place place = [this, &placed](uint64_t length) {
+          placed.emplace(pass_.work().NewTensor(TENON_DT_STRING, {}, length));
+          char* const memory = Data<char>(placed->view());
+          *reinterpret_cast<tenon_string_cell*>(memory) = {sizeof(tenon_string_cell), length};
+          return memory + sizeof(tenon_string_cell);
+        };
+        if (!Read(&text, &place)) return false;
         out->clear();
-        out->push_back(NewString(pass_.work(), text));
+        out->push_back(placed.has_value() ? std::move(*placed) : NewString(pass_.work(), text));
         return true;
       }
       bool NextInto(RowBatch& rows) override {
         constexpr int kAtOnce = 64;
         std::string_view text;
         int read = 0;
-        for (; read < kAtOnce && !rows.full() && Read(&text); ++read) rows.AddText(text);
+        for (; read < kAtOnce && !rows.full() && Read(&text, nullptr); ++read) rows.AddText(text);
         return read > 0;
       }
 
@@ -70,12 +78,17 @@ class FileDataset : public Dataset {
       }
 
      private:
-      // Valid until the next call.
-      bool Read(std::string_view* text) {
+      // place: where the data of a long record may go, or nullptr. What is there is valid until the next call.
+      using Place = std::function<char*(uint64_t bytes)>;
+      bool Read(std::string_view* text, const Place* place) {
         for (; at_ < dataset_.files_.size(); ++at_) {
           try {
             if (!reader_.has_value()) reader_.emplace(dataset_.Read(Open(), at_));
-            if (reader_->Next(text)) return true;
+            if constexpr (requires { reader_->Next(text, *place); }) {
+              if (place != nullptr ? reader_->Next(text, *place) : reader_->Next(text)) return true;
+            } else if (reader_->Next(text)) {
+              return true;
+            }
           } catch (...) {
             reader_.reset();
             ++at_;
