@@ -118,15 +118,16 @@ float BarePictures(const std::string& path, int64_t batch, int64_t batches, int 
   float some = 0;
   Records records(path);
   std::string record;
+  static std::vector<float> memory;  // as whoever writes such a loop would keep it
+  memory.resize(static_cast<size_t>(batch * kOne));
   for (int64_t done = 0; done < batches; ++done) {
-    const std::unique_ptr<float[]> memory(new float[static_cast<size_t>(batch * kOne)]);
     std::vector<std::string> bytes;
     while (static_cast<int64_t>(bytes.size()) < batch) {
       if (!records.Next(&record)) End("too few pictures in " + path);
       bytes.push_back(record);
     }
     const auto share = [&](int which) {
-      for (int64_t i = which; i < batch; i += threads) makers[static_cast<size_t>(which)].Make(bytes[static_cast<size_t>(i)], memory.get() + i * kOne);
+      for (int64_t i = which; i < batch; i += threads) makers[static_cast<size_t>(which)].Make(bytes[static_cast<size_t>(i)], memory.data() + i * kOne);
     };
     std::vector<std::thread> others;
     for (int which = 1; which < threads; ++which) others.emplace_back(share, which);
