@@ -53,9 +53,10 @@ struct ShuffleDataset final : OverOne {
         Slice& slice = slices.front();
         const int64_t at = Place(slice.first + static_cast<int64_t>(random.Next() % static_cast<uint64_t>(slice.end - slice.first)));
         const int64_t first = Place(slice.first);
-        *out = std::move(buffer[static_cast<size_t>(at)]);
-        if (at != first) buffer[static_cast<size_t>(at)] = std::move(buffer[static_cast<size_t>(first)]);
-        buffer[static_cast<size_t>(first)].clear();
+        Element& chosen = buffer[static_cast<size_t>(at)];
+        std::swap(*out, chosen);
+        chosen.clear();  // keeps its memory for another element
+        if (at != first) std::swap(chosen, buffer[static_cast<size_t>(first)]);
         ++slice.first;
         --held;
         return true;
@@ -98,15 +99,13 @@ struct ShuffleDataset final : OverOne {
       void Fill() {
         while (this->from != nullptr && held < this->dataset.size) {
           this->pass.CheckCancelled();
-          Element element;
-          if (!this->from->Next(&element)) {
+          const auto place = static_cast<size_t>(Place(slices.back().end));
+          if (place >= buffer.size()) buffer.resize(place + 1);
+          if (!this->from->Next(&buffer[place])) {
             NextPass();
             continue;
           }
           some = true;
-          const auto place = static_cast<size_t>(Place(slices.back().end));
-          if (place >= buffer.size()) buffer.resize(place + 1);
-          buffer[place] = std::move(element);
           ++slices.back().end;
           ++held;
         }
