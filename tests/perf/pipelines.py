@@ -8,7 +8,8 @@ A case is a graph with an initializable iterator, written once; a pass begins it
 gives the last of so many batches, so that what a client's call costs is nothing). Both engines run passes in turn, and so does the bare loop
 where there is one; the least of the rounds counts. On one thread each process is pinned to one core, and it is the CPU time of all its threads
 that counts, which another program on the core does not lengthen; with more threads it is the time on the clock. A case of `overlap` is a training step on one
-thread with its input made on another: its time, beside those of the step alone (its input is a batch in memory) and of the input alone.
+thread with its input made on another: its time, beside those of the step alone (its input is a batch in memory) and of the input alone;
+and the CPU time of both over the sum of the two's, which says what the meeting costs where other programs take the second core.
 
 Run with a Python that has TensorFlow 2.21. Prints a table, and with --out writes it there.
 """
@@ -311,7 +312,8 @@ def rounds(sides, steps, count, which):
         side(steps)  # plans, and warms what is to be warm
     for _ in range(count):
         for name, side in sides.items():
-            took[name].append(side(steps)[which])
+            found = side(steps)
+            took[name].append(tuple(found[clock] for clock in which) if isinstance(which, tuple) else found[which])
     return took
 
 
@@ -355,15 +357,17 @@ def overlap(options, name, files):
     sides = {"tenon " + kind: engine.open(f"{name}, {kind}", made, 1, options.folder) for kind, made in graphs.items()}
     if theirs and not options.alone:
         sides.update({"tf.data " + kind: TensorFlow(made, 1) for kind, made in graphs.items()})
-    took = rounds(sides, STEPS, options.rounds, "wall")
+    took = rounds(sides, STEPS, options.rounds, ("wall", "cpu"))
     engine.close()
     lines = []
     for engine_name in ("tenon", "tf.data"):
         if engine_name + " both" not in took:
             continue
-        both, step, feed = (min(took[f"{engine_name} {kind}"]) / STEPS for kind in ("both", "step", "input"))
-        noise = statistics.median(took[engine_name + " both"]) / min(took[engine_name + " both"])
-        lines.append(f"| {name}, {engine_name} | {time_of(both)} a step | {time_of(step)} | {time_of(feed)} | {both / max(step, feed):.2f} | {noise:.2f} |")
+        (both, step, feed), (both_cpu, step_cpu, feed_cpu) = ([min(times[clock] for times in took[f"{engine_name} {kind}"]) / STEPS for kind in ("both", "step", "input")] for clock in (0, 1))
+        walls = [times[0] for times in took[engine_name + " both"]]
+        noise = statistics.median(walls) / min(walls)
+        lines.append(f"| {name}, {engine_name} | {time_of(both)} a step | {time_of(step)} | {time_of(feed)} | {both / max(step, feed):.2f} | "
+                     f"{both_cpu / (step_cpu + feed_cpu):.2f} | {noise:.2f} |")
     return lines
 
 
@@ -393,7 +397,7 @@ def main():
         for title, names, each in (
             ("| pipeline | Tenon | tf.data 2.21 | tf.data over Tenon | bare | bare over Tenon | goal | median over least |\n| --- | --- | --- | --- | --- | --- | --- | --- |",
              CASES, lambda name: [row(options, name, files)]),
-            ("\n| step on one thread, input on another | both | step alone | input alone | both over the larger | median over least |\n| --- | --- | --- | --- | --- | --- |",
+            ("\n| step on one thread, input on another | both | step alone | input alone | both over the larger | CPU time of both over the sum | median over least |\n| --- | --- | --- | --- | --- | --- | --- |",
              OVERLAPS, lambda name: overlap(options, name, files)),
         ):
             found = list(filter(wanted, names))

@@ -3,6 +3,7 @@
 //
 //   {"open": "NAME", "graph": FILE, "init": [NODES], "begin": [NODES], "target": NODE, "threads": 1}   a session, whose init has run
 //   {"time": "NAME", "steps": 100}                 begins a pass and runs so many steps
+//   {"close": "NAME"}
 //   {"bare": "records", "file": FILE, "passes": 1}  {"bare": "pictures", "file": FILE, "batch": 32, "batches": 4, "threads": 1}
 //
 // What is timed answers {"wall": S, "cpu": S}, in seconds, the latter of all threads of this process; what fails {"error": WHY}.
