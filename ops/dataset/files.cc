@@ -24,13 +24,13 @@ class FileDataset : public Dataset {
   struct Attrs : Node {
     explicit Attrs(CreateContext& c) : Node(c, true) {}
   };
-  // inputs: filenames, ..., and by their places: compression (-1: none), buffer_size, which may be -1 for the default as 0 is, where `unsaid`.
-  FileDataset(const Attrs& attrs, const RunContext& c, int32_t compression, int32_t buffer_size, bool unsaid = false) : Dataset(attrs, {}, true) {
+  // inputs: filenames, ..., and by their places: compression (-1: none), buffer_size.
+  FileDataset(const Attrs& attrs, const RunContext& c, int32_t compression, int32_t buffer_size) : Dataset(attrs, {}, true) {
     if (c.input_view(0).dl.ndim > 1) Fail(TENON_INVALID_ARGUMENT, who(), ": `filenames` must be a scalar or a vector.");
     for (const std::string_view name : StringsOf(c.input_view(0))) files_.emplace_back(name);
     if (compression >= 0) compression_ = std::string(StringAt(c.input_view(compression), 0));
     CheckCompression(compression_);
-    if (IntOf(c, buffer_size) < (unsaid ? -1 : 0)) Fail(TENON_INVALID_ARGUMENT, who(), ": `buffer_size` must be >= 0 (0 == default)");
+    if (IntOf(c, buffer_size) < 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `buffer_size` must be >= 0 (0 == default)");
     if (IntOf(c, buffer_size) > 0) buffer_ = static_cast<uint64_t>(IntOf(c, buffer_size));
   }
 
@@ -150,7 +150,7 @@ struct TextLineDataset final : FileDataset<LineReader> {
 // Each file from its offset on, where there are offsets.
 template <bool kOffsets>
 struct TFRecordDataset final : FileDataset<RecordReader> {
-  TFRecordDataset(const Attrs& attrs, const RunContext& c) : FileDataset(attrs, c, 1, 2, true) {
+  TFRecordDataset(const Attrs& attrs, const RunContext& c) : FileDataset(attrs, c, 1, 2) {
     if constexpr (kOffsets) {
       if (Count(c.input_view(3)) != Count(c.input_view(0)))
         Fail(TENON_INVALID_ARGUMENT, who(), ": `byte_offsets` must be of same size as `filenames`: ", Count(c.input_view(3)), " and ", Count(c.input_view(0)));
