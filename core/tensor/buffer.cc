@@ -110,6 +110,11 @@ Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
   if (buffer != nullptr) {
     free_[size_class] = buffer->next;
     cached_bytes_ -= class_bytes;
+    // Where many small pieces were released in any order, the next one is likely far away.
+    if (buffer->next != nullptr) {
+      __builtin_prefetch(buffer->next, 1);
+      __builtin_prefetch(&buffer->next->next, 1);
+    }
   }
   Unlock();
   if (buffer == nullptr) {

@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
                       BroadcastCase{{2, 3, 4, 5}, {3, 1, 5}, {2, 3, 4, 5}}, BroadcastCase{{0, 3}, {1, 3}, {0, 3}},
                       BroadcastCase{{0}, {1}, {0}}, BroadcastCase{{1, 1}, {1}, {1, 1}},
                       BroadcastCase{{300, 200}, {200}, {300, 200}}, BroadcastCase{{1000, 1}, {1, 77}, {1000, 77}},
-                      BroadcastCase{{100001}, {100001}, {100001}}));
+                      BroadcastCase{{7000, 3}, {3}, {7000, 3}}, BroadcastCase{{3}, {20000, 3}, {20000, 3}}, BroadcastCase{{50, 70, 7}, {7}, {50, 70, 7}},
+                      BroadcastCase{{999, 63}, {63}, {999, 63}}, BroadcastCase{{100001}, {100001}, {100001}}));
 
 TEST(Binary, ComputesEveryNumberType) {
   const auto check = []<class T>(Tag<T>) {

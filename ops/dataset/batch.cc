@@ -5,6 +5,7 @@
 #include "iterate.h"
 #include "op.h"
 #include "parallel_map.h"
+#include "row_batch.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -49,28 +50,29 @@ std::vector<tenon_tensor_view> Column(const std::string& who, const std::vector<
   return column;
 }
 
-Element BatchOf(const Pass& pass, const std::string& who, const std::vector<Element>& elements) {
-  Element batch;
-  for (size_t component = 0; component < elements[0].size(); ++component) {
-    const std::vector<tenon_tensor_view> rows = Column(who, elements, component);
-    const Dims dims = {rows[0].dl.shape, static_cast<size_t>(rows[0].dl.ndim)};
-    for (size_t i = 1; i < rows.size(); ++i) {
-      if (std::equal(dims.begin(), dims.end(), rows[i].dl.shape, rows[i].dl.shape + rows[i].dl.ndim)) continue;
-      Fail(TENON_INVALID_ARGUMENT, who, ": Cannot batch tensors with different shapes in component ", component, ". First element had shape ", dims, " and element ", i,
-           " had shape ", ShapeOf(rows[i]), ".");
-    }
-    batch.push_back(Stack(pass.work(), rows, std::vector<int64_t>(dims.begin(), dims.end())));
-  }
-  return batch;
-}
-
 // Batches of what `from` gives, which is over the input's elements.
 struct Batcher final : Iterator {
-  Batcher(const OverOne& of, const Pass& in, IteratorPtr over, int64_t most, bool drops) : dataset(of), pass(in), from(std::move(over)), size(most), drop(drops) {}
+  Batcher(const OverOne& of, const Pass& in, IteratorPtr over, int64_t most, bool drops)
+      : dataset(of), pass(in), from(std::move(over)), rows(in.work(), of.who(), most), drop(drops) {}
   bool Next(Element* out) override {
-    const std::vector<Element> elements = Gather(pass, *from, size, drop, &ended);
-    if (elements.empty()) return false;
-    *out = BatchOf(pass, dataset.who(), elements);
+    struct Rest {  // of a batch that was not taken: its elements are lost
+      ~Rest() {
+        if (rows.rows() != 0) rows.Drop();
+      }
+      RowBatch& rows;
+    } rest{rows};
+    while (!rows.full() && !ended) {
+      pass.CheckCancelled();
+      if (from->NextInto(rows)) continue;
+      if (from->Next(&element)) {
+        rows.Add(element);
+        element.clear();
+      } else {
+        ended = true;
+      }
+    }
+    if (rows.rows() == 0 || (drop && !rows.full())) return false;
+    *out = rows.Take();
     return true;
   }
   void State(Archive& archive) override {
@@ -80,7 +82,8 @@ struct Batcher final : Iterator {
   const OverOne& dataset;
   const Pass& pass;
   IteratorPtr from;
-  const int64_t size;
+  RowBatch rows;  // none between calls
+  Element element;
   const bool drop;
   bool ended = false;
 };

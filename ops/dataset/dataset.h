@@ -51,6 +51,7 @@ class Pass {
 };
 
 class Archive;
+class RowBatch;
 
 class Iterator {
  public:
@@ -61,6 +62,8 @@ class Iterator {
   virtual bool Next(Element* out) = 0;
   // The same where it can be said without waiting; otherwise kLater, and nothing happened.
   virtual Poll TryNext(Element*) { return Poll::kLater; }
+  // Puts some of the next elements into a batch that is not full (row_batch.h), where that costs less than Next() for each. False: none, and whether there are any Next() says.
+  virtual bool NextInto(RowBatch&) { return false; }
   // Writes what the next elements depend on; or reads it, whatever this one stood at, and goes on there (archive.h). Nobody calls Next() meanwhile, and what it has under way waits.
   // Thrown: UNIMPLEMENTED, it cannot; INVALID_ARGUMENT, what is read does not fit, and the iterator is good for nothing any more.
   virtual void State(Archive& archive);

@@ -2,12 +2,14 @@
 // Datasets of what stands in files: TextLineDataset, TFRecordDataset, FixedLengthRecordDataset.
 //
 // A file that cannot be read, or is damaged, is an error that names it; the next element is the next file's first, so that whoever ignores errors gets the rest.
+#include <functional>
 #include <optional>
 
 #include "archive.h"
 #include "dataset.h"
 #include "element_file.h"
 #include "op.h"
+#include "row_batch.h"
 #include "tenon/sdk/file/compressed_stream.h"
 #include "tenon/sdk/file/records.h"
 
@@ -40,23 +42,25 @@ class FileDataset : public Dataset {
      public:
       Lines(const FileDataset& dataset, const Pass& pass) : dataset_(dataset), pass_(pass) {}
       bool Next(Element* out) override {
-        for (; at_ < dataset_.files_.size(); ++at_) {
-          std::string_view text;
-          try {
-            if (!reader_.has_value()) reader_.emplace(dataset_.Read(Open(), at_));
-            if (reader_->Next(&text)) {
-              out->clear();
-              out->push_back(NewString(pass_.work(), text));
-              return true;
-            }
-          } catch (...) {
-            reader_.reset();
-            ++at_;
-            throw;
-          }
-          reader_.reset();
-        }
-        return false;
+        std::string_view text;
+        std::optional<KeptTensor> placed;
+        const Place place = [this, &placed](uint64_t length) {
+          placed.emplace(pass_.work().NewTensor(TENON_DT_STRING, {}, length));
+          char* const memory = Data<char>(placed->view());
+          *reinterpret_cast<tenon_string_cell*>(memory) = {sizeof(tenon_string_cell), length};
+          return memory + sizeof(tenon_string_cell);
+        };
+        if (!Read(&text, &place)) return false;
+        out->clear();
+        out->push_back(placed.has_value() ? std::move(*placed) : NewString(pass_.work(), text));
+        return true;
+      }
+      bool NextInto(RowBatch& rows) override {
+        constexpr int kAtOnce = 64;
+        std::string_view text;
+        int read = 0;
+        for (; read < kAtOnce && !rows.full() && Read(&text, nullptr); ++read) rows.AddText(text);
+        return read > 0;
       }
 
       // Where the reader stands; a file that ends before that is DATA_LOSS.
@@ -75,6 +79,26 @@ class FileDataset : public Dataset {
       }
 
      private:
+      // place: where the data of a long record may go, or nullptr. What is there is valid until the next call.
+      using Place = std::function<char*(uint64_t bytes)>;
+      bool Read(std::string_view* text, const Place* place) {
+        for (; at_ < dataset_.files_.size(); ++at_) {
+          try {
+            if (!reader_.has_value()) reader_.emplace(dataset_.Read(Open(), at_));
+            if constexpr (requires { reader_->Next(text, *place); }) {
+              if (place != nullptr ? reader_->Next(text, *place) : reader_->Next(text)) return true;
+            } else if (reader_->Next(text)) {
+              return true;
+            }
+          } catch (...) {
+            reader_.reset();
+            ++at_;
+            throw;
+          }
+          reader_.reset();
+        }
+        return false;
+      }
       InputStream Open() const {
         InputStream stream = OpenStream(HostFiles(), dataset_.files_[at_], dataset_.compression_, dataset_.buffer_);
         LimitStream(pass_, &stream);

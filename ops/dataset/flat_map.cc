@@ -53,6 +53,7 @@ struct FlatMapDataset final : OverOne {
           inner.Open(pass, dataset.function, dataset.types(), 0);
         }
       }
+      bool NextInto(RowBatch& rows) override { return inner.iterator != nullptr && inner.iterator->NextInto(rows); }
       void Own(Archive& archive) override { inner.State(archive, dataset.function, dataset.types(), 0); }
       Inner inner;
     };

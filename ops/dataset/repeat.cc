@@ -35,6 +35,10 @@ struct RepeatDataset final : OverOne {
         }
         return false;
       }
+      bool NextInto(RowBatch& rows) override {
+        if (from == nullptr || dataset.count == 0 || !from->NextInto(rows)) return false;
+        return some = true;
+      }
       void Own(Archive& archive) override {
         archive.Flag(some);
         archive.Number(done);

@@ -4,6 +4,9 @@
 // A buffer of buffer_size elements is filled; each step gives one of those of the oldest pass over the input that has some left, at random, and puts the first of that pass in its
 // place. So elements of two passes never mix their order, though both lie in the buffer.
 #include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "iterate.h"
 #include "op.h"
@@ -53,9 +56,8 @@ struct ShuffleDataset final : OverOne {
         Slice& slice = slices.front();
         const int64_t at = Place(slice.first + static_cast<int64_t>(random.Next() % static_cast<uint64_t>(slice.end - slice.first)));
         const int64_t first = Place(slice.first);
-        *out = std::move(buffer[static_cast<size_t>(at)]);
-        if (at != first) buffer[static_cast<size_t>(at)] = std::move(buffer[static_cast<size_t>(first)]);
-        buffer[static_cast<size_t>(first)].clear();
+        Take(at, out);
+        for (size_t i = 0; at != first && i < width; ++i) Slot(at, i).swap(Slot(first, i));
         ++slice.first;
         --held;
         return true;
@@ -75,13 +77,19 @@ struct ShuffleDataset final : OverOne {
         });
         if (slices.empty()) archive.Refuse("a shuffle without a pass");
         if (!archive.reading()) {
-          for (; first < slices.back().end; ++first) archive.Values(buffer[static_cast<size_t>(Place(first))]);
+          for (; first < slices.back().end; ++first) {
+            Element element;
+            for (size_t i = 0; i < width; ++i) element.push_back(Slot(Place(first), i)->Share());
+            archive.Values(element);
+          }
           return;
         }
         buffer.clear();
         for (held = 0; held < end; ++held) {
-          buffer.emplace_back();
-          archive.Values(buffer.back());
+          Element element;
+          archive.Values(element);
+          if (element.size() != width) archive.Refuse("an element of a shuffle has another number of components");
+          Put(held, element);
         }
       }
 
@@ -93,20 +101,32 @@ struct ShuffleDataset final : OverOne {
         const auto [seed, seed2] = this->dataset.seeds->Next();
         return {seed, seed2};
       }
+      std::optional<KeptTensor>& Slot(int64_t place, size_t component) { return buffer[static_cast<size_t>(place) * width + component]; }
+      void Put(int64_t place, Element& from) {
+        const size_t end = (static_cast<size_t>(place) + 1) * width;
+        if (end > buffer.size()) buffer.resize(end);
+        for (size_t i = 0; i < width; ++i) Slot(place, i).emplace(std::move(from[i]));
+        from.clear();
+      }
+      void Take(int64_t place, Element* out) {
+        out->clear();
+        for (size_t i = 0; i < width; ++i) {
+          out->push_back(std::move(*Slot(place, i)));
+          Slot(place, i).reset();
+        }
+      }
       int64_t Place(int64_t number) const { return this->dataset.size == INT64_MAX ? number : number % this->dataset.size; }
 
       void Fill() {
         while (this->from != nullptr && held < this->dataset.size) {
           this->pass.CheckCancelled();
-          Element element;
           if (!this->from->Next(&element)) {
             NextPass();
             continue;
           }
           some = true;
-          const auto place = static_cast<size_t>(Place(slices.back().end));
-          if (place >= buffer.size()) buffer.resize(place + 1);
-          buffer[place] = std::move(element);
+          if (element.size() != width) Fail(TENON_INVALID_ARGUMENT, this->dataset.who(), ": its input gives elements of ", element.size(), " components; it has ", width);
+          Put(Place(slices.back().end), element);
           ++slices.back().end;
           ++held;
         }
@@ -123,7 +143,9 @@ struct ShuffleDataset final : OverOne {
 
       OneByOne random;
       std::deque<Slice> slices;
-      std::vector<Element> buffer;  // element number n in place n % size
+      const size_t width = this->dataset.types().size();  // components
+      std::vector<std::optional<KeptTensor>> buffer;      // those of element number n from place n % size times so many on: memory of each element's own would be most of the work
+      Element element;                                    // between calls nobody's
       int64_t held = 0;
       int64_t passes = 0;
       bool some = false;  // of this pass

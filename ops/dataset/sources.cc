@@ -5,6 +5,7 @@
 #include "archive.h"
 #include "dataset.h"
 #include "op.h"
+#include "row_batch.h"
 #include "seeds.h"
 #include "tenon/sdk/kernel/element.h"
 
@@ -102,6 +103,12 @@ class TensorSliceDataset final : public Dataset {
 
 // ---- Numbers in a row ----
 
+template <class T>
+T NumberAs(int64_t value) {
+  if constexpr (std::is_arithmetic_v<T>) return static_cast<T>(value);
+  else return T(static_cast<float>(value));
+}
+
 class RangeDataset final : public Dataset {
  public:
   struct Attrs : Node {
@@ -127,21 +134,27 @@ class RangeDataset final : public Dataset {
       Count(const RangeDataset& dataset, const Pass& pass) : dataset_(dataset), pass_(pass) {}
       bool Next(Element* out) override {
         if (at_ >= dataset_.count_) return false;
-        const int64_t value = dataset_.start_ + at_++ * dataset_.step_;
         out->clear();
         Numbers::Dispatch(dataset_.types()[0], [&](auto tag) {
           using T = typename decltype(tag)::type;
-          if constexpr (std::is_arithmetic_v<T>) {
-            out->push_back(NewScalar<T>(pass_.work(), dataset_.types()[0], static_cast<T>(value)));
-          } else {
-            out->push_back(NewScalar<T>(pass_.work(), dataset_.types()[0], T(static_cast<float>(value))));
-          }
+          out->push_back(NewScalar<T>(pass_.work(), dataset_.types()[0], NumberAs<T>(Value())));
+        });
+        ++at_;
+        return true;
+      }
+      bool NextInto(RowBatch& rows) override {
+        const int64_t end = std::min(dataset_.count_, at_ + kFew);
+        if (at_ >= end) return false;
+        Numbers::Dispatch(dataset_.types()[0], [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          for (; at_ < end && !rows.full(); ++at_) rows.AddNumber<T>(dataset_.types()[0], NumberAs<T>(Value()));
         });
         return true;
       }
       void State(Archive& archive) override { archive.Number(at_, 0, dataset_.count_); }
 
      private:
+      int64_t Value() const { return dataset_.start_ + at_ * dataset_.step_; }
       const RangeDataset& dataset_;
       const Pass& pass_;
       int64_t at_ = 0;

@@ -179,6 +179,39 @@ TEST_F(Streams, RecordsAreReadAsTheyWereWritten) {
   }
 }
 
+// Long ones, which are read where they are to lie.
+TEST_F(Streams, RecordsGoWhereTheyAreToLie) {
+  const std::vector<std::string> records = {Noise(20'000), Noise(10), Noise(100'000), Noise(16 << 10), Noise(300'000), std::string()};
+  std::string file;
+  for (const std::string& record : records) AppendRecord(file, record);
+  const auto read = [&](InputStream in) {
+    RecordReader reader(std::move(in));
+    std::vector<std::string> found;
+    std::string placed;
+    const auto place = [&](uint64_t length) {
+      placed.assign(length, '?');
+      return placed.data();
+    };
+    for (std::string_view record; reader.Next(&record, place);) found.emplace_back(record);
+    return found;
+  };
+  for (const uint64_t buffer : {256, 5'000, 50'000, 200'000, 1 << 20}) {
+    EXPECT_EQ(read(Open(file, "", buffer)), records) << buffer;
+    EXPECT_EQ(read(Open(Packed(file, true), "GZIP", buffer)), records) << buffer;
+    for (const size_t at : {size_t{5}, size_t{13}, size_t{19'000}, size_t{20'013}, size_t{90'000}, file.size() - 40}) {
+      std::string bad = file;
+      bad[at] ^= 1;
+      EXPECT_TRUE(Is(FailureOf([&] { read(Open(bad, "", buffer)); }), TENON_DATA_LOSS, "corrupted record at byte ")) << at << " " << buffer;
+      EXPECT_TRUE(Is(FailureOf([&] { read(Open(file.substr(0, at), "", buffer)); }), TENON_DATA_LOSS, "truncated record at byte ")) << at << " " << buffer;
+    }
+  }
+  // A length that lies takes no memory.
+  std::string lies;
+  PutFixed64(lies, UINT64_C(1) << 40);
+  PutFixed32(lies, MaskCrc32c(Crc32c(lies)));
+  EXPECT_TRUE(Is(FailureOf([&] { read(Open(lies + Noise(1000))); }), TENON_DATA_LOSS, "truncated record at byte 0"));
+}
+
 TEST_F(Streams, EveryCutAndEveryChangedByteOfRecordsIsDataLoss) {
   std::string file;
   for (const std::string& record : {std::string("hello"), std::string(), Noise(400)}) AppendRecord(file, record);

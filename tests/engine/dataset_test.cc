@@ -110,6 +110,56 @@ void Large(Pipeline* p, int32_t size) {
   });
 }
 
+// From the dataset of numbers itself, which puts in many at a time, and from one that gives them one by one.
+TEST(Datasets, BatchesHaveTheirRowsHoweverMany) {
+  for (const bool mapped : {false, true}) {
+    for (const int64_t size : {1, 7, 3000, 20'000}) {
+      Pipeline p;
+      p.Range(10'000);
+      p.Then("RepeatDataset", {p.Int(2)});
+      if (mapped) p.Map("same", [](Graph& body, const Output& x) { return body.Op("Identity", {x}); });
+      p.shape = Shape({-1});
+      p.Then("BatchDatasetV2", {p.Int(size), p.Bool(false)});
+      p.shape = Shape();
+      p.Then("UnbatchDataset");
+      const Session session = p.Open();
+      ASSERT_TRUE(p.Begin(session).ok());
+      std::vector<int64_t> twice = UpTo(10'000);
+      const std::vector<int64_t> once = twice;
+      twice.insert(twice.end(), once.begin(), once.end());
+      EXPECT_EQ(p.All(session), twice) << size << (mapped ? " mapped" : "");
+    }
+  }
+}
+
+TEST(Datasets, ABatchWhoseRowsDoNotFitFailsAndTakesItsElementsWithIt) {
+  Pipeline p;
+  p.Range(6);
+  p.shape = Shape({-1});
+  // Rows of one element, the third of two.
+  p.Map("row", [&p](Graph& body, const Output& x) {
+    const auto number = [&body](int64_t value) { return body.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::Scalar(value)}}); };
+    const Output longer = body.Op("Cast", {body.Op("Equal", {x, number(2)})}, {{"DstT", DType::kInt64}});
+    return body.Op("Range", {x, body.Op("AddV2", {body.Op("AddV2", {x, longer}), number(1)}), number(1)});
+  });
+  p.shape = Shape({-1, -1});
+  p.Then("BatchDatasetV2", {p.Int(2), p.Bool(true)});
+  const Session session = p.Open();
+  ASSERT_TRUE(p.Begin(session).ok());
+  const auto take = [&] { return session.Run({}, {p.next}); };
+  const auto rows = [](const std::vector<Tensor>& values) { return std::vector<int64_t>(values[0].data<int64_t>().begin(), values[0].data<int64_t>().end()); };
+  const auto first = take();
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  EXPECT_EQ(rows(*first), (std::vector<int64_t>{0, 1}));
+  const auto second = take();
+  EXPECT_EQ(second.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(second.status().message().find("First element had shape [2] and element 1 had shape [1]"), std::string::npos) << second.status().message();
+  const auto third = take();
+  ASSERT_TRUE(third.ok()) << third.status().message();
+  EXPECT_EQ(rows(*third), (std::vector<int64_t>{4, 5}));
+  EXPECT_EQ(take().status().code(), Code::kOutOfRange);
+}
+
 TEST(Datasets, WhatTheyMakeCountsAgainstTheSessionsLimit) {
   SessionOptions options;
   options.memory_limit = 40 << 20;

@@ -20,6 +20,8 @@ constexpr int32_t kCrowdedRuns = 4096;
 constexpr size_t kMaxComputing = 64;
 constexpr size_t kMaxIdle = 64;  // of either kind; more end
 
+thread_local bool in_waiting_task = false;
+
 inline void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -63,7 +65,8 @@ void HostThreads::TakeShares() {
 void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* argument) {
   if (total <= 0) return;
   const double work = static_cast<double>(total) * cost;
-  if (threads_ == 1 || total == 1 || work < 2 * kMinShareNs || busy_.test_and_set(std::memory_order_acquire))
+  const bool crowd = in_waiting_task && waiting_running_.load(std::memory_order_relaxed) > threads_;
+  if (threads_ == 1 || total == 1 || work < 2 * kMinShareNs || crowd || busy_.test_and_set(std::memory_order_acquire))
     return function(argument, 0, total);
   if (crowded_runs_ > 0) {
     --crowded_runs_;
@@ -170,10 +173,15 @@ void HostThreads::Serve(Background* background, std::list<std::thread>::iterator
     std::function<void()> task = std::move(background->tasks.front());
     background->tasks.pop_front();
     lock.unlock();
+    if (background == &waiting_) {
+      in_waiting_task = true;
+      waiting_running_.fetch_add(1, std::memory_order_relaxed);
+    }
     // Tasks tell those who wait for them; here nobody does.
     if (Status thrown = Guarded(task); !thrown.ok())
       Log(TENON_LOG_ERROR, std::move(thrown).Annotate("a task in the background threw").message());
     task = nullptr;
+    if (background == &waiting_) waiting_running_.fetch_sub(1, std::memory_order_relaxed);
     lock.lock();
   }
   if (stop_.load()) return;  // it is joined

@@ -3,7 +3,8 @@
 //
 // One parallel_for runs at a time; a second one (another step) runs on its own thread alone, which is right when steps
 // outnumber cores. Helpers spin for a short while after work, then sleep; while other programs take their cores, they are
-// left alone. Invariant: when Run returns no helper touches its function any more.
+// left alone. Invariant: when Run returns no helper touches its function any more. Tasks that may wait take no helpers while more of
+// them run than a step has threads: then they share the cores among themselves.
 //
 // Tasks in the background are of two kinds. What computes shares a bounded number of threads. What may wait for others (steps
 // of a cluster, blocking kernels) has a thread at once, however many wait: what they wait for may come behind them.
@@ -80,6 +81,7 @@ class HostThreads {
   std::atomic<int32_t> sleeping_{0};
   std::atomic<bool> stop_{false};
   Background computing_, waiting_;
+  std::atomic<uint32_t> waiting_running_{0};  // tasks that may wait, and run now
 };
 
 }  // namespace tenon::exec

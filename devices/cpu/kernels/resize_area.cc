@@ -23,6 +23,12 @@ struct Covered {
   int64_t begin, end;
 };
 
+// A pixel of a row that one of the result covers.
+struct Tap {
+  int64_t at;  // its first element in the row
+  float share;
+};
+
 struct AreaKernel {
   explicit AreaKernel(sdk::CreateContext& c) : align_corners(c.Bool("align_corners")) {}
   struct Plan {
@@ -35,12 +41,17 @@ struct AreaKernel {
       if (batch == 0) return;
       down = kernel.Scale(height, to_height), right = kernel.Scale(width, to_width);
       line = sdk::Multiply(width, channels);
+      most_taps = static_cast<int64_t>(right) + 3;  // where the sums in float are a little off, too
+      taps = c.Workspace(sdk::Multiply(to_width, most_taps * static_cast<int64_t>(sizeof(Tap))));
+      counts = c.Workspace(sdk::Multiply(to_width, sizeof(int64_t)));
       shares = std::min<int64_t>(c.threads() * 4, batch * to_height);
-      c.Workspace(sdk::Multiply(shares, sdk::Multiply(line, sizeof(float))));
+      lines = c.Workspace(sdk::Multiply(shares, sdk::Multiply(line, sizeof(float))));
     }
     int64_t batch, height, width, channels, to_height, to_width;
     float down = 1, right = 1;           // pixels that one covers
     int64_t line = 0;                    // elements of a row of an image
+    int64_t most_taps = 0;               // of a pixel of the result
+    int64_t taps = 0, counts = 0, lines = 0;  // where they are in the workspace
     int64_t shares = 1;                  // that are made at once, each with a line of the workspace
   };
   float Scale(int64_t source, int64_t target) const {
@@ -51,17 +62,18 @@ struct AreaKernel {
   void Run(const Plan& plan, sdk::RunContext c) const {
     if (plan.batch == 0) return;
     const int64_t total = plan.batch * plan.to_height, share = (total + plan.shares - 1) / plan.shares;
+    FindTaps(plan, c);
     const double cost = static_cast<double>(share) * static_cast<double>((plan.down + 2) * static_cast<float>(plan.line)) * 0.5;
     Pictures::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(plan.shares, cost, [&](int64_t begin, int64_t end) {
         sdk::CancelPoll poll(c);
         for (int64_t k = begin; k < end; ++k) {
-          float* line = c.workspace<float>() + k * plan.line;
+          float* line = c.workspace<float>(plan.lines) + k * plan.line;
           for (int64_t i = k * share; i < std::min(total, (k + 1) * share); ++i) {
             Down(plan, c.input<T>(0) + (i / plan.to_height) * plan.height * plan.line, Covered(plan.down, i % plan.to_height), poll, line);
             float* out = c.output<float>(0) + i * plan.to_width * plan.channels;
             poll(plan.to_width * plan.channels);
-            plan.channels == 3 ? Across<3>(plan, line, out) : plan.channels == 1 ? Across<1>(plan, line, out) : Across<0>(plan, line, out);
+            plan.channels == 3 ? Across<3>(plan, c, line, out) : plan.channels == 1 ? Across<1>(plan, c, line, out) : Across<0>(plan, c, line, out);
           }
         }
       });
@@ -82,19 +94,34 @@ struct AreaKernel {
       for (int64_t i = 0; i < plan.line; ++i) line[i] += static_cast<float>(from[i]) * weight;
     }
   }
+  // Those of the pixels of a row, which are the same for all rows.
+  static void FindTaps(const Plan& plan, const sdk::RunContext& c) {
+    Tap* first = c.workspace<Tap>(plan.taps);
+    int64_t* const counts = c.workspace<int64_t>(plan.counts);
+    sdk::CancelPoll poll(c);
+    for (int64_t i = 0; i < plan.to_width; ++i, first += plan.most_taps) {
+      const Covered column(plan.right, i);
+      counts[i] = std::min(column.end - column.begin, plan.most_taps);
+      poll(counts[i]);
+      for (int64_t k = 0; k < counts[i]; ++k) {
+        const int64_t x = column.begin + k;
+        first[k] = {std::clamp<int64_t>(x, 0, plan.width - 1) * plan.channels, column.Share(x)};
+      }
+    }
+  }
   // kChannels: of the images; 0: any number.
   template <int64_t kChannels>
-  static void Across(const Plan& plan, const float* line, float* out) {
+  static void Across(const Plan& plan, const sdk::RunContext& c, const float* line, float* out) {
     const int64_t channels = kChannels != 0 ? kChannels : plan.channels;
-    for (int64_t i = 0; i < plan.to_width; ++i, out += channels) {
-      const Covered column(plan.right, i);
+    const Tap* first = c.workspace<Tap>(plan.taps);
+    const int64_t* const counts = c.workspace<int64_t>(plan.counts);
+    for (int64_t i = 0; i < plan.to_width; ++i, out += channels, first += plan.most_taps) {
       float few[kChannels != 0 ? kChannels : 1] = {};
       float* sum = kChannels != 0 ? few : out;
       std::fill_n(sum, channels, 0.0f);
-      for (int64_t x = column.begin; x < column.end; ++x) {
-        const float* pixel = line + std::clamp<int64_t>(x, 0, plan.width - 1) * channels;
-        const float weight = column.Share(x);
-        for (int64_t k = 0; k < channels; ++k) sum[k] += pixel[k] * weight;
+      for (const Tap* tap = first; tap != first + counts[i]; ++tap) {
+        const float* const pixel = line + tap->at;
+        for (int64_t k = 0; k < channels; ++k) sum[k] += pixel[k] * tap->share;
       }
       if (kChannels != 0) std::copy_n(sum, channels, out);
     }

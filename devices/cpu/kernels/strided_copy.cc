@@ -40,6 +40,23 @@ void CopyStrip(const Plane& p, const T* source, T* target, int64_t top, int64_t 
   for (; x < p.width; x += kStrip) copy_block(top, bottom, x, std::min(p.width, x + kStrip));
 }
 
+// Rows so short that a call for each would be most of the work, such as the channels of pixels.
+constexpr int64_t kShort = 4;
+
+template <class T, int64_t kLength>
+void CopyShort(const T* from, T* to, int64_t rows, int64_t from_row, int64_t to_row) {
+  for (int64_t row = 0; row < rows; ++row, from += from_row, to += to_row) std::memcpy(to, from, kLength * sizeof(T));
+}
+template <class T>
+void CopyShortRows(int64_t length, const T* from, T* to, int64_t rows, int64_t from_row, int64_t to_row) {
+  switch (length) {
+    case 1: return CopyShort<T, 1>(from, to, rows, from_row, to_row);
+    case 2: return CopyShort<T, 2>(from, to, rows, from_row, to_row);
+    case 3: return CopyShort<T, 3>(from, to, rows, from_row, to_row);
+    default: return CopyShort<T, 4>(from, to, rows, from_row, to_row);
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -108,13 +125,20 @@ void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) 
       index[static_cast<size_t>(d)] = rest % dims_[static_cast<size_t>(d)];
       rest /= dims_[static_cast<size_t>(d)];
     }
-    for (int64_t row = begin; row < end; ++row) {
-      copy_row(source + from, target + to, inner);
-      for (int d = rank_ - 2; d >= 0; --d) {
+    const bool is_short = inner <= kShort && from_step == 1 && to_step == 1;
+    for (int64_t row = begin, taken = 1; row < end; row += taken) {
+      if (is_short) {
+        taken = std::min(end - row, dims_[before] - index[before]);
+        CopyShortRows(inner, source + from, target + to, taken, source_strides_[before], target_strides_[before]);
+      } else {
+        copy_row(source + from, target + to, inner);
+      }
+      int64_t steps = taken;
+      for (int d = rank_ - 2; d >= 0; --d, steps = 1) {
         const auto i = static_cast<size_t>(d);
-        from += source_strides_[i];
-        to += target_strides_[i];
-        if (++index[i] < dims_[i]) break;
+        from += steps * source_strides_[i];
+        to += steps * target_strides_[i];
+        if ((index[i] += steps) < dims_[i]) break;
         from -= dims_[i] * source_strides_[i];
         to -= dims_[i] * target_strides_[i];
         index[i] = 0;

@@ -54,9 +54,65 @@ inline uint32_t Crc32cByTable(uint32_t crc, const unsigned char* data, size_t si
   return crc;
 }
 
+// What kBytes zeros (a power of two) make of the inverted register: the xor of what they make of each of its bytes.
+using Crc32cShift = std::array<std::array<uint32_t, 256>, 4>;
+
+template <size_t kBytes>
+constexpr Crc32cShift MakeCrc32cShift() {
+  std::array<uint32_t, 32> bits{};  // what becomes of each bit
+  const auto apply = [&bits](uint32_t crc) {
+    uint32_t shifted = 0;
+    for (size_t bit = 0; bit < 32; ++bit) shifted ^= (crc >> bit & 1) != 0 ? bits[bit] : 0u;
+    return shifted;
+  };
+  for (size_t bit = 0; bit < 32; ++bit) {
+    const uint32_t crc = uint32_t{1} << bit;
+    bits[bit] = (crc >> 8) ^ kCrc32cTables[0][crc & 0xff];
+  }
+  for (size_t bytes = 1; bytes < kBytes; bytes *= 2) {
+    std::array<uint32_t, 32> twice{};
+    for (size_t bit = 0; bit < 32; ++bit) twice[bit] = apply(bits[bit]);
+    bits = twice;
+  }
+  Crc32cShift shift{};
+  for (size_t byte = 0; byte < 4; ++byte)
+    for (uint32_t value = 0; value < 256; ++value) shift[byte][value] = apply(value << (8 * byte));
+  return shift;
+}
+
+template <size_t kBytes>
+inline constexpr Crc32cShift kCrc32cShift = MakeCrc32cShift<kBytes>();
+
 #if defined(__x86_64__)
+// Three parts of kBytes at once, as long as there are three: an instruction waits for the one before it, and between them there is time for two more.
+template <size_t kBytes>
+__attribute__((target("sse4.2"))) inline uint32_t Crc32cOfThrees(uint32_t crc, const unsigned char*& data, size_t& size) {
+  const auto shifted = [](uint64_t value) {
+    const Crc32cShift& s = kCrc32cShift<kBytes>;
+    return s[0][value & 0xff] ^ s[1][value >> 8 & 0xff] ^ s[2][value >> 16 & 0xff] ^ s[3][value >> 24 & 0xff];
+  };
+  for (; size >= 3 * kBytes; size -= 3 * kBytes, data += 3 * kBytes) {
+    uint64_t first = crc, second = 0, third = 0;
+    for (size_t i = 0; i < kBytes; i += 8) {
+      uint64_t words[3];
+      std::memcpy(&words[0], data + i, 8);
+      std::memcpy(&words[1], data + i + kBytes, 8);
+      std::memcpy(&words[2], data + i + 2 * kBytes, 8);
+      first = _mm_crc32_u64(first, words[0]);
+      second = _mm_crc32_u64(second, words[1]);
+      third = _mm_crc32_u64(third, words[2]);
+    }
+    crc = shifted(shifted(first) ^ second) ^ static_cast<uint32_t>(third);
+  }
+  return crc;
+}
+
 __attribute__((target("sse4.2"))) inline uint32_t Crc32cByInstruction(uint32_t crc, const unsigned char* data,
                                                                       size_t size) {
+  if (size >= 3 * 256) {
+    crc = Crc32cOfThrees<2048>(crc, data, size);
+    crc = Crc32cOfThrees<256>(crc, data, size);
+  }
   uint64_t wide = crc;
   for (; size >= 8; size -= 8, data += 8) {
     uint64_t word = 0;

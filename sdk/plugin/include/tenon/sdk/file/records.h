@@ -10,6 +10,7 @@
 #ifndef TENON_SDK_FILE_RECORDS_H_
 #define TENON_SDK_FILE_RECORDS_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -58,8 +59,33 @@ class RecordReader {
     const std::string_view bytes = stream_.Peek(static_cast<size_t>(whole));
     if (bytes.size() < whole) Truncated(length, bytes.size() - kRecordHead);
     *record = bytes.substr(kRecordHead, static_cast<size_t>(length));
-    CheckData(position(), *record, bytes.substr(bytes.size() - kRecordTail));
+    CheckData(position(), length, Crc32c(*record), bytes.substr(bytes.size() - kRecordTail));
     stream_.Drop(static_cast<size_t>(whole));
+    return true;
+  }
+  // The same, but the data of a long record go to place(length), which gives so many bytes of memory; who wants them there saves a copy.
+  template <class Place>
+  bool Next(std::string_view* record, const Place& place) {
+    uint64_t length = 0;
+    if (!ReadHead(&length)) return false;
+    const auto left = stream_.left();
+    if (length < kWorthItsPlace || !left.has_value()) return Next(record);
+    const uint64_t begin = position();
+    if (length > *left - kRecordHead) Truncated(begin, length, *left - kRecordHead);
+    CheckLength(begin, length);
+    char* const data = place(length);
+    stream_.Drop(kRecordHead);
+    // In pieces, whose checksum is taken while they are near.
+    const uint64_t piece = length < stream_.buffer_size() ? kPiece : length;
+    uint32_t crc = 0;
+    for (uint64_t done = 0; done < length;) {
+      const uint64_t wanted = std::min(piece, length - done), read = stream_.Read(data + done, static_cast<size_t>(wanted));
+      if (read < wanted) Truncated(begin, length, done + read);
+      crc = ExtendCrc32c(crc, data + done, static_cast<size_t>(read));
+      done += read;
+    }
+    CheckTail(begin, length, crc);
+    *record = {data, static_cast<size_t>(length)};
     return true;
   }
   bool Next(std::string& record) {
@@ -86,6 +112,8 @@ class RecordReader {
   }
 
  private:
+  static constexpr uint64_t kWorthItsPlace = 16 << 10, kPiece = 12 << 10;
+
   // Of the record at the position, which is left where it is.
   bool ReadHead(uint64_t* length) {
     const std::string_view head = stream_.Peek(kRecordHead);
@@ -108,20 +136,26 @@ class RecordReader {
     const uint64_t begin = position();
     stream_.Drop(kRecordHead);
     if (const auto left = stream_.left(); left.has_value() && length > InputStream::kMostBytes && length > *left) Truncated(begin, length, *left);
-    if (length > InputStream::kMostBytes) {
-      Fail(TENON_RESOURCE_EXHAUSTED, "the record at byte ", begin, " of ", stream_.path(), " is ", length, " bytes long; ", InputStream::kMostBytes, " are the most");
-    }
+    CheckLength(begin, length);
     if (const size_t read = stream_.Read(data, length); read < length) Truncated(begin, length, read);
+    CheckTail(begin, length, Crc32c(data));
+  }
+  void CheckLength(uint64_t begin, uint64_t length) const {
+    if (length <= InputStream::kMostBytes) return;
+    Fail(TENON_RESOURCE_EXHAUSTED, "the record at byte ", begin, " of ", stream_.path(), " is ", length, " bytes long; ", InputStream::kMostBytes, " are the most");
+  }
+  // Of a record whose data have been read; the stream stands behind them.
+  void CheckTail(uint64_t begin, uint64_t length, uint32_t crc) {
     const std::string_view tail = stream_.Peek(kRecordTail);
     if (tail.size() < kRecordTail) Truncated(begin, length, length + tail.size());
-    CheckData(begin, data, tail);
+    CheckData(begin, length, crc, tail);
     stream_.Drop(kRecordTail);
   }
-  void CheckData(uint64_t at, std::string_view data, std::string_view tail) const {
+  void CheckData(uint64_t at, uint64_t length, uint32_t data_crc, std::string_view tail) const {
     uint32_t crc = 0;
     std::memcpy(&crc, tail.data(), kRecordTail);
-    if (const uint32_t found = MaskCrc32c(Crc32c(data)); found != crc) [[unlikely]] {
-      Fail(TENON_DATA_LOSS, "corrupted record at byte ", at, " of ", stream_.path(), ": its ", data.size(), " bytes of data have the checksum ", found, ", not ", crc);
+    if (const uint32_t found = MaskCrc32c(data_crc); found != crc) [[unlikely]] {
+      Fail(TENON_DATA_LOSS, "corrupted record at byte ", at, " of ", stream_.path(), ": its ", length, " bytes of data have the checksum ", found, ", not ", crc);
     }
   }
   [[noreturn]] void Truncated(uint64_t length, uint64_t found) const { Truncated(position(), length, found); }
