@@ -17,7 +17,7 @@ namespace {
 
 // The lines or records of files, one Reader for each: bool Next(std::string_view*), position(), SeekTo().
 template <class Reader>
-class FileDataset : public Dataset {
+class FileDataset : public Dataset, public std::enable_shared_from_this<FileDataset<Reader>> {
  public:
   struct Attrs : Node {
     explicit Attrs(CreateContext& c) : Node(c, true) {}
@@ -34,12 +34,30 @@ class FileDataset : public Dataset {
 
   virtual Reader Read(InputStream stream, size_t file) const = 0;
 
-  IteratorPtr NewIterator(const Pass& pass) const override {
+  IteratorPtr NewIterator(const Pass& pass) const override { return NewLines(pass, 0, 1); }
+  DatasetPtr ShardOfFiles(int64_t shards, int64_t index) const override {
+    if (static_cast<int64_t>(files_.size()) < shards)
+      Fail(TENON_INVALID_ARGUMENT, "Could not apply FILE based sharding: ", who(), " only has ", files_.size(), " file(s), which is not enough for the required ", shards,
+           " shards/workers. Use the policy that deals elements (2, data).");
+    return std::make_shared<const Part>(*this, this->shared_from_this(), static_cast<size_t>(index), static_cast<size_t>(shards));
+  }
+
+ private:
+  // Each step-th file from file `first` on.
+  struct Part final : Dataset {
+    Part(const FileDataset& of, std::shared_ptr<const FileDataset> all, size_t from, size_t by)
+        : Dataset(Node(of.who(), of.types(), of.shapes()), {all}, true), whole(std::move(all)), first(from), step(by) {}
+    IteratorPtr NewIterator(const Pass& pass) const override { return whole->NewLines(pass, first, step); }
+    const std::shared_ptr<const FileDataset> whole;
+    const size_t first, step;
+  };
+
+  IteratorPtr NewLines(const Pass& pass, size_t first, size_t step) const {
     class Lines final : public Iterator {
      public:
-      Lines(const FileDataset& dataset, const Pass& pass) : dataset_(dataset), pass_(pass) {}
+      Lines(const FileDataset& dataset, const Pass& pass, size_t first, size_t step) : dataset_(dataset), pass_(pass), step_(step), at_(first) {}
       bool Next(Element* out) override {
-        for (; at_ < dataset_.files_.size(); ++at_) {
+        for (; at_ < dataset_.files_.size(); at_ += step_) {
           std::string_view text;
           try {
             if (!reader_.has_value()) reader_.emplace(dataset_.Read(Open(), at_));
@@ -50,7 +68,7 @@ class FileDataset : public Dataset {
             }
           } catch (...) {
             reader_.reset();
-            ++at_;
+            at_ += step_;
             throw;
           }
           reader_.reset();
@@ -60,7 +78,7 @@ class FileDataset : public Dataset {
 
       // Where the reader stands; a file that ends before that is DATA_LOSS.
       void State(Archive& archive) override {
-        archive.Number(at_, 0, static_cast<int64_t>(dataset_.files_.size()));
+        archive.Number(at_, 0, static_cast<int64_t>(dataset_.files_.size() + step_));
         bool open = reader_.has_value();
         archive.Flag(open);
         uint64_t position = reader_.has_value() ? reader_->position() : 0;
@@ -68,7 +86,7 @@ class FileDataset : public Dataset {
         if (!archive.reading()) return;
         reader_.reset();
         if (!open) return;
-        if (at_ == dataset_.files_.size()) archive.Refuse("it has a file open where none is left");
+        if (at_ >= dataset_.files_.size()) archive.Refuse("it has a file open where none is left");
         reader_.emplace(dataset_.Read(Open(), at_));
         reader_->SeekTo(position);
       }
@@ -86,13 +104,13 @@ class FileDataset : public Dataset {
       }
       const FileDataset& dataset_;
       const Pass& pass_;
-      size_t at_ = 0;
+      const size_t step_;
+      size_t at_;  // of the files
       std::optional<Reader> reader_;
     };
-    return std::make_unique<Lines>(*this, pass);
+    return std::make_unique<Lines>(*this, pass, first, step);
   }
 
- private:
   std::vector<std::string> files_;
   std::string compression_;
   uint64_t buffer_ = InputStream::kDefaultBuffer;
