@@ -411,6 +411,49 @@ TEST_F(DatasetFiles, NamesOfFilesByPatternsInTurnWithoutFolders) {
   EXPECT_EQ(none.Text(other).status().code(), Code::kOutOfRange);
 }
 
+// One column of text, one number with a default: the second and third of each record. What is expected is TensorFlow's answer.
+TEST_F(DatasetFiles, RecordsOfCsvThatAreNoneFailAlone) {
+  const std::string text =
+      "a,b,c\r\n"                    // the header
+      "x,\"two\nlines, \"\"q\"\"\",3\r\n"
+      "x,y\"z,4\n"                   // a quote in an unquoted field
+      "x,short\n"
+      "x,,\n"
+      "x,last,0x";                   // no number
+  for (const bool packed : {false, true}) {
+    const std::string path = packed ? WriteGzip("a.csv.gz", text) : Write("a.csv", text);
+    Pipeline p;
+    const auto strings = [&p](const std::string& value) { return p.g.StringConst(value); };
+    const auto ints = [&p](const std::vector<int64_t>& values) {
+      return p.g.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::From(values, {static_cast<int64_t>(values.size())})}});
+    };
+    const Attrs spec = {{"output_types", Types{DType::kString, DType::kInt64}}, {"output_shapes", Shapes{Shape(), Shape()}}};
+    const Output dataset = p.g.Op("CSVDatasetV2", {strings(path), strings(packed ? "GZIP" : ""), p.Int(7), p.Bool(true), strings(","), p.Bool(true), strings(""), ints({1, 2}),
+                                                   strings("none"), p.Int(-1), ints({})}, spec);
+    const Output iterator = p.g.Op("IteratorV2", {}, {spec[0], spec[1], {"shared_name", std::string("csv")}, {"container", std::string()}});
+    const Operation make = p.g.AddNode("MakeIterator", {dataset, iterator});
+    const Output next = p.g.Op("IteratorGetNext", {iterator}, spec);
+    ASSERT_TRUE(p.g.status().ok()) << p.g.status().message();
+    auto session = Session::Create(TheRuntime(), p.g);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    ASSERT_TRUE(session->RunTargets({make}).ok());
+    const auto get = [&] { return session->Run({}, {next}); };
+    auto values = get();
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ((*values)[0].string(0), "two\nlines, \"q\"");
+    for (const char* why : {"quotes", "Expect 2 fields but have 1"}) {
+      const Status status = get().status();
+      EXPECT_EQ(status.code(), Code::kInvalidArgument);
+      EXPECT_NE(status.message().find(why), std::string::npos) << status.message();
+    }
+    values = get();
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ((*values)[0].string(0), "none");
+    EXPECT_NE(get().status().message().find("not a valid int64: 0x"), std::string::npos);
+    EXPECT_EQ(get().status().code(), Code::kOutOfRange);
+  }
+}
+
 TEST_F(DatasetFiles, FilesAreDealtToWorkersWhereTheDatasetReadsThem) {
   const std::vector<std::string> paths = {Write("1", "a\nb\n"), Write("2", "c\nd\n"), Write("3", "e\n")};
   for (const int64_t policy : {0, 1, 2}) {

@@ -247,3 +247,23 @@ def anonymous_shards(d):
 
         names = [tensor.name for tensor in taken()]
     return Program(graph, [({}, names, [])] * 2, "elements dealt within a function")
+
+
+@op("InitializeTableFromDataset", count=6)
+def table(d):
+    """A table that a dataset fills, again and with other entries too; keys that come twice have one value or two."""
+    with tf.Graph().as_default() as graph:
+        key, value = d.pick([(tf.int64, tf.string), (tf.string, tf.int64), (tf.int64, tf.float32)])
+        n = d.int(0, 5)
+        keys, values = d.random.integers(0, 5, n), d.random.integers(0, 3, n)
+
+        def as_type(numbers, dtype):
+            return np.array([b"%d" % i for i in numbers], object) if dtype == tf.string else numbers.astype(dtype.as_numpy_dtype)
+
+        ds = tf.data.Dataset.from_tensor_slices((as_type(keys, key), as_type(values, value)))
+        ds = d.pick([lambda: ds, lambda: ds, lambda: ds.take(2), lambda: ds.map(lambda k, v: (v, v))])()
+        handle = raw.HashTableV2(key_dtype=key, value_dtype=value)
+        fill = raw.InitializeTableFromDataset(table_handle=handle, dataset=ds._variant_tensor)
+        found = raw.LookupTableFindV2(table_handle=handle, keys=as_type(np.arange(5), key), default_value=tf.constant(b"none" if value == tf.string else -1, value))
+        size = raw.LookupTableSizeV2(table_handle=handle)
+    return Program(graph, [({}, [], [fill.name]), ({}, [found.name, size.name], []), ({}, [], [fill.name])], "a table that a dataset fills")
