@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset ops that need what Tenon does not have: services of TensorFlow's own, a dataset's pipeline as a graph, databases. They are known by name, and say why, and what to do instead.
+// Dataset ops that need what Tenon does not have: services of TensorFlow's own, a dataset's pipeline as a graph, databases, sparse tensors in variants. They are known by name, and say why,
+// and what to do instead.
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/op/op.h"
 #include "op.h"
@@ -22,6 +23,9 @@ using Service = Refused<"needs TensorFlow's data service, whose dispatcher and w
 using Database = Refused<"reads a database, for which Tenon has no library. Write its rows to files of records (TFRecordDataset) or of text (TextLineDataset) first.">;
 using Graph = Refused<"takes a dataset for a graph: a dataset of Tenon is made by the ops of the graph that was loaded, and keeps none of its own. Save that graph.">;
 using Fingerprint = Refused<"would give a number of the graph that made the dataset, and of TensorFlow's own hash of it; a dataset of Tenon keeps no graph.">;
+using Parsed = Refused<"gives sparse and ragged features as variants, for DeserializeSparse and RaggedTensorFromVariant, which Tenon does not have. Parse in a MapDataset, whose function calls "
+                       "ParseExampleV2: its outputs are the same features as plain tensors.">;
+using Sparse = Refused<"gives sparse tensors as variants, for DeserializeSparse, which Tenon does not have. Make dense batches (PaddedBatchDataset), or find what is not zero in a MapDataset.">;
 using Statistics = Refused<"reads statistics of datasets, which Tenon does not collect. `tenon run --trace` shows what a step takes.">;
 using Model = Refused<"would give TensorFlow's own model of a pipeline's speed, by which it tunes itself; Tenon has none.">;
 using Device = Refused<"asks on which device an iterator is: a kernel of Tenon is not told the names of devices. Iterators are in the memory of the host whose session has them.">;
@@ -43,6 +47,11 @@ TENON_KERNEL(kDatasetToGraphKernel) = Registration<Graph>("DatasetToGraph", kNot
 TENON_KERNEL(kDatasetToGraphV2Kernel) = Registration<Graph>("DatasetToGraphV2", kNothing);
 TENON_KERNEL(kDatasetFromGraphKernel) = Registration<Graph>("DatasetFromGraph", kNothing);
 TENON_KERNEL(kDatasetFingerprintKernel) = Registration<Fingerprint>("DatasetFingerprint", kNothing);
+TENON_KERNEL(kParseExampleDatasetKernel) = Registration<Parsed>("ParseExampleDataset", kNothing);
+TENON_KERNEL(kExperimentalParseExampleDatasetKernel) = Registration<Parsed>("ExperimentalParseExampleDataset", kNothing);
+TENON_KERNEL(kParseExampleDatasetV2Kernel) = Registration<Parsed>("ParseExampleDatasetV2", kNothing);
+TENON_KERNEL(kDenseToSparseBatchDatasetKernel) = Registration<Sparse>("DenseToSparseBatchDataset", kNothing);
+TENON_KERNEL(kExperimentalDenseToSparseBatchDatasetKernel) = Registration<Sparse>("ExperimentalDenseToSparseBatchDataset", kNothing);
 TENON_KERNEL(kStatsAggregatorSummaryKernel) = Registration<Statistics>("StatsAggregatorSummary", kNothing);
 TENON_KERNEL(kExperimentalStatsAggregatorSummaryKernel) = Registration<Statistics>("ExperimentalStatsAggregatorSummary", kNothing);
 TENON_KERNEL(kStatsAggregatorSetSummaryWriterKernel) = Registration<Statistics>("StatsAggregatorSetSummaryWriter", kNothing);
@@ -94,6 +103,26 @@ TENON_OP(kDatasetToGraphV2) = DefineDataset({.name = "DatasetToGraphV2", .inputs
 TENON_OP(kDatasetFromGraph) = DefineDataset({.name = "DatasetFromGraph", .inputs = "graph_def: string", .attrs = "", .doc = kGraphDoc});
 TENON_OP(kDatasetFingerprint) =
     DefineDataset({.name = "DatasetFingerprint", .inputs = "input_dataset: variant", .attrs = "", .doc = "A number of the dataset's graph, which datasets do not keep.", .outputs = "fingerprint: uint64"});
+
+static constexpr std::string_view kSparseDoc = "Sparse tensors as variants, which no op takes apart.";
+
+#define TENON_PARSE_INPUTS "input_dataset: variant, num_parallel_calls: int64, dense_defaults: Tdense"
+#define TENON_PARSE_ATTRS                                                                                                                                       \
+  "sparse_keys: list(string); dense_keys: list(string); sparse_types: list({float, int64, string}); Tdense: list({float, int64, string}); " \
+  "dense_shapes: list(shape); " TENON_DATASET_TYPES
+#define TENON_PARSE_RAGGED \
+  "; ragged_keys: list(string) = []; ragged_value_types: list({float, int64, string}) = []; ragged_split_types: list({int32, int64}) = []"
+
+TENON_OP(kParseExampleDataset) =
+    DefineDataset({.name = "ParseExampleDataset", .inputs = TENON_PARSE_INPUTS, .attrs = TENON_PARSE_ATTRS "; sloppy: bool = false" TENON_PARSE_RAGGED, .doc = kSparseDoc});
+TENON_OP(kExperimentalParseExampleDataset) =
+    DefineDataset({.name = "ExperimentalParseExampleDataset", .inputs = TENON_PARSE_INPUTS, .attrs = TENON_PARSE_ATTRS "; sloppy: bool = false", .doc = kSparseDoc});
+TENON_OP(kParseExampleDatasetV2) = DefineDataset(
+    {.name = "ParseExampleDatasetV2", .inputs = TENON_PARSE_INPUTS, .attrs = TENON_PARSE_ATTRS "; deterministic: string = 'default'" TENON_PARSE_RAGGED, .doc = kSparseDoc});
+TENON_OP(kDenseToSparseBatchDataset) =
+    DefineDataset({.name = "DenseToSparseBatchDataset", .inputs = "input_dataset: variant, batch_size: int64, row_shape: int64", .attrs = TENON_DATASET_TYPES, .doc = kSparseDoc});
+TENON_OP(kExperimentalDenseToSparseBatchDataset) = DefineDataset(
+    {.name = "ExperimentalDenseToSparseBatchDataset", .inputs = "input_dataset: variant, batch_size: int64, row_shape: int64", .attrs = TENON_DATASET_TYPES, .doc = kSparseDoc});
 
 static constexpr std::string_view kSummaryDoc = "Statistics of datasets, which are not collected.";
 
