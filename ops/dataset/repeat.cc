@@ -197,6 +197,7 @@ struct ConcatenateDataset final : Dataset {
       }
       void State(Archive& archive) override {
         archive.Flag(second);
+        if (archive.reading()) from.reset();
         archive.There(second ? *dataset.second : *dataset.first, from);
       }
       const ConcatenateDataset& dataset;

@@ -55,6 +55,7 @@ struct WeightedFlatMapDataset final : Dataset {
       void State(Archive& archive) override {
         archive.Number(at, 0, static_cast<int64_t>(dataset.inputs.size()));
         archive.Number(taken);
+        if (archive.reading()) from.reset();
         if (at < dataset.inputs.size()) archive.There(*dataset.inputs[at], from);
         else from.reset();
       }

@@ -190,13 +190,22 @@ MORE = {
     **{name: pooled(name) for name in ("ThreadPoolDataset", "ExperimentalThreadPoolDataset")},
     **{name: with_statistics(name) for name in ("SetStatsAggregatorDataset", "ExperimentalSetStatsAggregatorDataset")},
 }
+# Those whose passes TensorFlow cannot write, or reads again as if they had not come to their end.
+NOT_AGAIN = {"SlidingWindowDataset", "ExperimentalSlidingWindowDataset", "RebatchDatasetV2"}
 FEW = {name for name in MORE if name.startswith(("Experimental", "AssertPrev", "ThreadPool", "SetStats", "Sleep"))}
 
 
 def more(d):
+    """The pipeline in turn, to its end and beyond; where the pass stands is written and read again between two elements, or never."""
     with tf.Graph().as_default() as graph:
         ds = tail(d, MORE[d.op](d))
-        runs, about = steps(tf.compat.v1.data.make_initializable_iterator(ds), f"{d.op} in a pipeline")
+        iterator = tf.compat.v1.data.make_initializable_iterator(ds)
+        runs, about = steps(iterator, f"{d.op} in a pipeline")
+        if d.chance(0.5) and d.op not in NOT_AGAIN:
+            again = raw.DeserializeIterator(resource_handle=iterator._iterator_resource, serialized=raw.SerializeIterator(resource_handle=iterator._iterator_resource))
+            at = d.int(1, 4)
+            runs[at:at] = [({}, [], [again.name])]
+            about += ", which goes on from its state"
     return Program(graph, runs, about)
 
 
