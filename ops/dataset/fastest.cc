@@ -18,6 +18,19 @@ using Clock = std::chrono::steady_clock;
 
 size_t Fastest(const std::vector<Clock::duration>& times) { return static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin()); }
 
+// Asks for an element, and adds to `time` what that takes. A failure comes back, so that those that go on together stay together.
+Outcome Timed(Iterator& iterator, Element* out, bool* some, Clock::duration* time) {
+  Outcome failure;
+  const auto begin = Clock::now();
+  try {
+    *some = iterator.Next(out);
+  } catch (...) {
+    failure = TakeStatus(CurrentFailure());
+  }
+  *time += Clock::now() - begin;
+  return failure;
+}
+
 // ---- Datasets of the same elements ----
 
 struct ChooseFastestDataset final : Dataset {
@@ -49,17 +62,15 @@ struct ChooseFastestDataset final : Dataset {
       bool Next(Element* out) override {
         if (chosen >= 0) return from[static_cast<size_t>(chosen)]->Next(out);
         bool some = false;
-        for (size_t i = 0; i < from.size(); ++i) {
+        const Outcome failure = Timed(*from[0], out, &some, &times[0]);
+        for (size_t i = 1; i < from.size(); ++i) {
           Element same;
-          const auto begin = Clock::now();
-          const bool its = from[i]->Next(&same);
-          times[i] += Clock::now() - begin;
-          if (i > 0) continue;
-          some = its;
-          *out = std::move(same);
+          bool also = false;
+          (void)Timed(*from[i], &same, &also, &times[i]);
         }
         ++tried;
         Choose();
+        if (!failure.ok()) Fail(failure.code, failure.message);
         return some;
       }
       void Choose() {
@@ -163,14 +174,14 @@ struct ChooseFastestBranchDataset final : OverOne {
         pass.CheckCancelled();
         if (iterator == nullptr) Open();
         if (Chosen()) return iterator->Next(out);
-        const auto begin = Clock::now();
-        const bool some = iterator->Next(out);
-        times[turn] += Clock::now() - begin;
+        bool some = false;
+        const Outcome failure = Timed(*iterator, out, &some, &times[turn]);
         if (++given >= dataset.each) {
           given = 0;
           Close();
           if (++turn == times.size()) fastest = Fastest(times);
         }
+        if (!failure.ok()) Fail(failure.code, failure.message);
         return some;
       }
       bool Chosen() const { return turn == times.size(); }

@@ -51,7 +51,7 @@ class MatchingFilesDataset final : public Dataset {
         const tenon_files& files = HostFiles();
         const std::string_view fixed = std::string_view(pattern).substr(0, pattern.find_first_of(glob::kSpecial));
         const std::string folder(FolderOf(fixed));
-        if (!folder.empty() && files.exists(ToSpan(folder)) == 0) Fail(TENON_NOT_FOUND, dataset.who(), ": ", folder, ", the folder of the pattern '", pattern, "', is not there");
+        if (!folder.empty() && !folder.ends_with('/') && files.exists(ToSpan(folder)) == 0) Fail(TENON_NOT_FOUND, dataset.who(), ": ", folder, ", the folder of the pattern '", pattern, "', is not there");
         // The memory is the session's, which may say no before it is taken.
         uint64_t held = 0, asked = kSmall;
         const auto look = [&](size_t bytes) {

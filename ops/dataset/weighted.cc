@@ -29,7 +29,8 @@ struct WeightedFlatMapDataset final : Dataset {
   }
   int64_t Cardinality() const override {
     int64_t all = 0;
-    for (const int64_t count : counts) all += count;
+    for (const int64_t count : counts)
+      if (__builtin_add_overflow(all, count, &all)) return kUnknown;
     return all;
   }
   IteratorPtr NewIterator(const Pass& pass) const override {
