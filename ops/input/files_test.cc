@@ -97,13 +97,13 @@ TEST_F(Files, MatchInTheTimeOfBothLengths) {
   std::string pattern;
   for (int i = 0; i < 5000; ++i) pattern += "*a";
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(glob::Matches(pattern + "b", std::string(5000, 'a')));
-  EXPECT_TRUE(glob::Matches(pattern, std::string(6000, 'a')));
+  EXPECT_FALSE(sdk::glob::Matches(pattern + "b", std::string(5000, 'a')));
+  EXPECT_TRUE(sdk::glob::Matches(pattern, std::string(6000, 'a')));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  for (const char* odd : {"[", "[]", "[!", "[!]", "[a-", "[a-]", "[-a]", "\\", "[\\", "[\\]", "[]]", "[!]]", "*[", "?"}) (void)glob::Matches(odd, "]");
-  EXPECT_TRUE(glob::Matches("[]]", "]"));
-  EXPECT_TRUE(glob::Matches("[a-]", "-"));
-  EXPECT_FALSE(glob::Matches("[!]]", "]"));
+  for (const char* odd : {"[", "[]", "[!", "[!]", "[a-", "[a-]", "[-a]", "\\", "[\\", "[\\]", "[]]", "[!]]", "*[", "?"}) (void)sdk::glob::Matches(odd, "]");
+  EXPECT_TRUE(sdk::glob::Matches("[]]", "]"));
+  EXPECT_TRUE(sdk::glob::Matches("[a-]", "-"));
+  EXPECT_FALSE(sdk::glob::Matches("[!]]", "]"));
 }
 
 }  // namespace
