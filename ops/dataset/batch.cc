@@ -2,6 +2,7 @@
 // Datasets of batches: BatchDataset, PaddedBatchDataset, MapAndBatchDataset, ParallelBatchDataset; and UnbatchDataset, which takes them apart.
 #include <iterator>
 
+#include "batch.h"
 #include "iterate.h"
 #include "op.h"
 #include "parallel_map.h"
@@ -93,6 +94,12 @@ struct BatchDataset final : OverOne {
   // drop: the input that says whether the rest is dropped.
   BatchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) { CheckSize(who(), size); }
   int64_t Cardinality() const override { return Batches(input->Cardinality(), size, drop); }
+  const Dataset* WithoutNumbers() const override { return drop ? input->WithoutNumbers() : this; }
+  Element At(const Pass& pass, int64_t number) const override {
+    std::vector<Element> elements;
+    for (int64_t i = 0; i < size; ++i) elements.push_back(input->At(pass, number * size + i));
+    return BatchOf(pass, who(), elements);
+  }
   IteratorPtr NewIterator(const Pass& pass) const override { return std::make_unique<Batcher>(*this, pass, input->NewIterator(pass), size, drop); }
   const int64_t size;
   const bool drop;
@@ -242,6 +249,21 @@ struct UnbatchDataset final : OverOne {
 };
 
 }  // namespace
+
+Element BatchOf(const Pass& pass, const std::string& who, const std::vector<Element>& elements) {
+  Element batch;
+  for (size_t component = 0; component < elements[0].size(); ++component) {
+    const std::vector<tenon_tensor_view> rows = Column(who, elements, component);
+    const Dims dims = {rows[0].dl.shape, static_cast<size_t>(rows[0].dl.ndim)};
+    for (size_t i = 1; i < rows.size(); ++i) {
+      if (std::equal(dims.begin(), dims.end(), rows[i].dl.shape, rows[i].dl.shape + rows[i].dl.ndim)) continue;
+      Fail(TENON_INVALID_ARGUMENT, who, ": Cannot batch tensors with different shapes in component ", component, ". First element had shape ", dims, " and element ", i,
+           " had shape ", ShapeOf(rows[i]), ".");
+    }
+    batch.push_back(Stack(pass.work(), rows, std::vector<int64_t>(dims.begin(), dims.end())));
+  }
+  return batch;
+}
 
 TENON_KERNEL(kBatchDatasetKernel) = Registration<MakeDataset<BatchDataset<false>>>("BatchDataset", kMakesDataset);
 TENON_KERNEL(kBatchDatasetV2Kernel) = Registration<MakeDataset<BatchDataset<true>>>("BatchDatasetV2", kMakesDataset);

@@ -43,6 +43,8 @@ Dataset::Dataset(const Node& node, const std::vector<DatasetPtr>& inputs, bool w
   if (depth_ > kMostDepth) Fail(TENON_RESOURCE_EXHAUSTED, who_, ": datasets lie in one another deeper than ", kMostDepth);
 }
 
+Element Dataset::At(const Pass&, int64_t) const { Fail(TENON_FAILED_PRECONDITION, who_, " does not support random access."); }
+
 DatasetPtr DatasetIn(const tenon_work_services& services, const tenon_tensor_view& view, std::string_view what) {
   if (view.dtype != TENON_DT_VARIANT || view.dl.ndim != 0) Fail(TENON_INVALID_ARGUMENT, what, " must be one dataset, a variant of rank 0");
   if (!TENON_CALLABLE(&services, variant_held)) Fail(TENON_UNIMPLEMENTED, "this host has no variants that hold objects, which datasets need");

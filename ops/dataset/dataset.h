@@ -96,8 +96,15 @@ class Dataset {
   Dataset& operator=(const Dataset&) = delete;
 
   virtual IteratorPtr NewIterator(const Pass& pass) const = 0;
+  // Whether its elements can be had by their numbers: nullptr, or what of the pipeline (who()) they cannot be had of.
+  virtual const Dataset* WithoutNumbers() const { return this; }
+  // Element `number`, which is less than the cardinality. Any thread. FAILED_PRECONDITION, thrown: it is WithoutNumbers().
+  virtual Element At(const Pass& pass, int64_t number) const;
   // The number of elements, kInfinite or kUnknown.
   virtual int64_t Cardinality() const { return kUnknown; }
+
+  // Of a dataset that reads files itself: the same of each shards-th file from file `index` on. nullptr of others.
+  virtual std::shared_ptr<const Dataset> ShardOfFiles(int64_t, int64_t) const { return nullptr; }
 
   const std::vector<uint32_t>& types() const { return types_; }
   const std::vector<sdk::Shape>& shapes() const { return shapes_; }

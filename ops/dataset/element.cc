@@ -24,9 +24,42 @@ KeptTensor NewStrings(const Work& work, Dims dims, std::span<const std::string_v
 
 KeptTensor NewString(const Work& work, std::string_view text) { return NewStrings(work, {}, {&text, 1}); }
 
+static KeptTensor PartOf(const Work& work, const tenon_tensor_view& batch, int64_t first, Dims dims) {
+  return CopyPart([&work](uint32_t dtype, Dims of, uint64_t extra_bytes) { return work.NewTensor(dtype, of, extra_bytes); }, batch, first, dims);
+}
+
 KeptTensor RowOf(const Work& work, const tenon_tensor_view& batch, int64_t row) {
   const Dims dims = DimsOf(batch).subspan(1);
-  return CopyPart([&work](uint32_t dtype, Dims of, uint64_t extra_bytes) { return work.NewTensor(dtype, of, extra_bytes); }, batch, row * Count(dims), dims);
+  return PartOf(work, batch, row * Count(dims), dims);
+}
+
+KeptTensor RowsOf(const Work& work, const tenon_tensor_view& batch, int64_t first, int64_t count) {
+  std::vector<int64_t> dims(batch.dl.shape, batch.dl.shape + batch.dl.ndim);
+  dims[0] = count;
+  return PartOf(work, batch, first * Count(Dims(dims).subspan(1)), dims);
+}
+
+KeptTensor Join(const Work& work, std::span<const tenon_tensor_view> parts) {
+  std::vector<int64_t> dims(parts[0].dl.shape, parts[0].dl.shape + parts[0].dl.ndim);
+  dims[0] = 0;
+  for (const tenon_tensor_view& part : parts) dims[0] += part.dl.shape[0];
+  if (parts[0].dtype == TENON_DT_STRING) {
+    std::vector<std::string_view> texts;
+    texts.reserve(static_cast<size_t>(Count(Dims(dims))));
+    for (const tenon_tensor_view& part : parts)
+      for (const std::string_view text : StringsOf(part)) texts.push_back(text);
+    return NewStrings(work, dims, texts);
+  }
+  const uint64_t size = ElementSize(parts[0].dtype);
+  if (size == 0) Fail(TENON_UNIMPLEMENTED, "tensors of ", TypeName(parts[0].dtype), " cannot be made one batch");
+  KeptTensor joined = work.NewTensor(parts[0].dtype, dims);
+  char* to = Data<char>(joined.view());
+  for (const tenon_tensor_view& part : parts) {
+    const uint64_t bytes = static_cast<uint64_t>(Count(part)) * size;
+    if (bytes != 0) std::memcpy(to, Data<const char>(part), bytes);
+    to += bytes;
+  }
+  return joined;
 }
 
 namespace {

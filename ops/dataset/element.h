@@ -33,6 +33,10 @@ sdk::KeptTensor NewStrings(const sdk::Work& work, sdk::Dims dims, std::span<cons
 
 // A copy of row `row` of a tensor of rank 1 or more: plain types and strings. UNIMPLEMENTED for others.
 sdk::KeptTensor RowOf(const sdk::Work& work, const tenon_tensor_view& batch, int64_t row);
+// The same of `count` rows from `first` on, as a tensor of so many rows.
+sdk::KeptTensor RowsOf(const sdk::Work& work, const tenon_tensor_view& batch, int64_t first, int64_t count);
+// The rows of all parts (at least one), which are of one dtype and, but for how many they have, of one shape.
+sdk::KeptTensor Join(const sdk::Work& work, std::span<const tenon_tensor_view> parts);
 // Tensors of one dtype as the rows of a new one of this row shape. What is smaller, of equal rank, is padded with `padding` (a scalar); without it all have that shape.
 sdk::KeptTensor Stack(const sdk::Work& work, std::span<const tenon_tensor_view> rows, const std::vector<int64_t>& row_shape,
                       const tenon_tensor_view* padding = nullptr);

@@ -1,122 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets of what stands in files: TextLineDataset, TFRecordDataset, FixedLengthRecordDataset.
-//
-// A file that cannot be read, or is damaged, is an error that names it; the next element is the next file's first, so that whoever ignores errors gets the rest.
-#include <functional>
+#include "files.h"
+
 #include <optional>
 
-#include "archive.h"
-#include "dataset.h"
-#include "element_file.h"
 #include "op.h"
-#include "row_batch.h"
-#include "tenon/sdk/file/compressed_stream.h"
 #include "tenon/sdk/file/records.h"
 
 namespace tenon::ops {
 using namespace sdk;
 
 namespace {
-
-// The lines or records of files, one Reader for each: bool Next(std::string_view*), position(), SeekTo(). kMayLeaveBuffer: a buffer_size of -1 leaves it to us, as tf.data writes it.
-template <class Reader, bool kMayLeaveBuffer = false>
-class FileDataset : public Dataset {
- public:
-  struct Attrs : Node {
-    explicit Attrs(CreateContext& c) : Node(c, true) {}
-  };
-  // inputs: filenames, ..., and by their places: compression (-1: none), buffer_size.
-  FileDataset(const Attrs& attrs, const RunContext& c, int32_t compression, int32_t buffer_size) : Dataset(attrs, {}, true) {
-    if (c.input_view(0).dl.ndim > 1) Fail(TENON_INVALID_ARGUMENT, who(), ": `filenames` must be a scalar or a vector.");
-    for (const std::string_view name : StringsOf(c.input_view(0))) files_.emplace_back(name);
-    if (compression >= 0) compression_ = std::string(StringAt(c.input_view(compression), 0));
-    CheckCompression(compression_);
-    if (IntOf(c, buffer_size) < 0 && !(kMayLeaveBuffer && IntOf(c, buffer_size) == -1)) Fail(TENON_INVALID_ARGUMENT, who(), ": `buffer_size` must be >= 0 (0 == default)");
-    if (IntOf(c, buffer_size) > 0) buffer_ = static_cast<uint64_t>(IntOf(c, buffer_size));
-  }
-
-  virtual Reader Read(InputStream stream, size_t file) const = 0;
-
-  IteratorPtr NewIterator(const Pass& pass) const override {
-    class Lines final : public Iterator {
-     public:
-      Lines(const FileDataset& dataset, const Pass& pass) : dataset_(dataset), pass_(pass) {}
-      bool Next(Element* out) override {
-        std::string_view text;
-        std::optional<KeptTensor> placed;
-        const Place place = [this, &placed](uint64_t length) {
-          placed.emplace(pass_.work().NewTensor(TENON_DT_STRING, {}, length));
-          char* const memory = Data<char>(placed->view());
-          *reinterpret_cast<tenon_string_cell*>(memory) = {sizeof(tenon_string_cell), length};
-          return memory + sizeof(tenon_string_cell);
-        };
-        if (!Read(&text, &place)) return false;
-        out->clear();
-        out->push_back(placed.has_value() ? std::move(*placed) : NewString(pass_.work(), text));
-        return true;
-      }
-      bool NextInto(RowBatch& rows) override {
-        constexpr int kAtOnce = 64;
-        std::string_view text;
-        int read = 0;
-        for (; read < kAtOnce && !rows.full() && Read(&text, nullptr); ++read) rows.AddText(text);
-        return read > 0;
-      }
-
-      // Where the reader stands; a file that ends before that is DATA_LOSS.
-      void State(Archive& archive) override {
-        archive.Number(at_, 0, static_cast<int64_t>(dataset_.files_.size()));
-        bool open = reader_.has_value();
-        archive.Flag(open);
-        uint64_t position = reader_.has_value() ? reader_->position() : 0;
-        archive.Number(position);
-        if (!archive.reading()) return;
-        reader_.reset();
-        if (!open) return;
-        if (at_ == dataset_.files_.size()) archive.Refuse("it has a file open where none is left");
-        reader_.emplace(dataset_.Read(Open(), at_));
-        reader_->SeekTo(position);
-      }
-
-     private:
-      // place: where the data of a long record may go, or nullptr. What is there is valid until the next call.
-      using Place = std::function<char*(uint64_t bytes)>;
-      bool Read(std::string_view* text, const Place* place) {
-        for (; at_ < dataset_.files_.size(); ++at_) {
-          try {
-            if (!reader_.has_value()) reader_.emplace(dataset_.Read(Open(), at_));
-            if constexpr (requires { reader_->Next(text, *place); }) {
-              if (place != nullptr ? reader_->Next(text, *place) : reader_->Next(text)) return true;
-            } else if (reader_->Next(text)) {
-              return true;
-            }
-          } catch (...) {
-            reader_.reset();
-            ++at_;
-            throw;
-          }
-          reader_.reset();
-        }
-        return false;
-      }
-      InputStream Open() const {
-        InputStream stream = OpenStream(HostFiles(), dataset_.files_[at_], dataset_.compression_, dataset_.buffer_);
-        LimitStream(pass_, &stream);
-        return stream;
-      }
-      const FileDataset& dataset_;
-      const Pass& pass_;
-      size_t at_ = 0;
-      std::optional<Reader> reader_;
-    };
-    return std::make_unique<Lines>(*this, pass);
-  }
-
- private:
-  std::vector<std::string> files_;
-  std::string compression_;
-  uint64_t buffer_ = InputStream::kDefaultBuffer;
-};
 
 // ---- Lines ----
 

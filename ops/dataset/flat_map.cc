@@ -63,12 +63,12 @@ struct FlatMapDataset final : OverOne {
 };
 
 // How the inputs of an op say it.
-enum class Form { kPlain, kLegacy, kV2, kV4 };
+enum class Form { kPlain, kLegacy, kLegacyV2, kV2, kV4 };
 
 template <Form kForm>
 struct InterleaveDataset final : OverOne {
   using Attrs = FlatMapDataset::Attrs;
-  static constexpr int32_t kNumbers = kForm == Form::kPlain ? 2 : kForm == Form::kV2 ? 3 : 5;  // inputs behind the function's arguments
+  static constexpr int32_t kNumbers = kForm == Form::kPlain ? 2 : kForm == Form::kV2 ? 3 : kForm == Form::kLegacyV2 ? 4 : 5;  // inputs behind the function's arguments
   InterleaveDataset(const Attrs& attrs, const RunContext& c)
       : OverOne(attrs, c, true), function(attrs.function, who(), c, 1, c.input_count() - 1 - kNumbers) {
     const int32_t first = c.input_count() - kNumbers;
@@ -79,6 +79,7 @@ struct InterleaveDataset final : OverOne {
     if (cycle > kMostCycle) Fail(TENON_RESOURCE_EXHAUSTED, who(), ": cycle_length is ", cycle, "; ", kMostCycle, " is the most");
     if (block <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `block_length` must be > 0");
     if constexpr (kForm == Form::kLegacy) ahead = std::max<int64_t>(1, IntOf(c, first + 3));
+    if constexpr (kForm == Form::kLegacyV2) ahead = std::max<int64_t>(1, IntOf(c, first + 2));
     if constexpr (kForm == Form::kV2) ahead = block;
     if constexpr (kForm == Form::kV4) ahead = IntOf(c, first + 2) == kAutotune ? block : IntOf(c, first + 2);
     if constexpr (kForm == Form::kV2 || kForm == Form::kV4) CheckCalls(IntOf(c, c.input_count() - 1));
@@ -168,6 +169,8 @@ TENON_KERNEL(kInterleaveDatasetKernel) = Registration<MakeDataset<InterleaveData
 TENON_KERNEL(kParallelInterleaveDatasetKernel) = Registration<MakeDataset<InterleaveDataset<Form::kLegacy>>>("ParallelInterleaveDataset", kMakesDataset);
 TENON_KERNEL(kExperimentalParallelInterleaveDatasetKernel) =
     Registration<MakeDataset<InterleaveDataset<Form::kLegacy>>>("ExperimentalParallelInterleaveDataset", kMakesDataset);
+TENON_KERNEL(kLegacyParallelInterleaveDatasetV2Kernel) =
+    Registration<MakeDataset<InterleaveDataset<Form::kLegacyV2>>>("LegacyParallelInterleaveDatasetV2", kMakesDataset);
 TENON_KERNEL(kParallelInterleaveDatasetV2Kernel) = Registration<MakeDataset<InterleaveDataset<Form::kV2>>>("ParallelInterleaveDatasetV2", kMakesDataset);
 TENON_KERNEL(kParallelInterleaveDatasetV3Kernel) = Registration<MakeDataset<InterleaveDataset<Form::kV2>>>("ParallelInterleaveDatasetV3", kMakesDataset);
 TENON_KERNEL(kParallelInterleaveDatasetV4Kernel) = Registration<MakeDataset<InterleaveDataset<Form::kV4>>>("ParallelInterleaveDatasetV4", kMakesDataset);
@@ -207,6 +210,14 @@ TENON_OP(kExperimentalParallelInterleaveDataset) = DefineDataset({
               "prefetch_input_elements: int64",
     .attrs = TENON_DATASET_OF_DATASETS,
     .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(sloppy) == 0; rank(buffer_output_elements) == 0; rank(prefetch_input_elements) == 0",
+    .doc = kParallelDoc,
+});
+
+TENON_OP(kLegacyParallelInterleaveDatasetV2) = DefineDataset({
+    .name = "LegacyParallelInterleaveDatasetV2",
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, buffer_output_elements: int64, prefetch_input_elements: int64",
+    .attrs = "f: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(buffer_output_elements) == 0; rank(prefetch_input_elements) == 0",
     .doc = kParallelDoc,
 });
 

@@ -30,6 +30,8 @@ struct FunctionNode : Dataset {
 struct MapDataset final : FunctionNode<"f"> {
   using FunctionNode::FunctionNode;
   int64_t Cardinality() const override { return input->Cardinality(); }
+  const Dataset* WithoutNumbers() const override { return input->WithoutNumbers(); }
+  Element At(const Pass& pass, int64_t number) const override { return function.Call(pass, input->At(pass, number)); }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Each final : Iterator {
       Each(const MapDataset& of, const Pass& in) : dataset(of), pass(in), from(of.input->NewIterator(in)) {}

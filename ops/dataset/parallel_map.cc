@@ -176,6 +176,8 @@ struct ParallelMapDataset final : OverOne {
   ParallelMapDataset(const Attrs& attrs, const RunContext& c)
       : OverOne(attrs, c, true), function(attrs.function, who(), c, 1, c.input_count() - 2), calls(CallsOf(c, c.input_count() - 1, who())) {}
   int64_t Cardinality() const override { return input->Cardinality(); }
+  const Dataset* WithoutNumbers() const override { return input->WithoutNumbers(); }
+  Element At(const Pass& pass, int64_t number) const override { return function.Call(pass, input->At(pass, number)); }
   IteratorPtr NewIterator(const Pass& pass) const override { return NewParallelMapper(pass, function, *input, calls); }
   const Captured function;
   const int64_t calls;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a whole dataset comes to, within a step: ReduceDataset, DatasetToSingleElement, DatasetCardinality.
+// What a whole dataset comes to, within a step: ReduceDataset, DatasetToSingleElement, DatasetCardinality, InitializeTableFromDataset.
 #include "captured.h"
 #include "op.h"
+#include "tenon/sdk/kernel/shared_table.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -65,6 +66,35 @@ struct CardinalityOf {
   void Run(RunContext c) const { *c.output<int64_t>(0) = DatasetOf(c, 0)->Cardinality(); }
 };
 
+// Elements of a key and a value, one each, as the entries of a table.
+struct FillTableOf {
+  void Run(RunContext c) const {
+    const DatasetPtr dataset = DatasetOf(c, 1);
+    if (dataset->types().size() != 2) Fail(TENON_INVALID_ARGUMENT, "Dataset should have two output types only: a key and a value; ", dataset->who(), " has ", dataset->types().size());
+    const Work work(c);
+    const Pass pass{work};
+    const IteratorPtr iterator = dataset->NewIterator(pass);
+    std::vector<Element> entries;
+    for (Element element; iterator->Next(&element);) {
+      c.CheckCancelled();
+      for (size_t i = 0; i < 2; ++i) {
+        const tenon_tensor_view view = i < element.size() ? element[i].view() : tenon_tensor_view{};
+        if (view.dtype != dataset->types()[i] || view.dl.ndim != 0)
+          Fail(TENON_INVALID_ARGUMENT, "an entry of a table is one key and one value; ", dataset->who(), " gives ", TypeName(view.dtype), " ", ShapeOf(view), " as component ", i);
+      }
+      entries.push_back(std::move(element));
+    }
+    if (entries.empty()) Fail(TENON_INVALID_ARGUMENT, "a table that is filled once is given no entries: ", dataset->who(), " is empty");
+    const KeptTensor keys = Column(work, entries, 0), values = Column(work, entries, 1);
+    FillTable(TableIn(c, 0), c, keys.view(), values.view());
+  }
+  static KeptTensor Column(const Work& work, const std::vector<Element>& entries, size_t component) {
+    std::vector<tenon_tensor_view> rows;
+    for (const Element& entry : entries) rows.push_back(entry[component].view());
+    return Stack(work, rows, {});
+  }
+};
+
 constexpr Traits kWhole = {.flags = TENON_KERNEL_BLOCKING, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = UINT64_MAX};
 
 }  // namespace
@@ -73,6 +103,15 @@ TENON_KERNEL(kReduceDatasetKernel) = Registration<Reduce>("ReduceDataset", kWhol
 TENON_KERNEL(kDatasetToSingleElementKernel) = Registration<SingleElement>("DatasetToSingleElement", kWhole);
 TENON_KERNEL(kDatasetCardinalityKernel) = Registration<CardinalityOf>("DatasetCardinality", {});
 TENON_KERNEL(kExperimentalDatasetCardinalityKernel) = Registration<CardinalityOf>("ExperimentalDatasetCardinality", {});
+
+TENON_KERNEL(kInitializeTableFromDatasetKernel) = Registration<FillTableOf>("InitializeTableFromDataset", {.flags = TENON_KERNEL_BLOCKING});
+
+TENON_OP(kInitializeTableFromDataset) = DefineOp({
+    .name = "InitializeTableFromDataset",
+    .inputs = "table_handle: resource, dataset: variant",
+    .doc = "Fills a table with the elements of a dataset, each a key and its value; a key that comes twice must have one value.",
+    .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT | TENON_OP_WRITES_STATE,
+});
 
 TENON_OP(kReduceDataset) = DefineOp({
     .name = "ReduceDataset",

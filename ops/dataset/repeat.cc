@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets of which of the elements of others: RepeatDataset, TakeDataset, SkipDataset, ShardDataset, ConcatenateDataset, ZipDataset, AssertCardinalityDataset,
 // IgnoreErrorsDataset.
+#include "repeat.h"
+
 #include "iterate.h"
 #include "op.h"
 
@@ -19,6 +21,8 @@ int64_t Times(int64_t cardinality, int64_t count) {
 struct RepeatDataset final : OverOne {
   RepeatDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), count(IntOf(c, 1)), empty(input->Cardinality() == 0) {}
   int64_t Cardinality() const override { return Times(input->Cardinality(), count); }
+  const Dataset* WithoutNumbers() const override { return count < 0 ? this : input->WithoutNumbers(); }
+  Element At(const Pass& pass, int64_t number) const override { return input->At(pass, number % input->Cardinality()); }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Again final : OverIterator<RepeatDataset, true> {
       using OverIterator::OverIterator;
@@ -59,6 +63,8 @@ struct TakeDataset final : OverOne {
     if (all == kUnknown || count < 0) return all;
     return all == kInfinite ? count : std::min(all, count);
   }
+  const Dataset* WithoutNumbers() const override { return input->WithoutNumbers(); }
+  Element At(const Pass& pass, int64_t number) const override { return input->At(pass, number); }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct First final : OverIterator<TakeDataset> {
       using OverIterator::OverIterator;
@@ -89,6 +95,8 @@ struct SkipDataset final : OverOne {
     if (all == kUnknown || all == kInfinite) return all;
     return count < 0 ? 0 : std::max<int64_t>(0, all - count);
   }
+  const Dataset* WithoutNumbers() const override { return input->WithoutNumbers(); }
+  Element At(const Pass& pass, int64_t number) const override { return input->At(pass, number + count); }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Behind final : OverIterator<SkipDataset> {
       using OverIterator::OverIterator;
@@ -115,7 +123,8 @@ struct ShardDataset final : OverOne {
     explicit Attrs(CreateContext& c) : OverOne::Attrs(c), require_non_empty(c.Bool("require_non_empty")) {}
     bool require_non_empty;
   };
-  ShardDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), shards(IntOf(c, 1)), index(IntOf(c, 2)), require_non_empty(attrs.require_non_empty) {
+  ShardDataset(const Attrs& attrs, const RunContext& c) : ShardDataset(attrs, DatasetOf(c, 0), IntOf(c, 1), IntOf(c, 2), attrs.require_non_empty) {}
+  ShardDataset(const Node& node, DatasetPtr from, int64_t count, int64_t which, bool non_empty) : OverOne(node, std::move(from), true), shards(count), index(which), require_non_empty(non_empty) {
     if (shards <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": Number of shards must be greater than zero (currently num_shards = ", shards, ").");
     if (index < 0 || index >= shards)
       Fail(TENON_INVALID_ARGUMENT, who(), ": Index must be between 0 and ", shards - 1, " (currently index = ", index, ", num_shards = ", shards, ").");
@@ -124,6 +133,8 @@ struct ShardDataset final : OverOne {
     const int64_t all = input->Cardinality();
     return all < 0 ? all : all / shards + (index < all % shards ? 1 : 0);
   }
+  const Dataset* WithoutNumbers() const override { return input->WithoutNumbers(); }
+  Element At(const Pass& pass, int64_t number) const override { return input->At(pass, number * shards + index); }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct EachNth final : OverIterator<ShardDataset> {
       using OverIterator::OverIterator;
@@ -165,6 +176,14 @@ struct ConcatenateDataset final : Dataset {
     if (a == kInfinite || b == kInfinite) return kInfinite;
     int64_t sum = 0;
     return a == kUnknown || b == kUnknown || __builtin_add_overflow(a, b, &sum) ? kUnknown : sum;
+  }
+  const Dataset* WithoutNumbers() const override {
+    const Dataset* const without = first->WithoutNumbers();
+    return without != nullptr ? without : second->WithoutNumbers();
+  }
+  Element At(const Pass& pass, int64_t number) const override {
+    const int64_t of_first = first->Cardinality();
+    return number < of_first || of_first < 0 ? first->At(pass, number) : second->At(pass, number - of_first);
   }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Both final : Iterator {
@@ -209,6 +228,17 @@ struct ZipDataset final : Dataset {
       if (n != kInfinite) least = least == kInfinite ? n : std::min(least, n);
     }
     return least;
+  }
+  const Dataset* WithoutNumbers() const override {
+    for (const DatasetPtr& input : inputs)
+      if (const Dataset* without = input->WithoutNumbers()) return without;
+    return nullptr;
+  }
+  Element At(const Pass& pass, int64_t number) const override {
+    Element element;
+    for (const DatasetPtr& input : inputs)
+      for (KeptTensor& tensor : input->At(pass, number)) element.push_back(std::move(tensor));
+    return element;
   }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Together final : Iterator {
@@ -295,6 +325,8 @@ struct IgnoreErrorsDataset final : OverOne {
 };
 
 }  // namespace
+
+DatasetPtr NewShard(const Dataset::Node& node, DatasetPtr input, int64_t shards, int64_t index) { return std::make_shared<const ShardDataset>(node, std::move(input), shards, index, true); }
 
 TENON_KERNEL(kRepeatDatasetKernel) = Registration<MakeDataset<RepeatDataset>>("RepeatDataset", kMakesDataset);
 TENON_KERNEL(kTakeDatasetKernel) = Registration<MakeDataset<TakeDataset>>("TakeDataset", kMakesDataset);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets that come of tensors and numbers: TensorDataset, TensorSliceDataset, RangeDataset, RandomDataset.
+// Datasets that come of tensors and numbers: TensorDataset, TensorSliceDataset, ListDataset, RangeDataset, RandomDataset.
 #include <utility>
 
 #include "archive.h"
@@ -36,6 +36,8 @@ class TensorDataset final : public Dataset {
   };
   TensorDataset(const Attrs& attrs, const RunContext& c) : Dataset(attrs, {}, false), element_(InputsOf(c)) {}
   int64_t Cardinality() const override { return 1; }
+  const Dataset* WithoutNumbers() const override { return nullptr; }
+  Element At(const Pass&, int64_t) const override { return Share(element_); }
 
   IteratorPtr NewIterator(const Pass&) const override {
     class Once final : public QuickIterator<Once> {
@@ -74,6 +76,12 @@ class TensorSliceDataset final : public Dataset {
     }
   }
   int64_t Cardinality() const override { return rows_; }
+  const Dataset* WithoutNumbers() const override { return nullptr; }
+  Element At(const Pass& pass, int64_t number) const override {
+    Element element;
+    for (const KeptTensor& tensor : tensors_) element.push_back(RowOf(pass.work(), tensor.view(), number));
+    return element;
+  }
 
   IteratorPtr NewIterator(const Pass& pass) const override {
     class Rows final : public QuickIterator<Rows> {
@@ -81,8 +89,7 @@ class TensorSliceDataset final : public Dataset {
       Rows(const TensorSliceDataset& dataset, const Pass& pass) : dataset_(dataset), pass_(pass) {}
       bool Next(Element* out) override {
         if (row_ >= dataset_.rows_) return false;
-        out->clear();
-        for (const KeptTensor& tensor : dataset_.tensors_) out->push_back(RowOf(pass_.work(), tensor.view(), row_));
+        *out = dataset_.At(pass_, row_);
         ++row_;
         return true;
       }
@@ -99,6 +106,52 @@ class TensorSliceDataset final : public Dataset {
  private:
   const Element tensors_;
   int64_t rows_ = 0;
+};
+
+// ---- A list of tensors, so many for each element ----
+
+class ListDataset final : public Dataset {
+ public:
+  struct Attrs : Node {
+    explicit Attrs(CreateContext& c) : Node(c) {}
+  };
+  ListDataset(const Attrs& attrs, const RunContext& c) : Dataset(attrs, {}, false), tensors_(InputsOf(c)) {}
+  // What is too little for an element at the end does not count.
+  int64_t Cardinality() const override { return static_cast<int64_t>(tensors_.size() / types().size()); }
+  const Dataset* WithoutNumbers() const override { return nullptr; }
+  Element At(const Pass&, int64_t number) const override {
+    Element element;
+    for (size_t i = 0; i < types().size(); ++i) {
+      const size_t place = static_cast<size_t>(number) * types().size() + i;
+      const tenon_tensor_view view = tensors_[place].view();
+      if (view.dtype != types()[i] || !Fits(ShapeOf(view), shapes()[i]))
+        Fail(TENON_INVALID_ARGUMENT, who(), ": tensor ", place, " is ", TypeName(view.dtype), " ", ShapeOf(view), "; component ", i, " is ", TypeName(types()[i]), " ", shapes()[i]);
+      element.push_back(tensors_[place].Share());
+    }
+    return element;
+  }
+
+  IteratorPtr NewIterator(const Pass& pass) const override {
+    class Each final : public QuickIterator<Each> {
+     public:
+      Each(const ListDataset& dataset, const Pass& pass) : dataset_(dataset), pass_(pass) {}
+      bool Next(Element* out) override {
+        if (at_ >= dataset_.Cardinality()) return false;
+        *out = dataset_.At(pass_, at_++);
+        return true;
+      }
+      void State(Archive& archive) override { archive.Number(at_, 0, dataset_.Cardinality()); }
+
+     private:
+      const ListDataset& dataset_;
+      const Pass& pass_;
+      int64_t at_ = 0;
+    };
+    return std::make_unique<Each>(*this, pass);
+  }
+
+ private:
+  const Element tensors_;
 };
 
 // ---- Numbers in a row ----
@@ -127,6 +180,15 @@ class RangeDataset final : public Dataset {
     Numbers::Dispatch(types()[0], [](auto) {});  // or says that there is no such number
   }
   int64_t Cardinality() const override { return count_; }
+  const Dataset* WithoutNumbers() const override { return nullptr; }
+  Element At(const Pass& pass, int64_t number) const override {
+    Element element;
+    Numbers::Dispatch(types()[0], [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      element.push_back(NewScalar<T>(pass.work(), types()[0], NumberAs<T>(Value(number))));
+    });
+    return element;
+  }
 
   IteratorPtr NewIterator(const Pass& pass) const override {
     class Count final : public QuickIterator<Count> {
@@ -134,12 +196,7 @@ class RangeDataset final : public Dataset {
       Count(const RangeDataset& dataset, const Pass& pass) : dataset_(dataset), pass_(pass) {}
       bool Next(Element* out) override {
         if (at_ >= dataset_.count_) return false;
-        out->clear();
-        Numbers::Dispatch(dataset_.types()[0], [&](auto tag) {
-          using T = typename decltype(tag)::type;
-          out->push_back(NewScalar<T>(pass_.work(), dataset_.types()[0], NumberAs<T>(Value())));
-        });
-        ++at_;
+        *out = dataset_.At(pass_, at_++);
         return true;
       }
       bool NextInto(RowBatch& rows) override {
@@ -147,14 +204,13 @@ class RangeDataset final : public Dataset {
         if (at_ >= end) return false;
         Numbers::Dispatch(dataset_.types()[0], [&](auto tag) {
           using T = typename decltype(tag)::type;
-          for (; at_ < end && !rows.full(); ++at_) rows.AddNumber<T>(dataset_.types()[0], NumberAs<T>(Value()));
+          for (; at_ < end && !rows.full(); ++at_) rows.AddNumber<T>(dataset_.types()[0], NumberAs<T>(dataset_.Value(at_)));
         });
         return true;
       }
       void State(Archive& archive) override { archive.Number(at_, 0, dataset_.count_); }
 
      private:
-      int64_t Value() const { return dataset_.start_ + at_ * dataset_.step_; }
       const RangeDataset& dataset_;
       const Pass& pass_;
       int64_t at_ = 0;
@@ -163,6 +219,7 @@ class RangeDataset final : public Dataset {
   }
 
  private:
+  int64_t Value(int64_t number) const { return start_ + number * step_; }
   const int64_t start_, step_;
   int64_t count_ = 0;
 };
@@ -214,6 +271,7 @@ class RandomDataset final : public Dataset {
 
 TENON_KERNEL(kTensorDatasetKernel) = Registration<MakeDataset<TensorDataset>>("TensorDataset", kMakesDataset);
 TENON_KERNEL(kTensorSliceDatasetKernel) = Registration<MakeDataset<TensorSliceDataset>>("TensorSliceDataset", kMakesDataset);
+TENON_KERNEL(kListDatasetKernel) = Registration<MakeDataset<ListDataset>>("ListDataset", kMakesDataset);
 TENON_KERNEL(kRangeDatasetKernel) = Registration<MakeDataset<RangeDataset>>("RangeDataset", kMakesDataset);
 TENON_KERNEL(kRandomDatasetKernel) = Registration<MakeDataset<RandomDataset<false>>>("RandomDataset", kMakesDataset);
 TENON_KERNEL(kExperimentalRandomDatasetKernel) = Registration<MakeDataset<RandomDataset<false>>>("ExperimentalRandomDataset", kMakesDataset);
@@ -232,6 +290,14 @@ TENON_OP(kTensorSliceDataset) = DefineDataset({
     .inputs = "components: Toutput_types",
     .attrs = "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; is_files: bool = false" TENON_DATASET_METADATA "; replicate_on_split: bool = false",
     .doc = "A dataset of the components' rows.",
+    .traits = TENON_OP_STATEFUL,
+});
+
+TENON_OP(kListDataset) = DefineDataset({
+    .name = "ListDataset",
+    .inputs = "tensors: Tinput_types",
+    .attrs = "Tinput_types: list(type) >= 1; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .doc = "The tensors, as many for each element as it has components.",
     .traits = TENON_OP_STATEFUL,
 });
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// WindowDataset, whose elements are datasets of neighbouring elements; and GroupByWindowDataset, whose windows are of elements with one key.
+// WindowDataset, whose elements are datasets of neighbouring elements, and SlidingWindowDataset, which has batches instead; and GroupByWindowDataset, whose windows are of elements with
+// one key.
 #include <deque>
 #include <map>
 
 #include "archive.h"
+#include "batch.h"
 #include "captured.h"
 #include "held.h"
 #include "iterate.h"
@@ -19,8 +21,19 @@ KeptTensor NewHeldDataset(const Work& work, const std::string& who, std::vector<
   return NewDataset(work, std::make_shared<const Held>(Held::Node{who, std::move(types), std::move(shapes)}, std::move(elements)));
 }
 
+// What a window is.
+enum class Window { kDatasets, kBatch };
+
+template <Window kWindow>
 struct WindowDataset final : OverOne {
-  WindowDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), size(IntOf(c, 1)), shift(IntOf(c, 2)), stride(IntOf(c, 3)), drop(BoolOf(c, 4)) {
+  struct Attrs : OverOne::Attrs {
+    explicit Attrs(CreateContext& c) : OverOne::Attrs(c) {
+      if constexpr (kWindow == Window::kBatch) drop = !c.Has("drop_remainder") || c.Bool("drop_remainder");
+    }
+    bool drop = true;
+  };
+  WindowDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c), size(IntOf(c, 1)), shift(IntOf(c, 2)), stride(IntOf(c, 3)), drop(kWindow == Window::kBatch ? attrs.drop : BoolOf(c, 4)) {
     const auto check = [this](const char* name, int64_t value) {
       if (value <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": Window ", name, " must be greater than zero.");
     };
@@ -37,7 +50,8 @@ struct WindowDataset final : OverOne {
   }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Windows final : OverIterator<WindowDataset> {
-      using OverIterator::OverIterator;
+      using OverIterator<WindowDataset>::OverIterator;
+      using OverIterator<WindowDataset>::dataset, OverIterator<WindowDataset>::pass, OverIterator<WindowDataset>::from;
       bool Next(Element* out) override {
         while (!ended && static_cast<int64_t>(buffer.size()) < dataset.reach) {
           pass.CheckCancelled();
@@ -47,24 +61,24 @@ struct WindowDataset final : OverOne {
           else buffer.push_back(std::move(element));
         }
         if (buffer.empty() || (dataset.drop && static_cast<int64_t>(buffer.size()) < dataset.reach)) return false;
-        std::vector<const Element*> window;
-        for (size_t i = 0; i < buffer.size() && static_cast<int64_t>(window.size()) < dataset.size; i += static_cast<size_t>(dataset.stride)) window.push_back(&buffer[i]);
-        *out = ByComponent(window);
+        std::vector<Element> window;
+        for (size_t i = 0; i < buffer.size() && static_cast<int64_t>(window.size()) < dataset.size; i += static_cast<size_t>(dataset.stride)) window.push_back(Share(buffer[i]));
         const auto gone = std::min<int64_t>(dataset.shift, static_cast<int64_t>(buffer.size()));
         buffer.erase(buffer.begin(), buffer.begin() + gone);
         skip = dataset.shift - gone;
+        *out = kWindow == Window::kBatch ? BatchOf(pass, dataset.who(), window) : ByComponent(window);
         return true;
       }
       // A dataset for each component.
-      Element ByComponent(const std::vector<const Element*>& window) const {
+      Element ByComponent(const std::vector<Element>& window) const {
         Element datasets;
         const std::vector<uint32_t>& types = dataset.input->types();
         for (size_t i = 0; i < types.size(); ++i) {
           std::vector<Element> column;
-          for (const Element* element : window) {
-            if (i >= element->size()) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements of ", element->size(), " components");
+          for (const Element& element : window) {
+            if (i >= element.size()) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements of ", element.size(), " components");
             column.emplace_back();
-            column.back().push_back((*element)[i].Share());
+            column.back().push_back(element[i].Share());
           }
           datasets.push_back(NewHeldDataset(pass.work(), dataset.who(), {types[i]}, {dataset.input->shapes()[i]}, std::move(column)));
         }
@@ -123,7 +137,7 @@ struct GroupByWindowDataset final : OverOne {
         if (at == windows.end()) {
           const int64_t size = dataset.size.Count(pass, KeyAsElement(its));
           if (size <= 0) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Window size must be greater than zero, but got ", size, ".");
-          at = windows.emplace(its, Window{size, {}}).first;
+          at = windows.emplace(its, Group{size, {}}).first;
         }
         at->second.elements.push_back(std::move(element));
         if (static_cast<int64_t>(at->second.elements.size()) == at->second.size) Begin(at);
@@ -133,11 +147,11 @@ struct GroupByWindowDataset final : OverOne {
         element.push_back(NewScalar<int64_t>(pass.work(), TENON_DT_INT64, its));
         return element;
       }
-      struct Window {
+      struct Group {
         int64_t size = 0;
         std::vector<Element> elements;
       };
-      void Begin(std::map<int64_t, Window>::iterator at) {
+      void Begin(std::map<int64_t, Group>::iterator at) {
         const int64_t its = at->first;
         std::vector<Element> elements = std::move(at->second.elements);
         windows.erase(at);  // it is begun once, whatever fails below
@@ -150,7 +164,7 @@ struct GroupByWindowDataset final : OverOne {
         group = inner->NewIterator(pass);
       }
       void Own(Archive& archive) override {
-        const auto one = [&archive](int64_t* its, Window* window) {
+        const auto one = [&archive](int64_t* its, Group* window) {
           archive.Number(*its, INT64_MIN);
           archive.Number(window->size, 1);
           archive.Elements(window->elements, window->size - 1);
@@ -166,7 +180,7 @@ struct GroupByWindowDataset final : OverOne {
           windows.clear();
           for (; size > 0; --size) {
             int64_t its = 0;
-            Window window;
+            Group window;
             one(&its, &window);
             windows[its] = std::move(window);
           }
@@ -180,7 +194,7 @@ struct GroupByWindowDataset final : OverOne {
         if (archive.reading()) Open();
         group->State(archive);
       }
-      std::map<int64_t, Window> windows;
+      std::map<int64_t, Group> windows;
       Element arguments;  // of what is open
       DatasetPtr inner;
       IteratorPtr group;
@@ -193,7 +207,9 @@ struct GroupByWindowDataset final : OverOne {
 
 }  // namespace
 
-TENON_KERNEL(kWindowDatasetKernel) = Registration<MakeDataset<WindowDataset>>("WindowDataset", kMakesDataset);
+TENON_KERNEL(kWindowDatasetKernel) = Registration<MakeDataset<WindowDataset<Window::kDatasets>>>("WindowDataset", kMakesDataset);
+TENON_KERNEL(kSlidingWindowDatasetKernel) = Registration<MakeDataset<WindowDataset<Window::kBatch>>>("SlidingWindowDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalSlidingWindowDatasetKernel) = Registration<MakeDataset<WindowDataset<Window::kBatch>>>("ExperimentalSlidingWindowDataset", kMakesDataset);
 TENON_KERNEL(kGroupByWindowDatasetKernel) = Registration<MakeDataset<GroupByWindowDataset>>("GroupByWindowDataset", kMakesDataset);
 TENON_KERNEL(kExperimentalGroupByWindowDatasetKernel) = Registration<MakeDataset<GroupByWindowDataset>>("ExperimentalGroupByWindowDataset", kMakesDataset);
 
@@ -203,6 +219,24 @@ TENON_OP(kWindowDataset) = DefineDataset({
     .attrs = TENON_DATASET_TYPES TENON_DATASET_METADATA,
     .constraints = "rank(size) == 0; rank(shift) == 0; rank(stride) == 0; rank(drop_remainder) == 0",
     .doc = "Datasets of size elements each, stride apart; each begins shift elements behind the one before.",
+});
+
+static constexpr std::string_view kSlidingDoc = "Batches of window_size elements each, window_stride apart; each begins window_shift elements behind the one before.";
+
+TENON_OP(kSlidingWindowDataset) = DefineDataset({
+    .name = "SlidingWindowDataset",
+    .inputs = "input_dataset: variant, window_size: int64, window_shift: int64, window_stride: int64",
+    .attrs = "drop_remainder: bool = true; " TENON_DATASET_TYPES,
+    .constraints = "rank(window_size) == 0; rank(window_shift) == 0; rank(window_stride) == 0",
+    .doc = kSlidingDoc,
+});
+
+TENON_OP(kExperimentalSlidingWindowDataset) = DefineDataset({
+    .name = "ExperimentalSlidingWindowDataset",
+    .inputs = "input_dataset: variant, window_size: int64, window_shift: int64, window_stride: int64",
+    .attrs = TENON_DATASET_TYPES,
+    .constraints = "rank(window_size) == 0; rank(window_shift) == 0; rank(window_stride) == 0",
+    .doc = kSlidingDoc,
 });
 
 #define TENON_GROUP_INPUTS                                                                                                                        \

@@ -2,7 +2,7 @@
 // ReadFile, WriteFile, MatchingFiles: whole files, and names of files.
 #include <algorithm>
 
-#include "glob.h"
+#include "tenon/sdk/file/glob.h"
 #include "tenon/sdk/file/stream.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
@@ -51,7 +51,7 @@ struct MatchingFiles {
       const auto room = static_cast<int64_t>(asked *= 2);
       NewTensor(c, TENON_DT_UINT8, {&room, 1});  // which goes at once: where it fits, so do the names
     };
-    for (const std::string_view pattern : StringsOf(c.input_view(0))) input::AppendMatching(HostFiles(), pattern, look, &names);
+    for (const std::string_view pattern : StringsOf(c.input_view(0))) AppendMatching(HostFiles(), pattern, look, &names);
     std::sort(names.begin(), names.end());
     const auto count = static_cast<int64_t>(names.size());
     SetStrings(c, 0, {&count, 1}, names);

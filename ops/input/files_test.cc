@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "glob.h"
+#include "tenon/sdk/file/glob.h"
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/linked.h"
 #include "tenon/testing/memory_files.h"
@@ -97,13 +97,13 @@ TEST_F(Files, MatchInTheTimeOfBothLengths) {
   std::string pattern;
   for (int i = 0; i < 5000; ++i) pattern += "*a";
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(input::Matches(pattern + "b", std::string(5000, 'a')));
-  EXPECT_TRUE(input::Matches(pattern, std::string(6000, 'a')));
+  EXPECT_FALSE(sdk::glob::Matches(pattern + "b", std::string(5000, 'a')));
+  EXPECT_TRUE(sdk::glob::Matches(pattern, std::string(6000, 'a')));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  for (const char* odd : {"[", "[]", "[!", "[!]", "[a-", "[a-]", "[-a]", "\\", "[\\", "[\\]", "[]]", "[!]]", "*[", "?"}) (void)input::Matches(odd, "]");
-  EXPECT_TRUE(input::Matches("[]]", "]"));
-  EXPECT_TRUE(input::Matches("[a-]", "-"));
-  EXPECT_FALSE(input::Matches("[!]]", "]"));
+  for (const char* odd : {"[", "[]", "[!", "[!]", "[a-", "[a-]", "[-a]", "\\", "[\\", "[\\]", "[]]", "[!]]", "*[", "?"}) (void)sdk::glob::Matches(odd, "]");
+  EXPECT_TRUE(sdk::glob::Matches("[]]", "]"));
+  EXPECT_TRUE(sdk::glob::Matches("[a-]", "-"));
+  EXPECT_FALSE(sdk::glob::Matches("[!]]", "]"));
 }
 
 }  // namespace

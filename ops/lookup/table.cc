@@ -135,6 +135,15 @@ void Table::Fill(const RunContext& c, const tenon_tensor_view& keys, const tenon
   filled_ = true;
 }
 
+tenon_status* Table::FillOnce(tenon_frame* frame, const tenon_tensor_view* keys, const tenon_tensor_view* values) noexcept {
+  try {
+    Fill(RunContext(frame), *keys, *values);
+    return nullptr;
+  } catch (...) {
+    return CurrentFailure();
+  }
+}
+
 void Table::RequireMutable(const char* what) const {
   if (options_.fixed) Refuse(TENON_UNIMPLEMENTED, Concat("it is fixed once it was initialised; to ", what, " entries needs a MutableHashTableV2"));
 }

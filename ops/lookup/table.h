@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tenon/sdk/kernel/kernel.h"
+#include "tenon/sdk/kernel/shared_table.h"
 #include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/shape.h"
 
@@ -30,7 +31,7 @@ struct TableOptions {
   bool fixed = true;
 };
 
-class Table {
+class Table final : public sdk::SharedTable {
  public:
   explicit Table(TableOptions options);
   const TableOptions& options() const { return options_; }
@@ -41,6 +42,7 @@ class Table {
   void CheckTypes(uint32_t key, uint32_t value) const;
   // All entries of a fixed table. A key that comes twice must have one value.
   void Fill(const sdk::RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values);
+  tenon_status* FillOnce(tenon_frame* frame, const tenon_tensor_view* keys, const tenon_tensor_view* values) noexcept override;
   // All entries of a mutable table, in place of what it held.
   void Replace(const sdk::RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values);
   // Entries of a mutable table; a value that was there is lost.

@@ -16,7 +16,7 @@ namespace {
 
 enum class Kind { kFixed, kMutable, kMutableRows };
 
-constexpr tenon_span kTableType = TENON_SPAN("tenon.Table");
+Table& Own(SharedTable& table) { return static_cast<Table&>(table); }  // all tables are made here
 
 template <Kind kKind>
 struct MakeTable {
@@ -36,14 +36,14 @@ struct MakeTable {
     c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(options.name), ToSpan("table"), 0, &handle));
   }
   void Run(RunContext c) const {
-    ObjectOf<Table>(c, handle, kTableType, [this] { return std::make_unique<Table>(options); }).CheckSame(options);
+    Own(ObjectOf<SharedTable>(c, handle, kTableType, [this] { return std::make_unique<Table>(options); })).CheckSame(options);
     *c.output<tenon_resource*>(0) = handle;
   }
   TableOptions options;
   tenon_resource* handle = nullptr;
 };
 
-Table& TableOf(const RunContext& c) { return ObjectOf<Table>(c, c.resource(0), kTableType); }
+Table& TableOf(const RunContext& c) { return Own(TableIn(c, 0)); }
 
 struct Find {
   void Run(RunContext c) const { TableOf(c).Find(c, 0, c.input_view(1), c.input_view(2)); }

@@ -3,27 +3,15 @@
 #include <algorithm>
 
 #include "columns.h"
-#include "csv.h"
-#include "number_text.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
+#include "tenon/sdk/text/csv.h"
+#include "tenon/sdk/text/number_text.h"
 
 namespace tenon::ops {
 using namespace sdk;
 
 namespace {
-
-// function(T{}) of a column's type.
-template <class Function>
-void DispatchColumn(uint32_t dtype, Function&& function) {
-  switch (dtype) {
-    case TENON_DT_FLOAT: return function(float{});
-    case TENON_DT_DOUBLE: return function(double{});
-    case TENON_DT_INT32: return function(int32_t{});
-    case TENON_DT_INT64: return function(int64_t{});
-    default: return function(std::string_view{});
-  }
-}
 
 struct DecodeCsv {
   explicit DecodeCsv(CreateContext& c) : types(c.Types("OUT_TYPE")), missing(c.String("na_value")) {
@@ -76,11 +64,11 @@ struct DecodeCsv {
     (*poll)(static_cast<int64_t>(line.size()) + 100);
     fields->clear();
     const char* problem = nullptr;
-    const size_t found = parse::SplitCsv(line, rules, types.size(), fields, unquoted, &problem);
+    const size_t found = SplitCsv(line, rules, types.size(), fields, unquoted, &problem);
     if (problem != nullptr) Fail(TENON_INVALID_ARGUMENT, problem, ": record ", row);
     if (found != types.size()) Fail(TENON_INVALID_ARGUMENT, "Expect ", types.size(), " fields but have ", found, " in record ", row);
     for (size_t i = 0; i < types.size(); ++i) {
-      DispatchColumn(types[i], [&](auto zero) {
+      DispatchCsvType(types[i], [&](auto zero) {
         using T = decltype(zero);
         Put<T>((*fields)[i], row, i, columns[i]);
       });
@@ -94,12 +82,12 @@ struct DecodeCsv {
       to = parse::FallbackAt<T>(column, 0);
     } else if constexpr (std::is_same_v<T, std::string_view>) {
       to = field;
-    } else if (!parse::ReadNumber(field, &to)) {
+    } else if (!ReadNumber(field, &to)) {
       Fail(TENON_INVALID_ARGUMENT, "Field ", i, " in record ", row, " is not a valid ", TypeName(types[i]), ": ", field.substr(0, 100));
     }
   }
 
-  parse::CsvRules rules;
+  CsvRules rules;
   std::vector<uint32_t> types;
   std::string missing;
 };

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "number_text.h"
+#include "tenon/sdk/text/number_text.h"
 #include "tenon/sdk/span.h"
 #include "tenon/sdk/wire.h"
 

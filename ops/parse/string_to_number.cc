@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // StringToNumber: each text as a number.
-#include "number_text.h"
+#include "tenon/sdk/text/number_text.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
@@ -18,7 +18,7 @@ struct ToNumber {
     c.ParallelFor(Count(texts), 40, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const std::string_view text = StringAt(texts, i);
-        if (!parse::ReadNumber(text, &to[i]))
+        if (!ReadNumber(text, &to[i]))
           Fail(TENON_INVALID_ARGUMENT, "'", text.substr(0, 100), "', element ", i, ", is no number that a ", TypeName(c.output_view(0).dtype), " holds");
       }
     });

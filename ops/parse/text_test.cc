@@ -6,9 +6,9 @@
 #include <limits>
 #include <random>
 
-#include "csv.h"
+#include "tenon/sdk/text/csv.h"
 #include "json_example.h"
-#include "number_text.h"
+#include "tenon/sdk/text/number_text.h"
 #include "tenon/sdk/wire.h"
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/linked.h"
@@ -89,7 +89,7 @@ TEST(CsvFields, BeyondThoseThatAreWantedAreCountedAndNotKept) {
   std::vector<std::string_view> fields;
   std::deque<std::string> unquoted;
   const char* problem = nullptr;
-  EXPECT_EQ(parse::SplitCsv(std::string(100'000, ','), {}, 2, &fields, &unquoted, &problem), 100'001U);
+  EXPECT_EQ(sdk::SplitCsv(std::string(100'000, ','), {}, 2, &fields, &unquoted, &problem), 100'001U);
   EXPECT_EQ(fields.size(), 2U);
   EXPECT_EQ(problem, nullptr);
 }
@@ -178,14 +178,14 @@ TEST(NumberTexts, AreReadWhateverTheyAre) {
     float f = 0;
     int64_t i = 0;
     uint32_t u = 0;
-    (void)parse::ReadNumber(text, &f);
-    (void)parse::ReadNumber(text, &u);
-    if (parse::ReadNumber(text, &i)) {
+    (void)sdk::ReadNumber(text, &f);
+    (void)sdk::ReadNumber(text, &u);
+    if (sdk::ReadNumber(text, &i)) {
       EXPECT_EQ(std::strtoll(text.c_str(), nullptr, 10), i) << text;
     }
   }
   double value = 0;
-  EXPECT_TRUE(parse::ReadNumber(std::string(100'000, '9'), &value));
+  EXPECT_TRUE(sdk::ReadNumber(std::string(100'000, '9'), &value));
   EXPECT_EQ(value, std::numeric_limits<double>::infinity());
 }
 

@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -338,6 +339,146 @@ TEST_F(DatasetFiles, ADamagedFileOfRecordsIsLeftOutWhereErrorsAreIgnored) {
   const Session session = p.Open();
   ASSERT_TRUE(p.Begin(session).ok());
   EXPECT_EQ(p.Text(session).status().code(), Code::kOutOfRange);
+}
+
+TEST_F(DatasetFiles, NamesOfFilesByPatternsInTurnWithoutFolders) {
+  for (const char* name : {"b.txt", "a.txt", "c.csv"}) Write(name, "x");
+  std::filesystem::create_directory(folder_ + "/d.txt");
+  const auto patterns = [this](Pipeline* p, const std::vector<std::string>& ends) {
+    std::vector<Output> all;
+    for (const std::string& end : ends) all.push_back(p->g.StringConst(folder_ + end));
+    p->Strings("MatchingFilesDataset", {p->g.Op("Pack", {all})});
+  };
+  Pipeline p;
+  patterns(&p, {"/*.csv", "/gone/*", "/*.txt", "/none*", "/a.txt", "/d.txt"});
+  const Session session = p.Open();
+  ASSERT_TRUE(p.Begin(session).ok());
+  EXPECT_EQ(*p.Text(session), folder_ + "/c.csv");
+  const auto gone = p.Text(session);
+  EXPECT_EQ(gone.status().code(), Code::kNotFound);
+  EXPECT_NE(gone.status().message().find("/gone"), std::string::npos) << gone.status().message();
+  for (const char* name : {"/a.txt", "/b.txt", "/a.txt"}) EXPECT_EQ(*p.Text(session), folder_ + name);
+  EXPECT_EQ(p.Text(session).status().code(), Code::kOutOfRange);
+  Pipeline none;
+  patterns(&none, {"/*.none"});
+  const Session other = none.Open();
+  ASSERT_TRUE(none.Begin(other).ok());
+  EXPECT_EQ(none.Text(other).status().code(), Code::kNotFound);
+  EXPECT_EQ(none.Text(other).status().code(), Code::kOutOfRange);
+}
+
+// One column of text, one number with a default: the second and third of each record. What is expected is TensorFlow's answer.
+TEST_F(DatasetFiles, RecordsOfCsvThatAreNoneFailAlone) {
+  const std::string text =
+      "a,b,c\r\n"                    // the header
+      "x,\"two\nlines, \"\"q\"\"\",3\r\n"
+      "x,y\"z,4\n"                   // a quote in an unquoted field
+      "x,short\n"
+      "x,,\n"
+      "x,last,0x";                   // no number
+  for (const bool packed : {false, true}) {
+    const std::string path = packed ? WriteGzip("a.csv.gz", text) : Write("a.csv", text);
+    Pipeline p;
+    const auto strings = [&p](const std::string& value) { return p.g.StringConst(value); };
+    const auto ints = [&p](const std::vector<int64_t>& values) {
+      return p.g.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::From(values, {static_cast<int64_t>(values.size())})}});
+    };
+    const Attrs spec = {{"output_types", Types{DType::kString, DType::kInt64}}, {"output_shapes", Shapes{Shape(), Shape()}}};
+    const Output dataset = p.g.Op("CSVDatasetV2", {strings(path), strings(packed ? "GZIP" : ""), p.Int(7), p.Bool(true), strings(","), p.Bool(true), strings(""), ints({1, 2}),
+                                                   strings("none"), p.Int(-1), ints({})}, spec);
+    const Output iterator = p.g.Op("IteratorV2", {}, {spec[0], spec[1], {"shared_name", std::string("csv")}, {"container", std::string()}});
+    const Operation make = p.g.AddNode("MakeIterator", {dataset, iterator});
+    const Output next = p.g.Op("IteratorGetNext", {iterator}, spec);
+    ASSERT_TRUE(p.g.status().ok()) << p.g.status().message();
+    auto session = Session::Create(TheRuntime(), p.g);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    ASSERT_TRUE(session->RunTargets({make}).ok());
+    const auto get = [&] { return session->Run({}, {next}); };
+    auto values = get();
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ((*values)[0].string(0), "two\nlines, \"q\"");
+    for (const char* why : {"quotes", "Expect 2 fields but have 1"}) {
+      const Status status = get().status();
+      EXPECT_EQ(status.code(), Code::kInvalidArgument);
+      EXPECT_NE(status.message().find(why), std::string::npos) << status.message();
+    }
+    values = get();
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ((*values)[0].string(0), "none");
+    EXPECT_NE(get().status().message().find("not a valid int64: 0x"), std::string::npos);
+    EXPECT_EQ(get().status().code(), Code::kOutOfRange);
+  }
+}
+
+TEST_F(DatasetFiles, FilesAreDealtToWorkersWhereTheDatasetReadsThem) {
+  const std::vector<std::string> paths = {Write("1", "a\nb\n"), Write("2", "c\nd\n"), Write("3", "e\n")};
+  for (const int64_t policy : {0, 1, 2}) {
+    std::vector<std::string> all;
+    for (const int64_t index : {0, 1}) {
+      Pipeline p;
+      std::vector<Output> names;
+      for (const std::string& path : paths) names.push_back(p.g.StringConst(path));
+      p.Strings("TextLineDataset", {p.g.Op("Pack", {names}), p.g.StringConst(""), p.Int(0)});
+      p.dataset = p.g.Op("AutoShardDataset", {p.dataset, p.Int(2), p.Int(index)}, p.Spec({{"auto_shard_policy", policy}}));
+      const Session session = p.Open();
+      ASSERT_TRUE(p.Begin(session).ok());
+      for (auto line = p.Text(session); line.ok(); line = p.Text(session)) all.push_back(*line);
+      all.emplace_back("|");
+    }
+    const std::vector<std::string> by_files = {"a", "b", "e", "|", "c", "d", "|"}, by_elements = {"a", "c", "e", "|", "b", "d", "|"};
+    EXPECT_EQ(all, policy == 2 ? by_elements : by_files) << "policy " << policy;
+  }
+  Pipeline few;
+  few.Strings("TextLineDataset", {few.g.StringConst(paths[0]), few.g.StringConst(""), few.Int(0)});
+  few.dataset = few.g.Op("AutoShardDataset", {few.dataset, few.Int(2), few.Int(0)}, few.Spec());
+  const Session session = few.Open();
+  const Status status = few.Begin(session);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(status.message().find("1 file(s)"), std::string::npos) << status.message();
+}
+
+TEST_F(DatasetFiles, RecordsAreWrittenAndReadAgain) {
+  const std::string lines = Write("lines", "one\n\nthree\n"), records = folder_ + "/records";
+  Pipeline p;
+  p.Strings("TextLineDataset", {p.g.StringConst(lines), p.g.StringConst(""), p.Int(0)});
+  const auto write = [&p](const std::string& path, const std::string& compression) {
+    return p.g.AddNode("DatasetToTFRecord", {p.dataset, p.g.StringConst(path), p.g.StringConst(compression)});
+  };
+  const Operation plain = write(records, ""), packed = write(folder_ + "/packed", "GZIP"), nowhere = write(folder_ + "/gone/records", "");
+  p.Strings("TFRecordDataset", {p.g.StringConst(records), p.g.StringConst(""), p.Int(0)});
+  const Session session = p.Open();
+  ASSERT_TRUE(session.RunTargets({plain}).ok());
+  ASSERT_TRUE(p.Begin(session).ok());
+  for (const char* record : {"one", "", "three"}) EXPECT_EQ(*p.Text(session), record);
+  EXPECT_EQ(p.Text(session).status().code(), Code::kOutOfRange);
+  EXPECT_EQ(session.RunTargets({packed}).code(), Code::kUnimplemented);
+  EXPECT_FALSE(session.RunTargets({nowhere}).ok());
+}
+
+TEST(Datasets, ThatCannotBeDoneSayWhyByName) {
+  Pipeline p;
+  p.Range(3);
+  const Output graph = p.g.Op("DatasetToGraphV2", {p.dataset}), number = p.g.Op("DatasetFingerprint", {p.dataset});
+  const Output rows = p.g.Op("SqlDataset", {p.g.StringConst("sqlite"), p.g.StringConst("f"), p.g.StringConst("q")}, p.Spec());
+  for (const auto& [output, word] : {std::pair(graph, "Save that graph"), std::pair(number, "keeps no graph"), std::pair(rows, "TFRecordDataset")}) {
+    auto session = Session::Create(TheRuntime(), p.g);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const Status status = session->Run({}, {output}).status();
+    EXPECT_EQ(status.code(), Code::kUnimplemented);
+    EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
+  }
+}
+
+TEST(Datasets, OneThatSleepsIsCancelledWithItsStepAndSession) {
+  Pipeline p;
+  p.Range(3);
+  p.dataset = p.g.Op("SleepDataset", {p.dataset, p.Int(INT64_MAX)}, p.Spec());
+  auto session = std::make_unique<Session>(p.Open());
+  ASSERT_TRUE(p.Begin(*session).ok());
+  RunOptions options;
+  options.timeout = std::chrono::milliseconds(5);
+  EXPECT_EQ(p.Next(*session, options).status().code(), Code::kDeadlineExceeded);
+  session.reset();  // which would never come back
 }
 
 TEST_F(DatasetFiles, RecordsOfOneLengthBetweenHeaderAndFooter) {

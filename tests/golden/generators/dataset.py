@@ -97,9 +97,9 @@ def failing(d, ds):
     return ds.map(lambda *x: tf.debugging.check_numerics(tf.where(first(*x) % 5 == bad, np.nan, 1.0) * tf.cast(first(*x), tf.float32), "bad")).ignore_errors()
 
 
-def variant(d, ds, name, **inputs):
-    """A dataset by its op's name, for those that tf.data writes no more."""
-    spec = ds.element_spec
+def variant(d, ds, name, spec=None, **inputs):
+    """A dataset by its op's name, for those that tf.data writes no more. spec: of its elements, where they are others than the input's."""
+    spec = spec or ds.element_spec
     made = getattr(raw, name)(input_dataset=ds._variant_tensor, **inputs, output_types=[part.dtype for part in tf.nest.flatten(spec)],
                               output_shapes=[part.shape for part in tf.nest.flatten(spec)])
     return tf.data.experimental.from_variant(made, spec)

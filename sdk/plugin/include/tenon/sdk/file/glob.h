@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "glob.h"
+// Names of files by a pattern, as TensorFlow matches them: "*" and "?" stand for what is in one name, "[a-z]" and "[!a-z]" (or "^") for one byte, "\" takes the next byte
+// as it is. Nothing stands for "/", and a leading dot is like any other byte.
+#ifndef TENON_SDK_FILE_GLOB_H_
+#define TENON_SDK_FILE_GLOB_H_
 
-namespace tenon::ops::input {
-using namespace sdk;
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
-namespace {
+#include "tenon/sdk/file/file.h"
 
-constexpr std::string_view kSpecial = "*?[\\";
+namespace tenon::sdk {
 
-unsigned char Byte(char c) { return static_cast<unsigned char>(c); }
+// Called for each name in a folder that is looked at; what it throws ends the search.
+using NamePoll = std::function<void(size_t bytes)>;
+
+namespace glob {
+
+inline constexpr std::string_view kSpecial = "*?[\\";
+
+inline unsigned char Byte(char c) { return static_cast<unsigned char>(c); }
 
 // Whether `c` is one of the set that begins at pattern[*at] with "["; moves *at behind it. A "[" without an end is a "[".
-bool InSet(std::string_view pattern, size_t* at, char c) {
+inline bool InSet(std::string_view pattern, size_t* at, char c) {
   size_t i = *at + 1;
   const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
   if (negated) ++i;
@@ -35,7 +48,7 @@ bool InSet(std::string_view pattern, size_t* at, char c) {
 }
 
 // Whether the element of the pattern at *at, which is no "*", stands for `c`; moves *at behind it.
-bool IsOne(std::string_view pattern, size_t* at, char c) {
+inline bool IsOne(std::string_view pattern, size_t* at, char c) {
   switch (pattern[*at]) {
     case '?': ++*at; return true;
     case '[': return InSet(pattern, at, c);
@@ -47,7 +60,7 @@ bool IsOne(std::string_view pattern, size_t* at, char c) {
 }
 
 // The names in a folder; none where there is no such thing to read.
-std::vector<std::string> NamesIn(const tenon_files& files, const std::string& folder) {
+inline std::vector<std::string> NamesIn(const tenon_files& files, const std::string& folder) {
   std::vector<std::string> names;
   tenon_status* status = files.list(
       ToSpan(folder), [](void* argument, tenon_span name) { static_cast<std::vector<std::string>*>(argument)->emplace_back(ToText(name)); }, &names);
@@ -58,37 +71,14 @@ std::vector<std::string> NamesIn(const tenon_files& files, const std::string& fo
   return {};
 }
 
-std::string Joined(std::string_view folder, std::string_view name) {
+inline std::string Joined(std::string_view folder, std::string_view name) {
   std::string path(folder);
   if (!path.empty() && path.back() != '/') path += '/';
   return path += name;
 }
 
-// What of `rest`, a pattern, is in the folder.
-void Search(const tenon_files& files, const std::string& folder, std::string_view rest, const NamePoll& poll, std::vector<std::string>* out) {
-  const size_t slash = rest.find('/');
-  const std::string_view part = rest.substr(0, slash);
-  std::string_view more = slash == std::string_view::npos ? std::string_view() : rest.substr(slash);
-  more.remove_prefix(std::min(more.find_first_not_of('/'), more.size()));
-  const auto take = [&](std::string_view name) {
-    std::string path = Joined(folder, name);
-    poll(path.size());
-    if (more.empty()) out->push_back(std::move(path));
-    else Search(files, path, more, poll, out);
-  };
-  if (part.find_first_of(kSpecial) == std::string_view::npos) {
-    if (files.exists(ToSpan(Joined(folder, part))) != 0) take(part);
-    return;
-  }
-  for (const std::string& name : NamesIn(files, folder)) {
-    if (Matches(part, name)) take(name);
-    else poll(0);
-  }
-}
-
-}  // namespace
-
-bool Matches(std::string_view pattern, std::string_view name) {
+// Whether a name, which has no "/", is of the pattern. Takes time in the product of both lengths at most.
+inline bool Matches(std::string_view pattern, std::string_view name) {
   size_t p = 0, n = 0;
   size_t star = std::string_view::npos, star_name = 0;  // the last "*", and where what it stands for ends
   while (n < name.size()) {
@@ -109,8 +99,34 @@ bool Matches(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
-void AppendMatching(const tenon_files& files, std::string_view pattern, const NamePoll& poll, std::vector<std::string>* out) {
-  const size_t special = pattern.find_first_of(kSpecial);
+// What of `rest`, a pattern, is in the folder.
+inline void Search(const tenon_files& files, const std::string& folder, std::string_view rest, const NamePoll& poll, std::vector<std::string>* out) {
+  const size_t slash = rest.find('/');
+  const std::string_view part = rest.substr(0, slash);
+  std::string_view more = slash == std::string_view::npos ? std::string_view() : rest.substr(slash);
+  more.remove_prefix(std::min(more.find_first_not_of('/'), more.size()));
+  const auto take = [&](std::string_view name) {
+    std::string path = Joined(folder, name);
+    poll(path.size());
+    if (more.empty()) out->push_back(std::move(path));
+    else Search(files, path, more, poll, out);
+  };
+  if (part.find_first_of(kSpecial) == std::string_view::npos) {
+    if (files.exists(ToSpan(Joined(folder, part))) != 0) take(part);
+    return;
+  }
+  for (const std::string& name : NamesIn(files, folder)) {
+    if (Matches(part, name)) take(name);
+    else poll(0);
+  }
+}
+
+}  // namespace glob
+
+// Appends the files and folders of the pattern, in no order. A pattern without anything special is a name, which is given when it is there. What cannot be listed (it is no
+// folder, it is gone, it is not ours to read) has nothing in it.
+inline void AppendMatching(const tenon_files& files, std::string_view pattern, const NamePoll& poll, std::vector<std::string>* out) {
+  const size_t special = pattern.find_first_of(glob::kSpecial);
   if (special == std::string_view::npos) {
     if (!pattern.empty() && files.exists(ToSpan(pattern)) != 0) out->emplace_back(pattern);
     return;
@@ -122,7 +138,8 @@ void AppendMatching(const tenon_files& files, std::string_view pattern, const Na
   std::string folder = relative ? "." : std::string(pattern.substr(0, slash));
   if (!relative && (folder.empty() || folder.ends_with(":/") || folder.ends_with("://"))) folder += '/';  // a root
   while (rest.ends_with('/')) rest.remove_suffix(1);
-  Search(files, folder, rest, poll, out);
+  glob::Search(files, folder, rest, poll, out);
 }
 
-}  // namespace tenon::ops::input
+}  // namespace tenon::sdk
+#endif  // TENON_SDK_FILE_GLOB_H_

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataset ops that need what Tenon does not have: services of TensorFlow's own, a dataset's pipeline as a graph, databases, sparse tensors in variants. They are known by name, and say why,
+// and what to do instead.
+#include "tenon/sdk/kernel/kernel.h"
+#include "tenon/sdk/op/op.h"
+#include "op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+template <FixedString kWhy>
+struct Refused {
+  explicit Refused(CreateContext& c) { c.Fail(TENON_UNIMPLEMENTED, c.op(), " '", c.name(), "' ", std::string_view(kWhy.data)); }
+  void Run(RunContext) const {}
+};
+
+constexpr Traits kNothing = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+
+using Service = Refused<"needs TensorFlow's data service, whose dispatcher and workers run TensorFlow's own pipelines. Run the pipeline in this process, and part it among workers with "
+                        "ShardDataset.">;
+using Database = Refused<"reads a database, for which Tenon has no library. Write its rows to files of records (TFRecordDataset) or of text (TextLineDataset) first.">;
+using Graph = Refused<"takes a dataset for a graph: a dataset of Tenon is made by the ops of the graph that was loaded, and keeps none of its own. Save that graph.">;
+using Fingerprint = Refused<"would give a number of the graph that made the dataset, and of TensorFlow's own hash of it; a dataset of Tenon keeps no graph.">;
+using Parsed = Refused<"gives sparse and ragged features as variants, for DeserializeSparse and RaggedTensorFromVariant, which Tenon does not have. Parse in a MapDataset, whose function calls "
+                       "ParseExampleV2: its outputs are the same features as plain tensors.">;
+using Sparse = Refused<"gives sparse tensors as variants, for DeserializeSparse, which Tenon does not have. Make dense batches (PaddedBatchDataset), or find what is not zero in a MapDataset.">;
+using Statistics = Refused<"reads statistics of datasets, which Tenon does not collect. `tenon run --trace` shows what a step takes.">;
+using Model = Refused<"would give TensorFlow's own model of a pipeline's speed, by which it tunes itself; Tenon has none.">;
+using Device = Refused<"asks on which device an iterator is: a kernel of Tenon is not told the names of devices. Iterators are in the memory of the host whose session has them.">;
+
+}  // namespace
+
+TENON_KERNEL(kDataServiceDatasetKernel) = Registration<Service>("DataServiceDataset", kNothing);
+TENON_KERNEL(kDataServiceDatasetV2Kernel) = Registration<Service>("DataServiceDatasetV2", kNothing);
+TENON_KERNEL(kDataServiceDatasetV3Kernel) = Registration<Service>("DataServiceDatasetV3", kNothing);
+TENON_KERNEL(kDataServiceDatasetV4Kernel) = Registration<Service>("DataServiceDatasetV4", kNothing);
+TENON_KERNEL(kRegisterDatasetKernel) = Registration<Service>("RegisterDataset", kNothing);
+TENON_KERNEL(kRegisterDatasetV2Kernel) = Registration<Service>("RegisterDatasetV2", kNothing);
+TENON_KERNEL(kDummyIterationCounterKernel) = Registration<Service>("DummyIterationCounter", kNothing);
+TENON_KERNEL(kSqlDatasetKernel) = Registration<Database>("SqlDataset", kNothing);
+TENON_KERNEL(kExperimentalSqlDatasetKernel) = Registration<Database>("ExperimentalSqlDataset", kNothing);
+TENON_KERNEL(kLMDBDatasetKernel) = Registration<Database>("LMDBDataset", kNothing);
+TENON_KERNEL(kExperimentalLMDBDatasetKernel) = Registration<Database>("ExperimentalLMDBDataset", kNothing);
+TENON_KERNEL(kDatasetToGraphKernel) = Registration<Graph>("DatasetToGraph", kNothing);
+TENON_KERNEL(kDatasetToGraphV2Kernel) = Registration<Graph>("DatasetToGraphV2", kNothing);
+TENON_KERNEL(kDatasetFromGraphKernel) = Registration<Graph>("DatasetFromGraph", kNothing);
+TENON_KERNEL(kDatasetFingerprintKernel) = Registration<Fingerprint>("DatasetFingerprint", kNothing);
+TENON_KERNEL(kParseExampleDatasetKernel) = Registration<Parsed>("ParseExampleDataset", kNothing);
+TENON_KERNEL(kExperimentalParseExampleDatasetKernel) = Registration<Parsed>("ExperimentalParseExampleDataset", kNothing);
+TENON_KERNEL(kParseExampleDatasetV2Kernel) = Registration<Parsed>("ParseExampleDatasetV2", kNothing);
+TENON_KERNEL(kDenseToSparseBatchDatasetKernel) = Registration<Sparse>("DenseToSparseBatchDataset", kNothing);
+TENON_KERNEL(kExperimentalDenseToSparseBatchDatasetKernel) = Registration<Sparse>("ExperimentalDenseToSparseBatchDataset", kNothing);
+TENON_KERNEL(kStatsAggregatorSummaryKernel) = Registration<Statistics>("StatsAggregatorSummary", kNothing);
+TENON_KERNEL(kExperimentalStatsAggregatorSummaryKernel) = Registration<Statistics>("ExperimentalStatsAggregatorSummary", kNothing);
+TENON_KERNEL(kStatsAggregatorSetSummaryWriterKernel) = Registration<Statistics>("StatsAggregatorSetSummaryWriter", kNothing);
+TENON_KERNEL(kIteratorGetModelProtoKernel) = Registration<Model>("IteratorGetModelProto", kNothing);
+TENON_KERNEL(kIteratorGetDeviceKernel) = Registration<Device>("IteratorGetDevice", kNothing);
+TENON_KERNEL(kExperimentalIteratorGetDeviceKernel) = Registration<Device>("ExperimentalIteratorGetDevice", kNothing);
+
+static constexpr std::string_view kServiceDoc = "A dataset of TensorFlow's data service, which Tenon does not have.";
+static constexpr std::string_view kDatabaseDoc = "What a database gives; there is no library for it.";
+static constexpr std::string_view kGraphDoc = "A dataset as a graph, which datasets do not keep.";
+
+#define TENON_SERVICE_INPUTS "processing_mode: string, address: string, protocol: string, job_name: string, "
+#define TENON_SERVICE_CONSUMERS "consumer_index: int64, num_consumers: int64, "
+#define TENON_SERVICE_LAST "max_outstanding_requests: int64, iteration_counter: resource"
+#define TENON_SERVICE_ATTRS "task_refresh_interval_hint_ms: int = -1; " TENON_DATASET_TYPES "; data_transfer_protocol: string = ''; target_workers: string = 'AUTO'; "
+
+TENON_OP(kDataServiceDataset) = DefineDataset({.name = "DataServiceDataset", .inputs = "dataset_id: int64, " TENON_SERVICE_INPUTS TENON_SERVICE_LAST,
+                                               .attrs = TENON_SERVICE_ATTRS "cross_trainer_cache_options: string = ''", .doc = kServiceDoc, .traits = TENON_OP_STATEFUL});
+TENON_OP(kDataServiceDatasetV2) = DefineDataset({.name = "DataServiceDatasetV2", .inputs = "dataset_id: int64, " TENON_SERVICE_INPUTS TENON_SERVICE_CONSUMERS TENON_SERVICE_LAST,
+                                                 .attrs = TENON_SERVICE_ATTRS "cross_trainer_cache_options: string = ''", .doc = kServiceDoc, .traits = TENON_OP_STATEFUL});
+TENON_OP(kDataServiceDatasetV3) =
+    DefineDataset({.name = "DataServiceDatasetV3", .inputs = "dataset_id: int64, " TENON_SERVICE_INPUTS TENON_SERVICE_CONSUMERS TENON_SERVICE_LAST,
+                   .attrs = TENON_SERVICE_ATTRS "uncompress: bool = false; uncompress_fn: func; cross_trainer_cache_options: string = ''", .doc = kServiceDoc, .traits = TENON_OP_STATEFUL});
+TENON_OP(kDataServiceDatasetV4) =
+    DefineDataset({.name = "DataServiceDatasetV4", .inputs = "dataset_id: string, " TENON_SERVICE_INPUTS TENON_SERVICE_CONSUMERS TENON_SERVICE_LAST,
+                   .attrs = TENON_SERVICE_ATTRS "uncompress: bool = false; uncompress_fn: func; cross_trainer_cache_options: string = ''", .doc = kServiceDoc, .traits = TENON_OP_STATEFUL});
+TENON_OP(kRegisterDataset) =
+    DefineDataset({.name = "RegisterDataset", .inputs = "dataset: variant, address: string, protocol: string",
+                   .attrs = "external_state_policy: int; element_spec: string = ''; metadata: string = ''", .doc = kServiceDoc, .outputs = "dataset_id: int64"});
+TENON_OP(kRegisterDatasetV2) = DefineDataset({.name = "RegisterDatasetV2", .inputs = "dataset: variant, address: string, protocol: string",
+                                              .attrs = "external_state_policy: int; element_spec: string = ''; requested_dataset_id: string = ''; metadata: string = ''",
+                                              .doc = kServiceDoc, .outputs = "dataset_id: string"});
+TENON_OP(kDummyIterationCounter) =
+    DefineDataset({.name = "DummyIterationCounter", .inputs = "", .attrs = "", .doc = kServiceDoc, .traits = TENON_OP_STATEFUL, .outputs = "handle: resource"});
+
+TENON_OP(kSqlDataset) = DefineDataset({.name = "SqlDataset", .inputs = "driver_name: string, data_source_name: string, query: string", .attrs = TENON_DATASET_TYPES,
+                                       .doc = kDatabaseDoc, .traits = TENON_OP_STATEFUL});
+TENON_OP(kExperimentalSqlDataset) = DefineDataset({.name = "ExperimentalSqlDataset", .inputs = "driver_name: string, data_source_name: string, query: string",
+                                                   .attrs = TENON_DATASET_TYPES, .doc = kDatabaseDoc, .traits = TENON_OP_STATEFUL});
+TENON_OP(kLMDBDataset) = DefineDataset({.name = "LMDBDataset", .inputs = "filenames: string", .attrs = TENON_DATASET_TYPES, .doc = kDatabaseDoc, .traits = TENON_OP_STATEFUL});
+TENON_OP(kExperimentalLMDBDataset) =
+    DefineDataset({.name = "ExperimentalLMDBDataset", .inputs = "filenames: string", .attrs = TENON_DATASET_TYPES, .doc = kDatabaseDoc, .traits = TENON_OP_STATEFUL});
+
+TENON_OP(kDatasetToGraph) = DefineDataset({.name = "DatasetToGraph", .inputs = "input_dataset: variant",
+                                           .attrs = "stateful_whitelist: list(string) = []; allow_stateful: bool = false; strip_device_assignment: bool = false", .doc = kGraphDoc,
+                                           .outputs = "graph: string"});
+TENON_OP(kDatasetToGraphV2) = DefineDataset({.name = "DatasetToGraphV2", .inputs = "input_dataset: variant",
+                                             .attrs = "external_state_policy: int = 0; strip_device_assignment: bool = false", .doc = kGraphDoc, .outputs = "graph: string"});
+TENON_OP(kDatasetFromGraph) = DefineDataset({.name = "DatasetFromGraph", .inputs = "graph_def: string", .attrs = "", .doc = kGraphDoc});
+TENON_OP(kDatasetFingerprint) =
+    DefineDataset({.name = "DatasetFingerprint", .inputs = "input_dataset: variant", .attrs = "", .doc = "A number of the dataset's graph, which datasets do not keep.", .outputs = "fingerprint: uint64"});
+
+static constexpr std::string_view kSparseDoc = "Sparse tensors as variants, which no op takes apart.";
+
+#define TENON_PARSE_INPUTS "input_dataset: variant, num_parallel_calls: int64, dense_defaults: Tdense"
+#define TENON_PARSE_ATTRS                                                                                                                                       \
+  "sparse_keys: list(string); dense_keys: list(string); sparse_types: list({float, int64, string}); Tdense: list({float, int64, string}); " \
+  "dense_shapes: list(shape); " TENON_DATASET_TYPES
+#define TENON_PARSE_RAGGED \
+  "; ragged_keys: list(string) = []; ragged_value_types: list({float, int64, string}) = []; ragged_split_types: list({int32, int64}) = []"
+
+TENON_OP(kParseExampleDataset) =
+    DefineDataset({.name = "ParseExampleDataset", .inputs = TENON_PARSE_INPUTS, .attrs = TENON_PARSE_ATTRS "; sloppy: bool = false" TENON_PARSE_RAGGED, .doc = kSparseDoc});
+TENON_OP(kExperimentalParseExampleDataset) =
+    DefineDataset({.name = "ExperimentalParseExampleDataset", .inputs = TENON_PARSE_INPUTS, .attrs = TENON_PARSE_ATTRS "; sloppy: bool = false", .doc = kSparseDoc});
+TENON_OP(kParseExampleDatasetV2) = DefineDataset(
+    {.name = "ParseExampleDatasetV2", .inputs = TENON_PARSE_INPUTS, .attrs = TENON_PARSE_ATTRS "; deterministic: string = 'default'" TENON_PARSE_RAGGED, .doc = kSparseDoc});
+TENON_OP(kDenseToSparseBatchDataset) =
+    DefineDataset({.name = "DenseToSparseBatchDataset", .inputs = "input_dataset: variant, batch_size: int64, row_shape: int64", .attrs = TENON_DATASET_TYPES, .doc = kSparseDoc});
+TENON_OP(kExperimentalDenseToSparseBatchDataset) = DefineDataset(
+    {.name = "ExperimentalDenseToSparseBatchDataset", .inputs = "input_dataset: variant, batch_size: int64, row_shape: int64", .attrs = TENON_DATASET_TYPES, .doc = kSparseDoc});
+
+static constexpr std::string_view kSummaryDoc = "Statistics of datasets, which are not collected.";
+
+TENON_OP(kStatsAggregatorSummary) =
+    DefineDataset({.name = "StatsAggregatorSummary", .inputs = "iterator: resource", .attrs = "", .doc = kSummaryDoc, .traits = TENON_OP_STATEFUL, .outputs = "summary: string"});
+TENON_OP(kExperimentalStatsAggregatorSummary) = DefineDataset(
+    {.name = "ExperimentalStatsAggregatorSummary", .inputs = "iterator: resource", .attrs = "", .doc = kSummaryDoc, .traits = TENON_OP_STATEFUL, .outputs = "summary: string"});
+TENON_OP(kStatsAggregatorSetSummaryWriter) = DefineOp({.name = "StatsAggregatorSetSummaryWriter", .inputs = "stats_aggregator: resource, summary: resource", .doc = kSummaryDoc,
+                                                       .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT});
+TENON_OP(kIteratorGetModelProto) = DefineDataset({.name = "IteratorGetModelProto", .inputs = "iterator: resource", .attrs = "", .doc = "A model of a pipeline's speed, of which there is none.",
+                                                  .traits = TENON_OP_STATEFUL, .outputs = "model_proto: string"});
+TENON_OP(kIteratorGetDevice) = DefineDataset({.name = "IteratorGetDevice", .inputs = "resource: resource", .attrs = "", .doc = "The device of an iterator, which kernels are not told.",
+                                              .traits = TENON_OP_STATEFUL, .outputs = "device: string"});
+TENON_OP(kExperimentalIteratorGetDevice) =
+    DefineDataset({.name = "ExperimentalIteratorGetDevice", .inputs = "resource: resource", .attrs = "", .doc = "The device of an iterator, which kernels are not told.",
+                   .traits = TENON_OP_STATEFUL, .outputs = "device: string"});
+
+}  // namespace tenon::ops
