@@ -26,6 +26,12 @@ class Texts {
     Poll(count);
     bytes_.append(count, byte);
   }
+  // Room for as many bytes of the text, which the caller fills before anything else is asked of this.
+  char* Extend(size_t bytes) {
+    Poll(bytes);
+    bytes_.resize(bytes_.size() + bytes);
+    return bytes_.data() + bytes_.size() - bytes;
+  }
   void End() { ends_.push_back(bytes_.size()); }
   void Add(std::string_view text) {
     Append(text);
