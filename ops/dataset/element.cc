@@ -28,8 +28,21 @@ static KeptTensor PartOf(const Work& work, const tenon_tensor_view& batch, int64
   return CopyPart([&work](uint32_t dtype, Dims of, uint64_t extra_bytes) { return work.NewTensor(dtype, of, extra_bytes); }, batch, first, dims);
 }
 
+void CopyVariants(const Work& work, const tenon_tensor_view& from, int64_t first, int64_t count, tenon_variant** to) {
+  if (!TENON_CALLABLE(&work.services(), variant_retain)) Fail(TENON_UNIMPLEMENTED, "this host retains no variants, which rows of variants need");
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = Data<tenon_variant* const>(from)[first + i];
+    if (to[i] != nullptr) work.services().variant_retain(to[i]);
+  }
+}
+
 KeptTensor RowOf(const Work& work, const tenon_tensor_view& batch, int64_t row) {
   const Dims dims = DimsOf(batch).subspan(1);
+  if (batch.dtype == TENON_DT_VARIANT) {
+    KeptTensor cells = work.NewTensor(TENON_DT_VARIANT, dims);
+    CopyVariants(work, batch, row * Count(dims), Count(dims), Data<tenon_variant*>(cells.view()));
+    return cells;
+  }
   return PartOf(work, batch, row * Count(dims), dims);
 }
 

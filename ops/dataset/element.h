@@ -31,7 +31,9 @@ sdk::KeptTensor NewString(const sdk::Work& work, std::string_view text);
 // As many strings as dims have elements.
 sdk::KeptTensor NewStrings(const sdk::Work& work, sdk::Dims dims, std::span<const std::string_view> texts);
 
-// A copy of row `row` of a tensor of rank 1 or more: plain types and strings. UNIMPLEMENTED for others.
+// The variants of a tensor from `first` on, each with a reference more, in cells that are empty.
+void CopyVariants(const sdk::Work& work, const tenon_tensor_view& from, int64_t first, int64_t count, tenon_variant** to);
+// A copy of row `row` of a tensor of rank 1 or more: plain types, strings, variants. UNIMPLEMENTED for others.
 sdk::KeptTensor RowOf(const sdk::Work& work, const tenon_tensor_view& batch, int64_t row);
 // The same of `count` rows from `first` on, as a tensor of so many rows.
 sdk::KeptTensor RowsOf(const sdk::Work& work, const tenon_tensor_view& batch, int64_t first, int64_t count);

@@ -23,9 +23,11 @@ using Service = Refused<"needs TensorFlow's data service, whose dispatcher and w
 using Database = Refused<"reads a database, for which Tenon has no library. Write its rows to files of records (TFRecordDataset) or of text (TextLineDataset) first.">;
 using Graph = Refused<"takes a dataset for a graph: a dataset of Tenon is made by the ops of the graph that was loaded, and keeps none of its own. Save that graph.">;
 using Fingerprint = Refused<"would give a number of the graph that made the dataset, and of TensorFlow's own hash of it; a dataset of Tenon keeps no graph.">;
-using Parsed = Refused<"gives sparse and ragged features as variants, for DeserializeSparse and RaggedTensorFromVariant, which Tenon does not have. Parse in a MapDataset, whose function calls "
+using Parsed = Refused<"parses within the dataset, and gives sparse and ragged features as variants, which is not supported yet. Parse in a MapDataset, whose function calls "
                        "ParseExampleV2: its outputs are the same features as plain tensors.">;
-using Sparse = Refused<"gives sparse tensors as variants, for DeserializeSparse, which Tenon does not have. Make dense batches (PaddedBatchDataset), or find what is not zero in a MapDataset.">;
+using Sparse = Refused<"makes batches as sparse tensors in variants, which is not supported yet. Make dense batches (PaddedBatchDataset), or find what is not zero in a MapDataset.">;
+using Snapshot = Refused<"keeps a pipeline's elements in a folder that it finds by TensorFlow's hash of the pipeline's graph, which a dataset of Tenon does not keep. Name a file in CacheDataset, or "
+                         "save and load (SaveDataset, LoadDataset).">;
 using Statistics = Refused<"reads statistics of datasets, which Tenon does not collect. `tenon run --trace` shows what a step takes.">;
 using Model = Refused<"would give TensorFlow's own model of a pipeline's speed, by which it tunes itself; Tenon has none.">;
 using Device = Refused<"asks on which device an iterator is: a kernel of Tenon is not told the names of devices. Iterators are in the memory of the host whose session has them.">;
@@ -46,6 +48,12 @@ TENON_KERNEL(kExperimentalLMDBDatasetKernel) = Registration<Database>("Experimen
 TENON_KERNEL(kDatasetToGraphKernel) = Registration<Graph>("DatasetToGraph", kNothing);
 TENON_KERNEL(kDatasetToGraphV2Kernel) = Registration<Graph>("DatasetToGraphV2", kNothing);
 TENON_KERNEL(kDatasetFromGraphKernel) = Registration<Graph>("DatasetFromGraph", kNothing);
+TENON_KERNEL(kSnapshotDatasetKernel) = Registration<Snapshot>("SnapshotDataset", kNothing);
+TENON_KERNEL(kSnapshotDatasetV2Kernel) = Registration<Snapshot>("SnapshotDatasetV2", kNothing);
+TENON_KERNEL(kSnapshotDatasetReaderKernel) = Registration<Snapshot>("SnapshotDatasetReader", kNothing);
+TENON_KERNEL(kSnapshotNestedDatasetReaderKernel) = Registration<Snapshot>("SnapshotNestedDatasetReader", kNothing);
+TENON_KERNEL(kSnapshotChunkDatasetKernel) = Registration<Snapshot>("SnapshotChunkDataset", kNothing);
+TENON_KERNEL(kListSnapshotChunksDatasetKernel) = Registration<Snapshot>("ListSnapshotChunksDataset", kNothing);
 TENON_KERNEL(kDatasetFingerprintKernel) = Registration<Fingerprint>("DatasetFingerprint", kNothing);
 TENON_KERNEL(kParseExampleDatasetKernel) = Registration<Parsed>("ParseExampleDataset", kNothing);
 TENON_KERNEL(kExperimentalParseExampleDatasetKernel) = Registration<Parsed>("ExperimentalParseExampleDataset", kNothing);
@@ -104,7 +112,37 @@ TENON_OP(kDatasetFromGraph) = DefineDataset({.name = "DatasetFromGraph", .inputs
 TENON_OP(kDatasetFingerprint) =
     DefineDataset({.name = "DatasetFingerprint", .inputs = "input_dataset: variant", .attrs = "", .doc = "A number of the dataset's graph, which datasets do not keep.", .outputs = "fingerprint: uint64"});
 
-static constexpr std::string_view kSparseDoc = "Sparse tensors as variants, which no op takes apart.";
+static constexpr std::string_view kSnapshotDoc = "A pipeline's elements in a folder that TensorFlow's hash of its graph names.";
+
+TENON_OP(kSnapshotDataset) = DefineDataset({
+    .name = "SnapshotDataset",
+    .inputs = "input_dataset: variant, path: string",
+    .attrs = TENON_DATASET_TYPES "; compression: string = ''; reader_path_prefix: string = ''; writer_path_prefix: string = ''; shard_size_bytes: int = 10737418240; "
+                                 "pending_snapshot_expiry_seconds: int = 86400; num_reader_threads: int = 1; reader_buffer_size: int = 1; num_writer_threads: int = 1; "
+                                 "writer_buffer_size: int = 1; shuffle_on_read: bool = false; seed: int = 0; seed2: int = 0; mode: string = 'auto'; snapshot_name: string = ''",
+    .constraints = "path(path)",
+    .doc = kSnapshotDoc,
+    .traits = TENON_OP_IO,
+});
+TENON_OP(kSnapshotDatasetV2) = DefineDataset({
+    .name = "SnapshotDatasetV2",
+    .inputs = "input_dataset: variant, path: string, reader_func_other_args: Treader_func_args, shard_func_other_args: Tshard_func_args",
+    .attrs = TENON_DATASET_TYPES "; compression: string = ''; reader_prefix: string = ''; writer_prefix: string = ''; hash_valid: bool = false; hash: int = 0; reader_func: func; "
+                                 "shard_func: func; Treader_func_args: list(type); Tshard_func_args: list(type)" TENON_DATASET_METADATA,
+    .constraints = "path(path)",
+    .doc = kSnapshotDoc,
+    .traits = TENON_OP_IO,
+});
+TENON_OP(kSnapshotDatasetReader) =
+    DefineDataset({.name = "SnapshotDatasetReader", .inputs = "shard_dir: string, start_index: int64", .attrs = TENON_DATASET_TYPES "; compression: string = ''; version: int",
+                   .constraints = "path(shard_dir)", .doc = kSnapshotDoc, .traits = TENON_OP_IO});
+TENON_OP(kSnapshotNestedDatasetReader) = DefineDataset({.name = "SnapshotNestedDatasetReader", .inputs = "inputs: N * variant", .attrs = TENON_DATASET_TYPES "; N: int >= 1", .doc = kSnapshotDoc});
+TENON_OP(kSnapshotChunkDataset) = DefineDataset({.name = "SnapshotChunkDataset", .inputs = "chunk_file: string", .attrs = TENON_DATASET_TYPES "; compression: string = ''",
+                                                 .constraints = "path(chunk_file)", .doc = kSnapshotDoc, .traits = TENON_OP_IO});
+TENON_OP(kListSnapshotChunksDataset) = DefineDataset({.name = "ListSnapshotChunksDataset", .inputs = "snapshot_path: string", .attrs = TENON_DATASET_TYPES, .constraints = "path(snapshot_path)",
+                                                      .doc = kSnapshotDoc, .traits = TENON_OP_STATEFUL | TENON_OP_IO});
+
+static constexpr std::string_view kSparseDoc = "Sparse tensors as variants; not supported yet.";
 
 #define TENON_PARSE_INPUTS "input_dataset: variant, num_parallel_calls: int64, dense_defaults: Tdense"
 #define TENON_PARSE_ATTRS                                                                                                                                       \

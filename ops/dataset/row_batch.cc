@@ -12,6 +12,15 @@ namespace {
 
 constexpr uint64_t kFirstBytes = 16 << 10;  // of the rows of the first batch, of which nobody knows how many they will be
 
+uint64_t CellSize(uint32_t dtype) { return dtype == TENON_DT_VARIANT ? sizeof(tenon_variant*) : ElementSize(dtype); }
+
+// Of rows that go into other memory: what variants they hold is there now.
+void Move(uint32_t dtype, char* from, uint64_t bytes, char* to) {
+  if (bytes == 0) return;
+  std::memcpy(to, from, bytes);
+  if (dtype == TENON_DT_VARIANT) std::memset(from, 0, bytes);
+}
+
 }  // namespace
 
 void RowBatch::Pile::Grow(const Work& work, uint64_t bytes) {
@@ -64,7 +73,7 @@ bool RowBatch::Room(size_t component, uint32_t dtype, Dims dims) noexcept {
     } else {
       column.dtype = dtype;
       column.dims.assign(dims.begin(), dims.end());
-      const uint64_t size = ElementSize(dtype);
+      const uint64_t size = CellSize(dtype);
       if (size == 0 && dtype != TENON_DT_STRING) Fail(TENON_UNIMPLEMENTED, "tensors of ", TypeName(dtype), " cannot be made one batch");
       column.row_bytes = static_cast<uint64_t>(Count(dims)) * size;
       column.room = 0;
@@ -80,7 +89,7 @@ void RowBatch::Grow(Column& column) {
   dims.insert(dims.end(), column.dims.begin(), column.dims.end());
   KeptTensor larger = work_.NewTensor(column.dtype, dims);
   char* const memory = Data<char>(larger.view());
-  if (rows_ != 0 && column.row_bytes != 0) std::memcpy(memory, column.memory, static_cast<uint64_t>(rows_) * column.row_bytes);
+  Move(column.dtype, column.memory, static_cast<uint64_t>(rows_) * column.row_bytes, memory);
   column.batch.emplace(std::move(larger));
   column.memory = memory;
   column.room = room;
@@ -99,6 +108,8 @@ void RowBatch::Add(const Element& element) {
     }
     if (strings) {
       if (!AddTexts(column, view)) return Skip();
+    } else if (view.dtype == TENON_DT_VARIANT) {
+      if (!Try([&] { CopyVariants(work_, view, 0, Count(view), reinterpret_cast<tenon_variant**>(column.memory) + rows_ * Count(view)); })) return Skip();
     } else if (column.row_bytes == 8) {
       std::memcpy(column.memory + rows_ * 8, Data<const char>(view), 8);
     } else if (column.row_bytes != 0) {
@@ -141,7 +152,7 @@ KeptTensor RowBatch::TakeColumn(Column& column) const {
   if (column.dtype != TENON_DT_STRING) {
     if (column.room == rows_) return std::move(*column.batch);
     KeptTensor exact = work_.NewTensor(column.dtype, dims);
-    if (column.row_bytes != 0) std::memcpy(Data<char>(exact.view()), column.memory, static_cast<uint64_t>(rows_) * column.row_bytes);
+    Move(column.dtype, column.memory, static_cast<uint64_t>(rows_) * column.row_bytes, Data<char>(exact.view()));
     return exact;
   }
   KeptTensor batch = work_.NewTensor(TENON_DT_STRING, dims, column.text.size());
