@@ -322,5 +322,32 @@ TEST(Session, RefusesAPrecisionThatItDoesNotKnow) {
   EXPECT_TRUE(Session::Create(TheRuntime(), options).ok());
 }
 
+TEST(SessionEffects, AnAssertionHoldsBackWhatIsKnownWithoutIt) {
+  for (const bool optimize : {true, false}) {
+    for (const bool holds : {true, false}) {
+      Graph g(TheRuntime());
+      const Operation check = g.AddNode("Assert", {g.Const(holds), g.Const(7.0f)}, {{"T", std::vector<DType>{DType::kFloat}}});
+      Output y;
+      {
+        const auto after = g.ControlDependencies({check});
+        y = g.Op("Identity", {g.Const(3.0f)});
+      }
+      const Output z = g.Op("Neg", {y});
+      ASSERT_TRUE(g.status().ok()) << g.status().message();
+      SessionOptions options;
+      options.optimize = optimize;
+      const auto session = Session::Create(TheRuntime(), g, options);
+      ASSERT_TRUE(session.ok());
+      auto values = session->Run({}, {z});
+      if (holds) {
+        ASSERT_TRUE(values.ok()) << values.status().message();
+        EXPECT_EQ((*values)[0].scalar<float>(), -3);
+      } else {
+        EXPECT_EQ(values.status().code(), Code::kInvalidArgument) << "optimize " << optimize;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::engine

@@ -55,6 +55,13 @@ Status Facts::FindNeeded() {
   return Status::Ok();
 }
 
+namespace {
+
+// What a node does beside giving values, which may be known without it: it writes, or has a state and no output, as assertions have.
+bool HasEffect(const Node& node) { return node.has(TENON_OP_WRITES_STATE | TENON_OP_IO) || (node.has(TENON_OP_STATEFUL) && node.output_types.empty()); }
+
+}  // namespace
+
 // Backwards from fetches and targets. Behind a known value only nodes with effects are still wanted.
 void Facts::MarkNeeded() {
   needed_.assign(graph_.size(), false);
@@ -70,7 +77,7 @@ void Facts::MarkNeeded() {
     auto [id, wanted] = stack.back();
     stack.pop_back();
     if (!in_order[id]) continue;
-    wanted = wanted || graph_.node(id).has(TENON_OP_WRITES_STATE | TENON_OP_IO);
+    wanted = wanted || HasEffect(graph_.node(id));
     if (wanted ? needed_[id] : (needed_[id] || passed[id])) continue;
     (wanted ? needed_ : passed)[id] = true;
     // A merge needs its predicate, which hangs on its inputs even where their values are known.
