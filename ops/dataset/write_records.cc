@@ -12,7 +12,25 @@ namespace {
 
 // The file is there with all its records, or as far as it came when this failed.
 struct ToRecords {
-  void Run(RunContext c) const {
+  // In a task, which may wait.
+  void RunAsync(RunContext c, Done done) const {
+    Work(c).Schedule(
+        0,
+        [c, done](const Outcome& outcome) {
+          tenon_status* status = nullptr;
+          try {
+            if (!outcome.ok()) Fail(outcome.code, outcome.message);
+            Write(c);
+          } catch (...) {
+            status = CurrentFailure();
+          }
+          done(status);
+        },
+        TENON_WORK_MAY_WAIT);
+  }
+
+ private:
+  static void Write(const RunContext& c) {
     const DatasetPtr dataset = DatasetOf(c, 0);
     if (dataset->types().size() != 1) Fail(TENON_INVALID_ARGUMENT, "records are made of datasets of one component; ", dataset->who(), " has ", dataset->types().size());
     if (dataset->types()[0] != TENON_DT_STRING) Fail(TENON_INVALID_ARGUMENT, "records are made of strings; the elements of ", dataset->who(), " are ", TypeName(dataset->types()[0]));
@@ -32,7 +50,7 @@ struct ToRecords {
   }
 };
 
-constexpr Traits kWrites = {.flags = TENON_KERNEL_BLOCKING};
+constexpr Traits kWrites = {.flags = 0};
 
 }  // namespace
 
