@@ -7,6 +7,7 @@
 #include "core/graph/builder.h"
 #include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
+#include "core/graph/node_name.h"
 #include "core/session/callable.h"
 
 namespace tenon::session {
@@ -53,6 +54,13 @@ Result<std::shared_ptr<Callable>> FunctionCode::Ready(Cancellation* cancellation
   return callable_;
 }
 
+// What nodes of the function are called below: a function's name may have what a node's may not, as "__inference_<lambda>_7".
+static std::string ScopeOf(std::string name) {
+  for (char& c : name)
+    if (!graph::IsValidNodeName(std::string("_") + c)) c = '_';
+  return graph::IsValidNodeName(name) ? name : StrCat("f", name);
+}
+
 Result<std::shared_ptr<Callable>> FunctionCode::Make(Cancellation* cancellation) {
   graph::Graph graph = host_.empty_graph();
   graph::Builder builder(&graph);
@@ -62,7 +70,7 @@ Result<std::shared_ptr<Callable>> FunctionCode::Make(Cancellation* cancellation)
     TENON_ASSIGN_OR_RETURN(const graph::NodeId id, builder.AddRole("argument", {}, std::move(attrs), StrCat("argument_", i)));
     request.feeds.push_back({id, 0});
   }
-  graph::CallSite site{"a kernel's call", ref_.name, device_, request.feeds, signature_.results, ref_.attrs ? *ref_.attrs : graph::AttrMap(), {}};
+  graph::CallSite site{"a kernel's call", ScopeOf(ref_.name), device_, request.feeds, signature_.results, ref_.attrs ? *ref_.attrs : graph::AttrMap(), {}};
   TENON_RETURN_IF_ERROR(graph::AddFunctionBody(&graph, site, *definition_, &request.fetches, &request.targets));
   RunOptions options;
   options.cancellation = cancellation;

@@ -161,6 +161,15 @@ TEST(Datasets, ABatchWhoseRowsDoNotFitFailsAndTakesItsElementsWithIt) {
   EXPECT_EQ(take().status().code(), Code::kOutOfRange);
 }
 
+TEST(Datasets, CallFunctionsWhoseNamesNodesMayNotHave) {
+  Pipeline p;
+  p.Range(3);
+  p.Map("__inference_<lambda>_7", [](Graph& body, const Output& x) { return body.Op("AddV2", {x, x}); });
+  const Session session = p.Open();
+  ASSERT_TRUE(p.Begin(session).ok());
+  EXPECT_EQ(p.All(session), (std::vector<int64_t>{0, 2, 4}));
+}
+
 TEST(Datasets, WhatTheyMakeCountsAgainstTheSessionsLimit) {
   SessionOptions options;
   options.memory_limit = 40 << 20;

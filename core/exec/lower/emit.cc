@@ -228,7 +228,7 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
   const auto& runner = plan_.runner(node.id);
   std::vector<SlotId> inputs;
   std::vector<const OutputFacts*> facts;
-  bool shapes_known = true, handles = HasFunctions(node);  // such a kernel may hold something once it has run
+  bool shapes_known = true, handles = HasFunctions(node) || TouchesState(node);  // such a kernel may hold something once it has run, and have work
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[i]));
     if (IsRef(code_->at(slot).dtype) && !IsRef(node.input_types[i])) {
