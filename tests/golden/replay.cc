@@ -269,8 +269,8 @@ class GraphCase {
     if (!saved.ok()) return "its state: " + saved.status().message();
     auto next = Session::Create(runtime_, graph, options_);
     if (!next.ok()) return "another session: " + next.status().message();
-    for (const Json& run : begin_)
-      if (const std::string difference = Step(*next, run, {}); !difference.empty()) return "begun anew: " + difference;
+    const std::string difference = Step(*next, begin_.back(), {});  // the files that those before it wrote are there
+    if (!difference.empty()) return "begun anew: " + difference;
     for (int i = 0; i < damage_; ++i) TakeDamaged(*next, i);
     const auto restored = next->Run({}, {}, {restore_}, {.timeout = kPatience});
     if (!restored.ok()) return "with its state: " + restored.status().message();
