@@ -410,8 +410,9 @@ const std::set<std::string>& WithGoldenGradients() {
       "BatchMatMul", "BatchMatMulV3", "BatchToSpaceND", "Concat", "Cumprod", "Cumsum", "DepthToSpace", "DepthwiseConv2dNative",
       "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "Einsum", "EnsureShape", "Erfc", "FusedBatchNorm",
       "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", "FusedBatchNormV2", "FusedBatchNormV3", "GatherNd", "LRN",
-      "MatrixBandPart", "MirrorPad", "MirrorPadGrad", "MulNoNan", "OptionalFromValue", "OptionalGetValue", "Print", "RaggedGather", "RaggedTensorFromVariant", "RaggedTensorToTensor", "RaggedTensorToVariant", "ResizeBilinear", "ResizeNearestNeighbor", "ReverseSequence",
-      "ScatterNd", "SpaceToBatchND", "SpaceToDepth", "SparseFillEmptyRows", "SparseSegmentMean", "SparseSegmentSqrtN",
+      "MatrixBandPart", "MirrorPad", "MirrorPadGrad", "MulNoNan", "OptionalFromValue", "OptionalGetValue", "Print", "RaggedGather", "RaggedTensorFromVariant", "RaggedTensorToSparse", "RaggedTensorToTensor", "RaggedTensorToVariant", "ResizeBilinear", "ResizeNearestNeighbor", "ReverseSequence",
+      "ScatterNd", "SpaceToBatchND", "SpaceToDepth", "SparseAdd", "SparseDenseCwiseDiv", "SparseDenseCwiseMul", "SparseFillEmptyRows", "SparseMatMul", "SparseReduceSum", "SparseReorder",
+      "SparseSlice", "SparseSoftmax", "SparseTensorDenseAdd", "SparseSegmentMean", "SparseSegmentSqrtN",
       "SparseSegmentSum", "SparseTensorDenseMatMul", "SparseToDense", "TensorListConcatV2", "TensorListFromTensor",
       "TensorListGather", "TensorListGetItem", "TensorListPopBack", "TensorListPushBack", "TensorListResize",
       "TensorListScatterIntoExistingList", "TensorListScatterV2", "TensorListSetItem", "TensorListSplit", "TensorListStack",
@@ -431,7 +432,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "Where", "VariableShape", "ComputeAccidentalHits", "SparseReshape", "StatelessRandomGetKeyCounter"}},
       {"is flat between its jumps, and its gradient is taken as none", {"Ceil", "Floor", "FloorDiv", "Round", "TruncateDiv"}},
       {"does not depend on the values of its floating inputs", {"OnesLike", "ZerosLike"}},
-      {"counts, with weights that TensorFlow does not differentiate either", {"Bincount", "DenseBincount"}},
+      {"counts, with weights that TensorFlow does not differentiate either", {"Bincount", "DenseBincount", "DenseCountSparseOutput", "RaggedCountSparseOutput", "SparseCountSparseOutput"}},
       {"is made of settings or whole numbers", {"OneHot", "Range", "LinSpace", "RaggedRange"}},
       {"which elements are equal jumps with the data", {"Unique", "UniqueWithCounts"}},
       {"has no inputs, or is where values come from", {"Const", "Placeholder", "_Arg"}},
@@ -524,7 +525,10 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "DecodeBase64", "EncodeBase64", "PrintV2", "StringFormat", "StringLower", "StringNGrams", "StringStrip", "StringUpper", "UnicodeDecode", "UnicodeDecodeWithOffsets",
         "UnicodeEncode", "UnicodeScript", "UnicodeTranscode", "UnsortedSegmentJoin"}},
       {"packs sparse tensors or takes them out again, and TensorFlow does not differentiate it either", {"DeserializeManySparse", "DeserializeSparse", "SerializeManySparse", "SerializeSparse"}},
-      {"is a gradient, of which TensorFlow has none either", {"RaggedTensorToVariantGradient"}},
+      {"is a gradient, of which TensorFlow has none either", {"RaggedTensorToVariantGradient", "SparseAddGrad", "SparseSliceGrad"}},
+      {"takes sparse tensors apart or together, and TensorFlow does not differentiate it either",
+       {"SparseConcat", "SparseDenseCwiseAdd", "SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSumSparse", "SparseSparseMaximum", "SparseSparseMinimum", "SparseSplit"}},
+      {"is of sets", {"DenseToDenseSetOperation", "DenseToSparseSetOperation", "SetSize", "SparseToSparseSetOperation"}},
   };
   return reasons;
 }
