@@ -244,3 +244,42 @@ def both_sets(d):
 @op("SetSize", count=30)
 def set_size(d):
     return Case(list(sparse_sets(d, d.dtype(), d.shape(1, 2, empty=0, large=0))), {"validate_indices": d.chance(0.7)}, disturb=False)
+
+
+# ---- Crosses ----
+
+def features(d, dtype, count):
+    if dtype == tf.string:
+        array = np.empty(count, object)
+        array[:] = [d.pick([b"a", b"", b"feature", "ü".encode(), b"a longer feature, longer than sixteen", b"x_X_y"]) for _ in range(count)]
+        return array
+    return d.tensor(tf.int64, (count,))
+
+
+@op("SparseCross", "SparseCrossV2", "SparseCrossHashed", count=50)
+def cross(d):
+    batch = d.int(0, 3)
+    kinds = [tf.int64, tf.string]
+    n, m = d.int(0, 2), d.int(0, 2)
+    if not n + m:
+        n = 1
+    sparse = []
+    for _ in range(n):
+        shape = (batch if not d.chance(0.03) else batch + 1, d.int(1, 3))
+        rows = sparse_of(d, shape)
+        sparse.append((rows, features(d, d.pick(kinds), len(rows)), np.array(shape, np.int64)))
+    dense = []
+    for _ in range(m):
+        width = d.int(0, 2)
+        dense.append(features(d, d.pick(kinds), batch * width).reshape(batch, width))
+    inputs = [[one[i] for one in sparse] for i in range(3)] + [dense]
+    attrs = {"N": n, "sparse_types": [tf.string if one[1].dtype == object else tf.int64 for one in sparse], "dense_types": [tf.string if one.dtype == object else tf.int64 for one in dense]}
+    if d.op == "SparseCross":
+        hashed = d.chance(0.6)
+        kind = tf.int64 if hashed else tf.string
+        attrs.update(hashed_output=hashed, num_buckets=d.pick([0, 1, 10, 1000]), hash_key=d.pick([0xDECAFCAFFE, 1, -5]), out_type=kind, internal_type=kind if hashed else tf.string)
+    elif d.op == "SparseCrossV2":
+        inputs.append(np.array(d.pick([b"", b"_X_", b"|"]), object))
+    else:
+        inputs += [np.array(d.pick([0, 1, 10, 1000]), np.int64), np.array(d.chance(0.5)), np.array([d.int(-9, 9), d.int(-9, 9)], np.int64)]
+    return Case(inputs, attrs, disturb=False)
