@@ -436,16 +436,12 @@ constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 constexpr std::string_view kTwo = "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64";
 constexpr std::string_view kOne = "rank(input_indices) == 2; rank(input_values) == 1; rank(input_shape) == 1";
 
-consteval tenon_op_definition WithDenseOp(std::string_view name, std::string_view doc, tenon_gradient_function gradient) {
-  OpDefinition op;
-  op.name = name;
+consteval tenon_op_definition WithDenseOp(OpDefinition op) {
   op.inputs = "sp_indices: int64, sp_values: T, sp_shape: int64, dense: T";
   op.outputs = "output: T";
   op.attrs = "T: numbertype";
   op.constraints = "rank(sp_indices) == 2; rank(sp_values) == 1; rank(sp_shape) == 1";
-  op.doc = doc;
   op.shape = ShapeFunction<ValuesShape>;
-  op.gradient = gradient;
   return DefineOp(op);
 }
 
@@ -518,9 +514,22 @@ TENON_OP(kSparseTensorDenseAdd) = DefineOp({
     .gradient = GradientFunction<AddToDenseGradient>,
 });
 
-TENON_OP(kSparseDenseCwiseAdd) = WithDenseOp("SparseDenseCwiseAdd", "The sparse tensor's elements plus the dense one's at their places, to which it broadcasts.", nullptr);
-TENON_OP(kSparseDenseCwiseMul) = WithDenseOp("SparseDenseCwiseMul", "The sparse tensor's elements times the dense one's at their places, to which it broadcasts.", GradientFunction<WithDenseGradient<false>>);
-TENON_OP(kSparseDenseCwiseDiv) = WithDenseOp("SparseDenseCwiseDiv", "The sparse tensor's elements by the dense one's at their places, to which it broadcasts.", GradientFunction<WithDenseGradient<true>>);
+TENON_OP(kSparseDenseCwiseAdd) = WithDenseOp({
+    .name = "SparseDenseCwiseAdd",
+    .doc = "The sparse tensor's elements plus the dense one's at their places, to which it broadcasts.",
+});
+
+TENON_OP(kSparseDenseCwiseMul) = WithDenseOp({
+    .name = "SparseDenseCwiseMul",
+    .doc = "The sparse tensor's elements times the dense one's at their places, to which it broadcasts.",
+    .gradient = GradientFunction<WithDenseGradient<false>>,
+});
+
+TENON_OP(kSparseDenseCwiseDiv) = WithDenseOp({
+    .name = "SparseDenseCwiseDiv",
+    .doc = "The sparse tensor's elements by the dense one's at their places, to which it broadcasts.",
+    .gradient = GradientFunction<WithDenseGradient<true>>,
+});
 
 TENON_OP(kSparseReduceSum) = DefineOp({
     .name = "SparseReduceSum",

@@ -524,7 +524,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "RegexFullMatch", "RegexReplace", "StaticRegexReplace", "StringLength", "StringSplit", "StringSplitV2", "StringToHashBucket", "StringToHashBucketStrong", "Substr",
         "DecodeBase64", "EncodeBase64", "PrintV2", "StringFormat", "StringLower", "StringNGrams", "StringStrip", "StringUpper", "UnicodeDecode", "UnicodeDecodeWithOffsets",
         "UnicodeEncode", "UnicodeScript", "UnicodeTranscode", "UnsortedSegmentJoin"}},
-      {"packs sparse tensors or takes them out again, and TensorFlow does not differentiate it either", {"DeserializeManySparse", "DeserializeSparse", "SerializeManySparse", "SerializeSparse"}},
+      {"packs sparse tensors or takes them out again, and TensorFlow does not differentiate it either", {"AddManySparseToTensorsMap", "AddSparseToTensorsMap", "DeserializeManySparse", "DeserializeSparse", "SerializeManySparse", "SerializeSparse", "TakeManySparseFromTensorsMap"}},
       {"is a gradient, of which TensorFlow has none either", {"RaggedTensorToVariantGradient", "SparseAddGrad", "SparseSliceGrad"}},
       {"takes sparse tensors apart or together, and TensorFlow does not differentiate it either",
        {"SparseConcat", "SparseDenseCwiseAdd", "SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSumSparse", "SparseSparseMaximum", "SparseSparseMinimum", "SparseSplit"}},
