@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SparseCross, SparseCrossV2, SparseCrossHashed: of each row every combination of one feature from each column, as a text or as the number of a bucket. RaggedCross is
-// not here.
+// SparseCross, SparseCrossV2, SparseCrossHashed, RaggedCross: of each row every combination of one feature from each column, as a text or as the number of a bucket.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -8,6 +7,7 @@
 #include <string>
 
 #include "chosen.h"
+#include "splits.h"
 #include "tenon/sdk/kernel/fingerprint.h"
 #include "tenon/sdk/kernel/sip_hash.h"
 #include "tenon/sdk/op/op.h"
@@ -47,6 +47,15 @@ class Column {
     rows_ = DimsOf(values)[0];
     width_ = DimsOf(values)[1];
   }
+  // The rows of a ragged tensor.
+  Column(const RunContext& c, const tenon_tensor_view& values, const tenon_tensor_view& splits_view, std::pmr::memory_resource* memory) : values_(&values), starts_(memory) {
+    const sparse::Splits splits(splits_view, "ragged_row_splits");
+    if (values.dl.ndim != 1) Fail(TENON_INVALID_ARGUMENT, "ragged_values must be vectors; one has shape ", DimsOf(values));
+    splits.CheckWithin(c, sdk::Count(values));
+    rows_ = splits.rows();
+    starts_.resize(static_cast<size_t>(rows_) + 1);
+    for (int64_t row = 0; row <= rows_; ++row) starts_[static_cast<size_t>(row)] = splits[row];
+  }
   int64_t rows() const { return rows_; }
   int64_t Count(int64_t row) const { return starts_.empty() ? width_ : starts_[static_cast<size_t>(row) + 1] - starts_[static_cast<size_t>(row)]; }
   // The place among the values of feature i of a row.
@@ -62,41 +71,53 @@ class Column {
   int64_t rows_ = 0, width_ = 0;
 };
 
-// What stands before the inputs that only one of the ops has: N indices, values, N shapes, dense inputs.
-struct Crossed {
-  Crossed(const RunContext& c, int64_t sparse, int64_t dense) : memory(c) {
+// Columns of as many rows each.
+struct Columns {
+  explicit Columns(const RunContext& c) : memory(c) {}
+  // N indices, values, N shapes, dense inputs.
+  Columns(const RunContext& c, int64_t sparse, int64_t dense) : Columns(c) {
     const auto n = static_cast<int32_t>(sparse), more = static_cast<int32_t>(dense);
     for (int32_t i = 0; i < n; ++i) columns.emplace_back(c, c.input_view(i), c.input_view(n + i), c.input_view(2 * n + i), &memory);
     for (int32_t i = 0; i < more; ++i) columns.emplace_back(c.input_view(3 * n + i), &memory);
-    if (columns.empty()) Fail(TENON_INVALID_ARGUMENT, "there are no columns to cross");
-    for (const Column& column : columns)
-      if (column.rows() != columns[0].rows()) Fail(TENON_INVALID_ARGUMENT, "Expected batch size ", columns[0].rows(), " of all columns; one has ", column.rows());
-    // Whether there are so many, and room for them.
-    for (int64_t row = 0; row < columns[0].rows(); ++row) {
-      int64_t count = 1;
-      for (const Column& column : columns) count = Multiply(count, column.Count(row));
-      total = Add(total, count);
-      widest = std::max(widest, count);
-    }
-    const int64_t shape[] = {columns[0].rows(), widest};
+    CountAll();
+    const int64_t shape[] = {rows(), widest};
     c.AllocOutput(0, std::array{total, int64_t{2}});
     c.AllocOutput(2, std::array{int64_t{2}});
     std::copy(shape, shape + 2, c.output<int64_t>(2));
+    ForEach(c, [index = c.output<int64_t>(0)](int64_t row, int64_t number, const std::vector<int64_t>&) mutable {
+      *index++ = row;
+      *index++ = number;
+    });
   }
-  // Calls function(row, places) for each combination, the last column's features one after the other first; and writes where it stands.
+  // Whether there are so many.
+  void CountAll() {
+    if (columns.empty()) Fail(TENON_INVALID_ARGUMENT, "there are no columns to cross");
+    for (const Column& column : columns)
+      if (column.rows() != rows()) Fail(TENON_INVALID_ARGUMENT, "Expected batch size ", rows(), " of all columns; one has ", column.rows());
+    for (int64_t row = 0; row < rows(); ++row) {
+      total = Add(total, CountOf(row));
+      widest = std::max(widest, CountOf(row));
+    }
+  }
+  int64_t rows() const { return columns[0].rows(); }
+  int64_t CountOf(int64_t row) const {
+    int64_t count = 1;
+    for (const Column& column : columns)
+      if (column.Count(row) == 0) return 0;
+    for (const Column& column : columns) count = Multiply(count, column.Count(row));
+    return count;
+  }
+  // Calls function(row, its number in the row, places) for each combination, the last column's features one after the other first.
   template <class Function>
-  void ForEach(const RunContext& c, const Function& function) const {
-    int64_t* index = c.output<int64_t>(0);
+  void ForEach(const RunContext& c, Function function) const {
     std::vector<int64_t> at(columns.size()), places(columns.size());
     CancelPoll poll(c);
-    for (int64_t row = 0; row < columns[0].rows(); ++row, poll()) {
-      if (std::any_of(columns.begin(), columns.end(), [row](const Column& column) { return column.Count(row) == 0; })) continue;
+    for (int64_t row = 0; row < rows(); ++row, poll()) {
+      if (CountOf(row) == 0) continue;
       std::fill(at.begin(), at.end(), 0);
       for (int64_t number = 0, more = 1; more != 0; ++number, poll(static_cast<int64_t>(columns.size()) * 20)) {
         for (size_t i = 0; i < columns.size(); ++i) places[i] = columns[i].Place(row, at[i]);
-        *index++ = row;
-        *index++ = number;
-        function(places);
+        function(row, number, places);
         size_t i = columns.size();
         while (i > 0 && ++at[i - 1] == columns[i - 1].Count(row)) at[--i] = 0;
         more = static_cast<int64_t>(i);
@@ -108,11 +129,11 @@ struct Crossed {
   int64_t total = 0, widest = 0;
 };
 
-void GiveTexts(const RunContext& c, const Crossed& crossed, std::string_view separator) {
+void GiveTexts(const RunContext& c, int32_t output, const Columns& crossed, std::string_view separator) {
   StepMemory memory(c), other(c);
   std::pmr::string bytes(&memory);
   std::pmr::vector<uint64_t> ends(&other);
-  crossed.ForEach(c, [&](const std::vector<int64_t>& places) {
+  crossed.ForEach(c, [&](int64_t, int64_t, const std::vector<int64_t>& places) {
     for (size_t i = 0; i < places.size(); ++i) {
       const Column& column = crossed.columns[i];
       if (i > 0) bytes += separator;
@@ -121,8 +142,8 @@ void GiveTexts(const RunContext& c, const Crossed& crossed, std::string_view sep
     }
     ends.push_back(bytes.size());
   });
-  c.AllocOutput(1, std::array{crossed.total}, bytes.size());
-  char* const base = c.output<char>(1);
+  c.AllocOutput(output, std::array{crossed.total}, bytes.size());
+  char* const base = c.output<char>(output);
   const uint64_t first = ends.size() * sizeof(tenon_string_cell);
   uint64_t begin = 0;
   for (size_t i = 0; i < ends.size(); begin = ends[i++]) reinterpret_cast<tenon_string_cell*>(base)[i] = {first + begin, ends[i] - begin};
@@ -131,16 +152,18 @@ void GiveTexts(const RunContext& c, const Crossed& crossed, std::string_view sep
 
 // start: what all are joined to, nullptr for nothing; hash(column, place): a feature's number.
 template <class Hash>
-void GiveBuckets(const RunContext& c, const Crossed& crossed, const uint64_t* start, int64_t buckets, const Hash& hash) {
-  c.AllocOutput(1, std::array{crossed.total});
-  int64_t* out = c.output<int64_t>(1);
+void GiveBuckets(const RunContext& c, int32_t output, const Columns& crossed, const uint64_t* start, int64_t buckets, const Hash& hash) {
+  c.AllocOutput(output, std::array{crossed.total});
+  int64_t* out = c.output<int64_t>(output);
   const uint64_t modulus = static_cast<uint64_t>(buckets > 0 ? buckets : std::numeric_limits<int64_t>::max());  // never negative
-  crossed.ForEach(c, [&](const std::vector<int64_t>& places) {
+  crossed.ForEach(c, [&](int64_t, int64_t, const std::vector<int64_t>& places) {
     uint64_t joined = start != nullptr ? Joined(*start, hash(crossed.columns[0], places[0])) : hash(crossed.columns[0], places[0]);
     for (size_t i = 1; i < places.size(); ++i) joined = Joined(joined, hash(crossed.columns[i], places[i]));
     *out++ = static_cast<int64_t>(joined % modulus);
   });
 }
+
+uint64_t WeakHash(const Column& column, int64_t place) { return column.is_text() ? Fingerprint(column.Text(place)) : static_cast<uint64_t>(column.Number(place)); }
 
 struct Sizes {
   explicit Sizes(CreateContext& c) : sparse(c.Int("N")), dense(static_cast<int64_t>(c.Types("dense_types").size())) {
@@ -155,13 +178,11 @@ struct Cross : Sizes {
     if (hashed != (c.Type("out_type") == TENON_DT_INT64)) c.Invalid("hashed_output is ", hashed ? "true" : "false", ", and out_type ", TypeName(c.Type("out_type")));
   }
   void Run(RunContext c) const {
-    const Crossed crossed(c, sparse, dense);
+    const Columns crossed(c, sparse, dense);
     for (const Column& column : crossed.columns)
       if (texts && !column.is_text()) Fail(TENON_INVALID_ARGUMENT, "Input values should be of internal type string, and a column is of int64");
-    if (!hashed) return GiveTexts(c, crossed, "_X_");
-    GiveBuckets(c, crossed, &key, buckets, [](const Column& column, int64_t place) {
-      return column.is_text() ? Fingerprint(column.Text(place)) : static_cast<uint64_t>(column.Number(place));
-    });
+    if (!hashed) return GiveTexts(c, 1, crossed, "_X_");
+    GiveBuckets(c, 1, crossed, &key, buckets, WeakHash);
   }
   bool hashed, texts = false;
   int64_t buckets;
@@ -170,7 +191,7 @@ struct Cross : Sizes {
 
 struct CrossV2 : Sizes {
   explicit CrossV2(CreateContext& c) : Sizes(c) {}
-  void Run(RunContext c) const { GiveTexts(c, Crossed(c, sparse, dense), StringAt(c.input_view(c.input_count() - 1), 0)); }
+  void Run(RunContext c) const { GiveTexts(c, 1, Columns(c, sparse, dense), StringAt(c.input_view(c.input_count() - 1), 0)); }
 };
 
 struct CrossHashed : Sizes {
@@ -181,7 +202,7 @@ struct CrossHashed : Sizes {
     const bool strong = *c.input<bool>(first + 1);
     if (Count(c.input_view(first + 2)) != 2) Fail(TENON_INVALID_ARGUMENT, "salt must have 2 numbers, not ", Count(c.input_view(first + 2)));
     const auto* salt = c.input<uint64_t>(first + 2);
-    GiveBuckets(c, Crossed(c, sparse, dense), nullptr, buckets, [&](const Column& column, int64_t place) {
+    GiveBuckets(c, 1, Columns(c, sparse, dense), nullptr, buckets, [&](const Column& column, int64_t place) {
       if (!column.is_text() && column.is_dense()) return static_cast<uint64_t>(column.Number(place));
       if (!column.is_text()) {  // of a sparse one four bytes count, as TensorFlow has it
         const auto low = static_cast<uint32_t>(column.Number(place));
@@ -193,6 +214,51 @@ struct CrossHashed : Sizes {
   }
 };
 
+struct CrossRagged {
+  explicit CrossRagged(CreateContext& c)
+      : order(c.String("input_order")), hashed(c.Bool("hashed_output")), buckets(c.Int("num_buckets")), key(static_cast<uint64_t>(c.Int("hash_key"))),
+        wide(c.Type("out_row_splits_type") == TENON_DT_INT64), ragged(static_cast<int32_t>(c.Types("ragged_values_types").size())), sparse(static_cast<int32_t>(c.Int("Nsparse"))),
+        dense(static_cast<int32_t>(c.Types("dense_types").size())) {
+    if (c.Types("ragged_splits_types").size() != static_cast<size_t>(ragged) || c.Types("sparse_values_types").size() != static_cast<size_t>(sparse))
+      c.Invalid("there are ", ragged, " ragged values and ", c.Types("ragged_splits_types").size(), " splits, ", sparse, " sparse indices and ", c.Types("sparse_values_types").size(), " values");
+    const auto count = [this](char kind) { return std::count(order.begin(), order.end(), kind); };
+    if (count('R') != ragged || count('S') != sparse || count('D') != dense || count('R') + count('S') + count('D') != static_cast<int64_t>(order.size()))
+      c.Invalid("Invalid input_order value '", order, "': it has one R, S or D for each ragged, sparse and dense input");
+    if (hashed != (c.Type("out_values_type") == TENON_DT_INT64)) c.Invalid("hashed_output is ", hashed ? "true" : "false", ", and out_values_type ", TypeName(c.Type("out_values_type")));
+  }
+  void Run(RunContext c) const {
+    Columns crossed(c);
+    int32_t r = 0, s = 0, d = 0;
+    const int32_t first_sparse = 2 * ragged, first_dense = first_sparse + 3 * sparse;
+    for (const char kind : order) {
+      if (kind == 'R') {
+        crossed.columns.emplace_back(c, c.input_view(r), c.input_view(ragged + r), &crossed.memory);
+        ++r;
+      } else if (kind == 'S') {
+        crossed.columns.emplace_back(c, c.input_view(first_sparse + s), c.input_view(first_sparse + sparse + s), c.input_view(first_sparse + 2 * sparse + s), &crossed.memory);
+        ++s;
+      } else {
+        crossed.columns.emplace_back(c.input_view(first_dense + d++), &crossed.memory);
+      }
+    }
+    crossed.CountAll();
+    ops::sparse::SplitsWriter splits(c, 1, wide ? TENON_DT_INT64 : TENON_DT_INT32, crossed.rows());
+    for (int64_t row = 0; row < crossed.rows(); ++row) splits.Add(crossed.CountOf(row));
+    if (hashed) GiveBuckets(c, 0, crossed, &key, buckets, WeakHash);
+    else GiveTexts(c, 0, crossed, "_X_");
+  }
+  std::string order;
+  bool hashed;
+  int64_t buckets;
+  uint64_t key;
+  bool wide;
+  int32_t ragged, sparse, dense;
+};
+
+void CrossRaggedShape(ShapeContext& c) {
+  c.SetOutput(0, {kUnknown});
+  c.SetOutput(1, {kUnknown});
+}
 void CrossShape(ShapeContext& c) {
   c.SetOutput(0, {kUnknown, 2});
   c.SetOutput(1, {kUnknown});
@@ -206,6 +272,22 @@ constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 TENON_KERNEL(kSparseCrossKernel) = Registration<Cross>("SparseCross", kGives);
 TENON_KERNEL(kSparseCrossV2Kernel) = Registration<CrossV2>("SparseCrossV2", kGives);
 TENON_KERNEL(kSparseCrossHashedKernel) = Registration<CrossHashed>("SparseCrossHashed", kGives);
+
+TENON_KERNEL(kRaggedCrossKernel) = Registration<CrossRagged>("RaggedCross", kGives);
+
+TENON_OP(kRaggedCross) = DefineOp({
+    .name = "RaggedCross",
+    .inputs = "ragged_values: ragged_values_types, ragged_row_splits: ragged_splits_types, sparse_indices: Nsparse * int64, sparse_values: sparse_values_types, sparse_shape: Nsparse * int64, "
+              "dense_inputs: dense_types",
+    .outputs = "output_values: out_values_type, output_row_splits: out_row_splits_type",
+    .attrs = "Nsparse: int >= 0; input_order: string; hashed_output: bool; num_buckets: int >= 0; hash_key: int; ragged_values_types: list({int64, string}); "
+             "ragged_splits_types: list({int32, int64}); sparse_values_types: list({int64, string}); dense_types: list({int64, string}); out_values_type: {int64, string}; "
+             "out_row_splits_type: {int32, int64}",
+    .doc = "Of each row every combination of one feature from each column, in the order that input_order says (R: ragged, S: sparse, D: dense): joined with '_X_', or the "
+           "number of a bucket.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<CrossRaggedShape>,
+});
 
 TENON_OP(kSparseCross) = DefineOp({
     .name = "SparseCross",

@@ -528,7 +528,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
       {"is a gradient, of which TensorFlow has none either", {"RaggedTensorToVariantGradient", "SparseAddGrad", "SparseSliceGrad"}},
       {"takes sparse tensors apart or together, and TensorFlow does not differentiate it either",
        {"SparseConcat", "SparseDenseCwiseAdd", "SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSumSparse", "SparseSparseMaximum", "SparseSparseMinimum", "SparseSplit"}},
-      {"crosses features, which are whole numbers and texts", {"SparseCross", "SparseCrossHashed", "SparseCrossV2"}},
+      {"crosses features, which are whole numbers and texts", {"RaggedCross", "SparseCross", "SparseCrossHashed", "SparseCrossV2"}},
       {"is of sets", {"DenseToDenseSetOperation", "DenseToSparseSetOperation", "SetSize", "SparseToSparseSetOperation"}},
   };
   return reasons;

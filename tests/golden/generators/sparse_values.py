@@ -283,3 +283,30 @@ def cross(d):
     else:
         inputs += [np.array(d.pick([0, 1, 10, 1000]), np.int64), np.array(d.chance(0.5)), np.array([d.int(-9, 9), d.int(-9, 9)], np.int64)]
     return Case(inputs, attrs, disturb=False)
+
+
+@op("RaggedCross", count=60)
+def ragged_cross(d):
+    batch = d.int(0, 3)
+    kinds = [tf.int64, tf.string]
+    order = "".join(d.pick("RSD") for _ in range(d.int(1, 3)))
+    ragged, sparse, dense = [], [], []
+    for kind in order:
+        rows = batch if not d.chance(0.02) else batch + 1
+        if kind == "R":
+            splits = np.concatenate([[0], np.cumsum(d.random.integers(0, 3, rows))]).astype(d.pick([np.int32, np.int64]))
+            ragged.append((features(d, d.pick(kinds), int(splits[-1])), splits))
+        elif kind == "S":
+            places = sparse_of(d, (rows, d.int(1, 3)))
+            sparse.append((places, features(d, d.pick(kinds), len(places)), np.array((rows, 3), np.int64)))
+        else:
+            width = d.int(0, 2)
+            dense.append(features(d, d.pick(kinds), rows * width).reshape(rows, width))
+    hashed = d.chance(0.6)
+    inputs = [[one[i] for one in ragged] for i in range(2)] + [[one[i] for one in sparse] for i in range(3)] + [dense]
+
+    def types(values):
+        return [tf.string if one.dtype == object else tf.as_dtype(one.dtype) for one in values]
+    return Case(inputs, {"Nsparse": len(sparse), "input_order": order if not d.chance(0.03) else order + "R", "hashed_output": hashed, "num_buckets": d.pick([0, 1, 10, 1000]),
+                         "hash_key": d.pick([0xDECAFCAFFE, 1, -5]), "out_values_type": tf.int64 if hashed else tf.string, "out_row_splits_type": d.pick([tf.int32, tf.int64]),
+                         "ragged_values_types": types(inputs[0]), "ragged_splits_types": types(inputs[1]), "sparse_values_types": types(inputs[3]), "dense_types": types(dense)}, disturb=False)
