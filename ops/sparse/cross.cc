@@ -79,7 +79,7 @@ struct Columns {
     const auto n = static_cast<int32_t>(sparse), more = static_cast<int32_t>(dense);
     for (int32_t i = 0; i < n; ++i) columns.emplace_back(c, c.input_view(i), c.input_view(n + i), c.input_view(2 * n + i), &memory);
     for (int32_t i = 0; i < more; ++i) columns.emplace_back(c.input_view(3 * n + i), &memory);
-    CountAll();
+    CountAll(c);
     const int64_t shape[] = {rows(), widest};
     c.AllocOutput(0, std::array{total, int64_t{2}});
     c.AllocOutput(2, std::array{int64_t{2}});
@@ -90,11 +90,12 @@ struct Columns {
     });
   }
   // Whether there are so many.
-  void CountAll() {
+  void CountAll(const RunContext& c) {
     if (columns.empty()) Fail(TENON_INVALID_ARGUMENT, "there are no columns to cross");
     for (const Column& column : columns)
       if (column.rows() != rows()) Fail(TENON_INVALID_ARGUMENT, "Expected batch size ", rows(), " of all columns; one has ", column.rows());
-    for (int64_t row = 0; row < rows(); ++row) {
+    CancelPoll poll(c);
+    for (int64_t row = 0; row < rows(); ++row, poll(static_cast<int64_t>(columns.size()) + 1)) {
       total = Add(total, CountOf(row));
       widest = std::max(widest, CountOf(row));
     }
@@ -241,7 +242,7 @@ struct CrossRagged {
         crossed.columns.emplace_back(c.input_view(first_dense + d++), &crossed.memory);
       }
     }
-    crossed.CountAll();
+    crossed.CountAll(c);
     ops::sparse::SplitsWriter splits(c, 1, wide ? TENON_DT_INT64 : TENON_DT_INT32, crossed.rows());
     for (int64_t row = 0; row < crossed.rows(); ++row) splits.Add(crossed.CountOf(row));
     if (hashed) GiveBuckets(c, 0, crossed, &key, buckets, WeakHash);
