@@ -3,7 +3,7 @@
 // indices, values, dense shape. Of many sparse tensors one is made that has their number as its first dims.
 #include <algorithm>
 
-#include "held.h"
+#include "packed.h"
 #include "places.h"
 #include "tenon/sdk/kernel/tensor_proto.h"
 #include "tenon/sdk/op/op.h"
@@ -13,16 +13,10 @@ using namespace sdk;
 
 namespace {
 
+using sparse::CheckSparse;
+using sparse::Packed;
+
 // ---- Packed ----
-
-// Indices, values and dense shape.
-using Parts = std::vector<KeptTensor>;
-
-KeptTensor NumbersOf(const RunContext& c, Dims dims, const int64_t* numbers) {
-  KeptTensor tensor = NewTensor(c, TENON_DT_INT64, dims);
-  if (const int64_t count = Count(dims); count != 0) std::copy_n(numbers, count, Data<int64_t>(tensor.view()));
-  return tensor;
-}
 
 // The pieces of a tensor's message. Texts stand in its tensor_content, as TensorFlow writes them here: all sizes, and then the bytes.
 template <class Put>
@@ -72,11 +66,6 @@ class Messages {
   char* base_ = nullptr;
 };
 
-void CheckSparse(Dims indices, Dims values, Dims shape) {
-  if (indices[0] != values[0]) Fail(TENON_INVALID_ARGUMENT, "there are ", indices[0], " indices for ", values[0], " values");
-  if (indices[1] != shape[0]) Fail(TENON_INVALID_ARGUMENT, "the indices have ", indices[1], " columns, the dense shape ", shape[0], " dims");
-}
-
 struct Serialize {
   explicit Serialize(CreateContext& c) : as_texts(c.Type("out_type") == TENON_DT_STRING) {}
   void Run(RunContext c) const {
@@ -91,7 +80,7 @@ struct Serialize {
     }
     c.AllocOutput(0, dims);
     for (int32_t i = 0; i < 3; ++i) {
-      Parts part;
+      Packed part;
       part.push_back(KeptTensor::OfInput(c, i));
       c.output<tenon_variant*>(0)[i] = sparse::Hold(c, sparse::kTensorType, part);
     }
@@ -112,40 +101,22 @@ struct SerializeMany {
     if (!as_texts) return GiveVariants(c, rank, dims);
     NewTensor(c, TENON_DT_STRING, dims);  // whether there is memory for as many, before the rows are gone through
     Messages messages;
-    ForEachRow(c, rank, rows, [&messages](const Parts& row) {
+    sparse::ForEachRow(c, rank, rows, [&messages](const Packed& row) {
       for (const KeptTensor& part : row) messages.Count(part.view());
     });
     messages.Allocate(c, dims);
-    ForEachRow(c, rank, rows, [&messages](const Parts& row) {
+    sparse::ForEachRow(c, rank, rows, [&messages](const Packed& row) {
       for (const KeptTensor& part : row) messages.Write(part.view());
     });
   }
 
  private:
-  template <class Function>
-  static void ForEachRow(const RunContext& c, int64_t rank, int64_t rows, const Function& function) {
-    const int64_t* indices = c.input<int64_t>(0);
-    const int64_t shape_dims[] = {rank - 1}, all = DimsOf(c.input_view(0))[0];
-    CancelPoll poll(c);
-    for (int64_t row = 0, at = 0; row < rows; ++row) {
-      const int64_t first = at;
-      while (at < all && indices[at * rank] == row) ++at;
-      const int64_t index_dims[] = {at - first, rank - 1};
-      Parts parts;
-      parts.push_back(NewTensor(c, TENON_DT_INT64, index_dims));
-      for (int64_t i = first; i < at; ++i) std::copy_n(indices + i * rank + 1, rank - 1, Data<int64_t>(parts[0].view()) + (i - first) * (rank - 1));
-      parts.push_back(sparse::Rows(c, c.input_view(1), first, at - first));
-      parts.push_back(NumbersOf(c, shape_dims, c.input<int64_t>(2) + 1));
-      function(parts);
-      poll((at - first) * rank + 1000);
-    }
-  }
   static void GiveVariants(const RunContext& c, int64_t rank, Dims dims) {
     c.AllocOutput(0, dims);
     auto* cell = c.output<tenon_variant*>(0);
-    ForEachRow(c, rank, dims[0], [&](Parts& row) {
+    sparse::ForEachRow(c, rank, dims[0], [&](Packed& row) {
       for (KeptTensor& part : row) {
-        Parts one;
+        Packed one;
         one.push_back(std::move(part));
         *cell++ = sparse::Hold(c, sparse::kTensorType, one);
       }
@@ -166,7 +137,7 @@ struct Deserialize {
     const int64_t count = Count(outer);
     if (count == 0) Fail(TENON_INVALID_ARGUMENT, "Serialized sparse should have at least 1 serialized tensor, but has a zero dimension: ", dims);
     if (outer.empty()) {
-      const Parts parts = Take(c, 0);
+      const Packed parts = Take(c, 0);
       for (int32_t i = 0; i < 3; ++i) {
         const tenon_tensor_view view = parts[static_cast<size_t>(i)].view();
         Check(c.services().set_output(c.frame(), i, &view));
@@ -188,8 +159,8 @@ struct Deserialize {
     return KeptTensor(held[0]);
   }
   // The sparse tensor at `place` among the others, whose parts fit each other.
-  Parts Take(const RunContext& c, int64_t place) const {
-    Parts parts;
+  Packed Take(const RunContext& c, int64_t place) const {
+    Packed parts;
     parts.push_back(Part(c, 3 * place, TENON_DT_INT64));
     parts.push_back(Part(c, 3 * place + 1, dtype));
     parts.push_back(Part(c, 3 * place + 2, TENON_DT_INT64));
@@ -202,44 +173,10 @@ struct Deserialize {
   }
 
   void Join(const RunContext& c, Dims outer, int64_t count) const {
-    std::vector<Parts> all;
-    std::vector<tenon_tensor_view> values;
-    std::vector<int64_t> shape(outer.begin(), outer.end());
-    int64_t total = 0;
+    std::vector<Packed> all;
     CancelPoll poll(c);
-    for (int64_t i = 0; i < count; ++i, poll(1000)) {
-      all.push_back(Take(c, i));
-      total = Add(total, DimsOf(all.back()[0].view())[0]);
-      const tenon_tensor_view dims = all.back()[2].view();
-      const auto rank = static_cast<size_t>(Count(dims));
-      if (i == 0) shape.resize(outer.size() + rank, 0);
-      if (outer.size() + rank != shape.size())
-        Fail(TENON_INVALID_ARGUMENT, "Inconsistent shape across SparseTensors: rank prior to SparseTensor[", i, "] was: ", shape.size() - outer.size(), " but rank of SparseTensor[", i, "] is: ", rank);
-      // The smallest shape that has room for all.
-      for (size_t d = 0; d < rank; ++d) {
-        const int64_t dim = Data<const int64_t>(dims)[d];
-        if (dim < 0) Fail(TENON_INVALID_ARGUMENT, "SparseTensor[", i, "] has the dim ", dim);
-        shape[outer.size() + d] = std::max(shape[outer.size() + d], dim);
-      }
-    }
-    for (const Parts& parts : all) values.push_back(parts[1].view());
-    const int64_t columns = static_cast<int64_t>(shape.size()), index_dims[] = {total, columns}, value_dims[] = {total}, shape_dims[] = {columns};
-    c.AllocOutput(0, index_dims);
-    int64_t* to = c.output<int64_t>(0);
-    std::vector<int64_t> place(outer.size(), 0);
-    for (const Parts& parts : all) {
-      const tenon_tensor_view indices = parts[0].view();
-      const int64_t inner = DimsOf(indices)[1];
-      for (int64_t i = 0; i < DimsOf(indices)[0]; ++i) {
-        to = std::copy(place.begin(), place.end(), to);
-        to = std::copy_n(Data<const int64_t>(indices) + i * inner, inner, to);
-      }
-      for (size_t d = outer.size(); d-- > 0 && ++place[d] == outer[d];) place[d] = 0;
-      poll(DimsOf(indices)[0] * columns);
-    }
-    sparse::GiveJoined(c, 1, value_dims, dtype, values);
-    c.AllocOutput(2, shape_dims);
-    std::copy(shape.begin(), shape.end(), c.output<int64_t>(2));
+    for (int64_t i = 0; i < count; ++i, poll(1000)) all.push_back(Take(c, i));
+    sparse::GiveStacked(c, outer, dtype, all);
   }
   uint32_t dtype;
 };

@@ -108,7 +108,7 @@ TENON_OP(kStringNGrams) = DefineOp({
     .name = "StringNGrams",
     .inputs = "data: string, data_splits: Tsplits",
     .outputs = "ngrams: string, ngrams_splits: Tsplits",
-    .attrs = "separator: string; ngram_widths: list(int) >= 0; left_pad: string; right_pad: string; pad_width: int; preserve_short_sequences: bool; Tsplits: {int32, int64} = int64",
+    .attrs = "separator: string; ngram_widths: list(int); left_pad: string; right_pad: string; pad_width: int; preserve_short_sequences: bool; Tsplits: {int32, int64} = int64",
     .constraints = "rank(data) == 1; rank(data_splits) == 1",
     .doc = "Of each row of texts those of each width that stand beside one another, joined; pad_width pads before the row and behind it, -1: as many as there can be.",
     .traits = TENON_OP_NO_GRADIENT,

@@ -47,7 +47,7 @@ void SplitAtText(std::string_view text, std::string_view separator, int64_t most
       ++parts;
     }
   }
-  while (most < 0 || parts < most) {
+  while ((most < 0 || parts < most) && text.size() >= separator.size()) {
     const auto* found = static_cast<const char*>(memmem(text.data(), text.size(), separator.data(), separator.size()));
     if (found == nullptr) break;
     const auto size = static_cast<size_t>(found - text.data());

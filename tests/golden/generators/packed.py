@@ -167,3 +167,34 @@ def ragged_variants(d):
             tf.identity(tf.square(made.output_dense_values), name="y")
             names.append("y:0")
     return Program(graph, [({}, names, [])], "ragged tensors as variants", gradients)
+
+
+# ---- Under numbers ----
+
+@op("AddSparseToTensorsMap", "AddManySparseToTensorsMap", "TakeManySparseFromTensorsMap", count=25)
+def tensors_map(d):
+    """Kept, and taken in another order, some of them twice, which is refused."""
+    with tf.Graph().as_default() as graph:
+        dtype, rank = d.turn(PACKED), d.int(1, 3)
+        runs, count = [], 0
+        handles = tf.compat.v1.placeholder(tf.int64, [None], "handles")
+        raw.TakeManySparseFromTensorsMap(sparse_handles=handles, dtype=dtype if not d.chance(0.05) else tf.uint32, shared_name="kept", name="take")
+        for i in range(d.int(1, 4)):
+            shape = tuple(d.int(1, 4) for _ in range(rank))
+            if d.chance(0.5):
+                rows, values, dims = parts_of(d, dtype, shape)
+                added = raw.AddSparseToTensorsMap(sparse_indices=rows, sparse_values=tf.constant(values, dtype), sparse_shape=dims, shared_name="kept", name=f"add{i}")
+                count += 1
+            else:
+                rows, values, dims = parts_of(d, dtype, (d.int(1, 3), *shape))
+                added = raw.AddManySparseToTensorsMap(sparse_indices=rows, sparse_values=tf.constant(values, dtype), sparse_shape=dims, shared_name="kept", name=f"add{i}")
+                count += int(dims[0])
+            runs.append(({}, [added.name], []))
+        left = [int(i) for i in d.random.permutation(count)]
+        while left and len(runs) < 8:
+            taken = [left.pop() for _ in range(d.int(1, len(left)))]
+            if d.chance(0.1):
+                runs.append(({"handles:0": np.array([*taken[:1], 99], np.int64)}, [f"take:{k}" for k in range(3)], []))
+                break  # of which TensorFlow has lost the first
+            runs.append(({"handles:0": np.array(taken, np.int64)}, [f"take:{k}" for k in range(3)], []))
+    return Program(graph, runs, "sparse tensors under numbers")

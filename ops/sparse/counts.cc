@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// DenseCountSparseOutput, SparseCountSparseOutput, RaggedCountSparseOutput: how often each value stands in each row, as a sparse tensor.
+#include <algorithm>
+#include <array>
+
+#include "chosen.h"
+#include "splits.h"
+#include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/op/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+using Counted = Types<int32_t, int64_t, float, double>;
+
+int64_t NumberAt(const tenon_tensor_view& view, int64_t i) { return view.dtype == TENON_DT_INT32 ? Data<const int32_t>(view)[i] : Data<const int64_t>(view)[i]; }
+
+struct Counter {
+  explicit Counter(CreateContext& c) : least(c.Int("minlength")), most(c.Int("maxlength")), binary(c.Bool("binary_output")) {}
+
+  // rows: how many there are; row_of(i): the row of value i, checked. by_row: whether the result has a dim for them.
+  template <class RowOf>
+  void Give(const RunContext& c, const tenon_tensor_view& values, const tenon_tensor_view& weights, int64_t rows, bool by_row, const RowOf& row_of) const {
+    const int64_t count = Count(values);
+    const bool weighted = Count(weights) != 0;
+    if (weighted && Count(weights) != count) Fail(TENON_INVALID_ARGUMENT, "Weights and values must have the same shape. Weight shape: ", DimsOf(weights), "; values shape: ", DimsOf(values));
+    // The values that count, by row and value.
+    sparse::Chosen chosen(c);
+    int64_t largest = 0;
+    CancelPoll poll(c);
+    for (int64_t i = 0; i < count; ++i, poll(5)) {
+      const int64_t value = NumberAt(values, i);
+      if (value < 0) Fail(TENON_INVALID_ARGUMENT, "Input values must all be non-negative; value ", i, " is ", value);
+      if (most >= 0 && value >= most) continue;
+      chosen.numbers.push_back(i);
+      largest = std::max(largest, value);
+    }
+    chosen.Sort([&](int64_t a, int64_t b) {
+      const int64_t x = row_of(a), y = row_of(b);
+      return x != y ? x < y : NumberAt(values, a) < NumberAt(values, b);
+    });
+    const auto same = [&](size_t i, size_t k) { return row_of(chosen.numbers[i]) == row_of(chosen.numbers[k]) && NumberAt(values, chosen.numbers[i]) == NumberAt(values, chosen.numbers[k]); };
+    int64_t found = 0;
+    for (size_t i = 0; i < chosen.numbers.size(); ++i) found += i == 0 || !same(i - 1, i) ? 1 : 0;
+    const int64_t columns = by_row ? 2 : 1;
+    c.AllocOutput(0, std::array{found, columns});
+    c.AllocOutput(1, std::array{found});
+    c.AllocOutput(2, std::array{columns});
+    int64_t* shape = c.output<int64_t>(2);
+    if (by_row) *shape++ = rows;
+    *shape = most >= 0 ? most : std::max(Add(largest, 1), least);
+    int64_t* place = c.output<int64_t>(0);
+    Counted::Dispatch(weights.dtype, [&]<class T>(Tag<T>) {
+      T* out = c.output<T>(1) - 1;
+      for (size_t i = 0; i < chosen.numbers.size(); ++i) {
+        const int64_t at = chosen.numbers[i];
+        if (i == 0 || !same(i - 1, i)) {
+          if (by_row) *place++ = row_of(at);
+          *place++ = NumberAt(values, at);
+          *++out = T{};
+        }
+        const T weight = weighted ? Data<const T>(weights)[at] : T{1};
+        if (binary) *out = T{1};
+        else if constexpr (std::is_integral_v<T>) *out = static_cast<T>(static_cast<std::make_unsigned_t<T>>(*out) + static_cast<std::make_unsigned_t<T>>(weight));
+        else *out += weight;
+      }
+    });
+  }
+  int64_t least, most;
+  bool binary;
+};
+
+struct CountDense : Counter {
+  explicit CountDense(CreateContext& c) : Counter(c) {}
+  void Run(RunContext c) const {
+    const Dims dims = DimsOf(c.input_view(0));
+    if (dims.empty() || dims.size() > 2) Fail(TENON_INVALID_ARGUMENT, "Input must be a 1 or 2-dimensional tensor. Got: ", dims);
+    const tenon_tensor_view& weights = c.input_view(1);
+    if (Count(weights) != 0 && !std::equal(dims.begin(), dims.end(), DimsOf(weights).begin(), DimsOf(weights).end()))
+      Fail(TENON_INVALID_ARGUMENT, "Weights and values must have the same shape. Weight shape: ", DimsOf(weights), "; values shape: ", dims);
+    const int64_t width = dims.back();
+    Give(c, c.input_view(0), weights, dims[0], dims.size() == 2, [&](int64_t i) { return dims.size() == 2 ? i / width : 0; });
+  }
+};
+
+struct CountSparse : Counter {
+  explicit CountSparse(CreateContext& c) : Counter(c) {}
+  void Run(RunContext c) const {
+    const sparse::Parts parts(c, c.input_view(0), c.input_view(1), c.input_view(2), sparse::Order::kAny);
+    if (parts.rank() < 1 || parts.rank() > 2) Fail(TENON_INVALID_ARGUMENT, "Input must be a 1 or 2-dimensional sparse tensor; its dense shape is ", parts.shape);
+    const bool by_row = parts.rank() == 2;
+    Give(c, c.input_view(1), c.input_view(3), parts.shape[0], by_row, [&](int64_t i) { return by_row ? parts.At(i)[0] : 0; });
+  }
+};
+
+struct CountRagged : Counter {
+  explicit CountRagged(CreateContext& c) : Counter(c) {}
+  void Run(RunContext c) const {
+    const sparse::Splits splits(c.input_view(0), "splits");
+    splits.CheckWithin(c, Count(c.input_view(1)));
+    // The last row that begins at or before the value.
+    const auto row_of = [&](int64_t i) {
+      int64_t low = 0, high = splits.rows();
+      while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        (splits[middle] <= i ? low : high) = middle;
+      }
+      return low;
+    };
+    Give(c, c.input_view(1), c.input_view(2), splits.rows(), true, row_of);
+  }
+};
+
+constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+
+void GiveShape(ShapeContext& c, int64_t rank) {
+  c.SetOutput(0, {kUnknown, rank});
+  c.SetOutput(1, {kUnknown});
+  c.SetOutput(2, {rank});
+}
+void DenseShape(ShapeContext& c) { GiveShape(c, c.WithRankAtLeast(0, 1).rank()); }
+void SparseShape(ShapeContext& c) { GiveShape(c, c.WithRank(0, 2)[1]); }
+void RaggedShape(ShapeContext& c) { GiveShape(c, 2); }
+
+}  // namespace
+
+TENON_KERNEL(kDenseCountSparseOutputKernel) = Registration<CountDense>("DenseCountSparseOutput", kGives);
+TENON_KERNEL(kSparseCountSparseOutputKernel) = Registration<CountSparse>("SparseCountSparseOutput", kGives);
+TENON_KERNEL(kRaggedCountSparseOutputKernel) = Registration<CountRagged>("RaggedCountSparseOutput", kGives);
+
+TENON_OP(kDenseCountSparseOutput) = DefineOp({
+    .name = "DenseCountSparseOutput",
+    .inputs = "values: T, weights: output_type",
+    .outputs = "output_indices: int64, output_values: output_type, output_dense_shape: int64",
+    .attrs = "T: {int32, int64}; minlength: int >= -1 = -1; maxlength: int >= -1 = -1; binary_output: bool; output_type: {int32, int64, float, double}",
+    .doc = "How often each value stands in each row, or the sum of its weights; binary_output: whether it does. Values from maxlength on are left out.",
+    .shape = ShapeFunction<DenseShape>,
+});
+
+TENON_OP(kSparseCountSparseOutput) = DefineOp({
+    .name = "SparseCountSparseOutput",
+    .inputs = "indices: int64, values: T, dense_shape: int64, weights: output_type",
+    .outputs = "output_indices: int64, output_values: output_type, output_dense_shape: int64",
+    .attrs = "T: {int32, int64}; minlength: int >= -1 = -1; maxlength: int >= -1 = -1; binary_output: bool; output_type: {int32, int64, float, double}",
+    .doc = "How often each value stands in each row of a sparse tensor, or the sum of its weights; binary_output: whether it does.",
+    .shape = ShapeFunction<SparseShape>,
+});
+
+TENON_OP(kRaggedCountSparseOutput) = DefineOp({
+    .name = "RaggedCountSparseOutput",
+    .inputs = "splits: int64, values: T, weights: output_type",
+    .outputs = "output_indices: int64, output_values: output_type, output_dense_shape: int64",
+    .attrs = "T: {int32, int64}; minlength: int >= -1 = -1; maxlength: int >= -1 = -1; binary_output: bool; output_type: {int32, int64, float, double}",
+    .doc = "How often each value stands in each row of a ragged tensor, or the sum of its weights; binary_output: whether it does.",
+    .shape = ShapeFunction<RaggedShape>,
+});
+
+}  // namespace tenon::ops
