@@ -476,6 +476,8 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "ExperimentalTakeWhileDataset", "ExperimentalUnbatchDataset", "ExperimentalUniqueDataset", "FilterByLastComponentDataset", "FilterDataset",
         "FinalizeDataset", "FixedLengthRecordDataset", "FixedLengthRecordDatasetV2", "FlatMapDataset", "GeneratorDataset", "GroupByWindowDataset",
         "IgnoreErrorsDataset", "InterleaveDataset", "Iterator", "IteratorFromStringHandle", "IteratorFromStringHandleV2", "IteratorGetNext",
+        "DeserializeIterator", "SerializeIterator", "ListSnapshotChunksDataset", "LoadDataset", "SaveDataset", "SaveDatasetV2", "SnapshotChunkDataset",
+        "SnapshotDataset", "SnapshotDatasetReader", "SnapshotDatasetV2", "SnapshotNestedDatasetReader",
         "IteratorGetNextAsOptional", "IteratorGetNextSync", "IteratorToStringHandle", "IteratorV2", "LatencyStatsDataset", "MakeIterator",
         "MapAndBatchDataset", "MapDataset", "MaxIntraOpParallelismDataset", "ModelDataset", "NonSerializableDataset", "OneShotIterator", "OptimizeDataset",
         "OptimizeDatasetV2", "OptionsDataset", "PaddedBatchDataset", "PaddedBatchDatasetV2", "ParallelBatchDataset", "ParallelFilterDataset",
