@@ -340,6 +340,12 @@ void BindGraphs(nb::module_& module) {
           return true;
         });
       })
+      .def("_register_gradient", [](GraphHandle& self, const std::string& op_type, const std::string& function) {
+        Changed(*self.box, [&](host::Graph& graph) {
+          graph.RegisterGradient(op_type, host::Function{function});
+          return true;
+        });
+      })
       .def("_function", [](const GraphHandle& self, const std::string& name) {
         const Locked locked(*self.box);
         return FromFunction(self, Take(host::FindFunction(self.box->graph, name)));
@@ -382,6 +388,9 @@ void BindGraphs(nb::module_& module) {
       .def("device", [](nb::object self, std::string device) {
         return new GuardBox(self, [device = std::move(device)](host::Graph& graph) { return graph.Device(device); });
       }, nb::arg("device"), "A block in which new nodes ask for this device, whole or in part (\"GPU:0\"); \"\" asks for none.")
+      .def("override_gradient", [](nb::object self, std::string op, std::string op_type) {
+        return new GuardBox(self, [op = std::move(op), op_type = std::move(op_type)](host::Graph& graph) { return graph.OverrideGradient(op, op_type); });
+      }, nb::arg("op"), nb::arg("op_type"), "A block in which the gradient of new nodes of the op is what is registered for op_type; \"\": the op's own.")
       .def("control_dependencies", [](nb::object self, nb::object on, bool only) { return ControlDependencies(self, on, only); }, nb::arg("on"),
            nb::kw_only(), nb::arg("only") = false, "A block in which new nodes wait for these nodes; only: and not for those of the blocks around.");
 }

@@ -98,6 +98,11 @@ class Graph(_core.GraphBase):
         except LookupError:
             return False
 
+    def register_gradient(self, op_type: str, function) -> None:
+        """Makes a function (@tenon.function with the types of its arguments) the gradient of an op, or of the nodes that ask for it by any other name: under override_gradient, or with an attribute
+        `_gradient_op_type`. It takes the node's inputs, then a gradient of each output, and gives one of each input."""
+        self._register_gradient(op_type, function if isinstance(function, str) else function.name_in(self))
+
     def add_node(self, op: str, inputs: Sequence[Output] = (), attrs: Optional[dict] = None, name: str = "") -> Operation:
         """Adds a node of any op, or a call of a function by its name. Attributes that the inputs determine may be left out."""
         kinds = {}

@@ -64,6 +64,38 @@ def test_functions_as_attributes_and_with_gradients_of_their_own(graph, run):
         square(tenon.constant(1))
 
 
+def test_gradients_of_ops_and_of_nodes_under_a_block(graph, run):
+    @tenon.function("float32", "float32", name="hundred")
+    def hundred(x, dy):
+        return dy * 100.0
+
+    graph.register_gradient("MyTanh", hundred)
+    x = tenon.placeholder("float32", [], name="x")
+    with graph.override_gradient("Tanh", "MyTanh"):
+        inside = ops.Tanh(x)
+    outside = ops.Tanh(x)
+    slopes = run([tenon.grad(inside, x)[0], tenon.grad(outside, x)[0]], {x: 2.0})
+    assert float(slopes[0]) == 100 and abs(float(slopes[1]) - 0.0706508) < 1e-6
+    graph.register_gradient("Tanh", hundred)
+    assert float(run(tenon.grad(ops.Tanh(x), x)[0], {x: 2.0})) == 100
+    with pytest.raises(tenon.NotFoundError, match="nobody"):
+        graph.register_gradient("Exp", "nobody")
+    with pytest.raises(tenon.UnimplementedError, match="CustomGradient-3"):
+        tenon.grad(graph.add_node("Tanh", [x], {"_gradient_op_type": "CustomGradient-3"}).outputs[0], x)
+
+
+def test_gradients_ask_for_the_devices_of_their_nodes(graph):
+    x = tenon.placeholder("float32", [], name="x")
+    with tenon.device("CPU:0"):
+        y = ops.Exp(x)
+    before = graph.node_count
+    with tenon.device("/job:worker"):
+        tenon.grad(ops.Tanh(y), x)
+    devices = {operation.device for operation in graph.operations[before + 1:]}
+    assert devices == {"CPU:0", "/job:worker"}
+
+
+
 def test_cond(graph, run):
     x = tenon.placeholder("float32", [], name="x")
     y = tenon.cond(x > 0, lambda: x * 2.0, lambda: [ops.Neg(x)][0])
