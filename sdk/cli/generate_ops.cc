@@ -75,6 +75,11 @@ std::string StringLiteral(std::string_view text) {
   if (text.size() >= 2 && (text[0] == '\'' || text[0] == '"')) text = text.substr(1, text.size() - 2);
   std::string literal = "\"";
   for (char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {  // three octal digits, which what follows cannot lengthen
+      constexpr std::string_view kDigits = "01234567";
+      for (const char part : {'\\', kDigits[static_cast<size_t>(c) >> 6 & 7], kDigits[static_cast<size_t>(c) >> 3 & 7], kDigits[static_cast<size_t>(c) & 7]}) literal += part;
+      continue;
+    }
     if (c == '"' || c == '\\') literal += '\\';
     literal += c;
   }
