@@ -242,6 +242,7 @@ class GraphCase {
     std::vector<Operation> iterators;
     for (int64_t i = 0, count = tenon_graph_node_count(graph->get()); i < count; ++i)
       if (const Operation node(graph->get(), i); node.op() == "IteratorV2") iterators.push_back(node);
+      else if (node.op() == "SerializeIterator") return false;  // it does so itself
     for (const Json& run : one_["runs"]) {
       if (!run["fetch"].empty()) break;
       if (run.contains("error")) return false;
@@ -266,6 +267,8 @@ class GraphCase {
   // To a new session, in which the pipeline begins anew and then goes on where it stood.
   std::string MoveOn(const Graph& graph, Session* session) {
     const auto saved = session->Run({}, {}, {save_}, {.timeout = kPatience});
+    const bool beyond = saved.status().code() == Code::kUnimplemented && saved.status().message().find("whose elements are not in memory") != std::string::npos;
+    if (beyond) return "";  // the shards of a saved dataset, one of which is open: the pass goes on where it is
     if (!saved.ok()) return "its state: " + saved.status().message();
     auto next = Session::Create(runtime_, graph, options_);
     if (!next.ok()) return "another session: " + next.status().message();

@@ -87,11 +87,13 @@ int main(void) {
     const Node placeholder = {"Placeholder", "x", "", {{0}}, 0, {attr("dtype", TENON_ATTR_TYPE, &dtype), attr("shape", TENON_ATTR_SHAPE, &shape)}, 2};
     const tenon_output x = add(graph, &placeholder);
     tenon_graph_set_scope(graph, span("layer"));
+    tenon_graph_set_device(graph, span("CPU:0"));
     const tenon_output w = constant(graph, TENON_DT_FLOAT, 6, 1, numbers);
-    const Node reshape = {.op = "Reshape", .name = "", .device = "CPU:0", .inputs = {w, constant(graph, TENON_DT_INT32, 2, 1, sizes)}, .input_count = 2};
-    const Node product = {"MatMul", "product", "CPU:0", {x, add(graph, &reshape)}, 2, {attr("transpose_b", TENON_ATTR_BOOL, &no)}, 1};
+    const Node reshape = {.op = "Reshape", .name = "", .device = "", .inputs = {w, constant(graph, TENON_DT_INT32, 2, 1, sizes)}, .input_count = 2};
+    const Node product = {"MatMul", "product", "", {x, add(graph, &reshape)}, 2, {attr("transpose_b", TENON_ATTR_BOOL, &no)}, 1};
     const tenon_output y = add(graph, &product);
     tenon_graph_set_scope(graph, span(""));
+    tenon_graph_set_device(graph, span(""));
     check(tenon_graph_set_control_inputs(graph, &y.node, 1));
     const Node sum = {"Sum", "", "", {y, constant(graph, TENON_DT_INT32, 0, 0, &axis)}, 2, {attr("keep_dims", TENON_ATTR_BOOL, &yes)}, 1};
     add(graph, &sum);
