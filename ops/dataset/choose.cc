@@ -50,11 +50,12 @@ struct DirectedDataset final : Dataset {
         return false;
       }
       void State(Archive& archive) override {
-        left = 0;
+        size_t now = 0;
         for (size_t i = 0; i < from.size(); ++i) {
           archive.Of(*dataset.inputs[i], from[i]);
-          if (i > 0 && from[i] != nullptr) ++left;
+          if (i > 0 && from[i] != nullptr) ++now;
         }
+        left = now;
         bool ended = left == 0 || over;
         archive.Flag(ended);
         over = ended;

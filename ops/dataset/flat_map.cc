@@ -128,11 +128,12 @@ struct InterleaveDataset final : OverOne {
         auto cycle = static_cast<int64_t>(open.size());
         archive.Number(cycle, 1, kMostCycle);
         open.resize(static_cast<size_t>(cycle));  // another machine's default may be another
-        some = 0;
+        int64_t now = 0;  // what is written may be more than can be, and then the pass goes on as it was
         for (Inner& inner : open) {
           inner.State(archive, this->dataset.function, this->dataset.types(), Ahead());
-          if (inner.iterator != nullptr) ++some;
+          if (inner.iterator != nullptr) ++now;
         }
+        some = now;
         archive.Number(at, 0, cycle - 1);
         archive.Number(taken, 0, this->dataset.block - 1);
         archive.Flag(ended);
