@@ -144,7 +144,7 @@ struct IndexFlatMapDataset final : OverOne {
       void Own(Archive& archive) override {
         if (row >= count) {
           rows.clear();
-          row = 0;
+          row = count = 0;
         }
         archive.Values(rows);
         count = rows.empty() ? 0 : dataset.RowCount(rows);
