@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Iterators as resources: IteratorV2, OneShotIterator, AnonymousIterator, MakeIterator, IteratorGetNext, IteratorGetNextAsOptional, and their handles as strings.
-#include <map>
-
 #include "captured.h"
+#include "element_spec.h"
+#include "named.h"
 #include "op.h"
 #include "root.h"
 #include "tenon/sdk/kernel/resource.h"
@@ -13,34 +13,13 @@ using namespace sdk;
 
 namespace {
 
-constexpr tenon_span kIteratorType = TENON_SPAN("tenon.Iterator/1");
-constexpr tenon_span kHandlesType = TENON_SPAN("tenon.IteratorHandles/1");
-
-// What its node says that it gives.
-struct ElementSpec {
-  ElementSpec() = default;
-  explicit ElementSpec(CreateContext& c) : types(c.Types("output_types")), shapes(c.Shapes("output_shapes")) {
-    if (c.ok() && types.size() != shapes.size()) c.Invalid(c.op(), " has ", types.size(), " output_types and ", shapes.size(), " output_shapes");
-  }
-  void CheckDataset(const Dataset& dataset) const {
-    if (dataset.types().size() != types.size())
-      Fail(TENON_INVALID_ARGUMENT, "Number of components does not match: expected ", types.size(), " types but got ", dataset.types().size(), " from ", dataset.who());
-    for (size_t i = 0; i < types.size(); ++i) {
-      if (types[i] != dataset.types()[i])
-        Fail(TENON_INVALID_ARGUMENT, "Data type mismatch at component ", i, ": expected ", TypeName(types[i]), " but got ", TypeName(dataset.types()[i]), " from ", dataset.who());
-    }
-  }
-  void CheckElement(const Element& element) const {
-    if (element.size() != types.size()) Fail(TENON_INVALID_ARGUMENT, "the iterator gives ", element.size(), " components, ", types.size(), " are asked for");
-    for (size_t i = 0; i < types.size(); ++i) {
-      const tenon_tensor_view view = element[i].view();
-      if (view.dtype != types[i]) Fail(TENON_INVALID_ARGUMENT, "component ", i, " of the iterator is ", TypeName(view.dtype), "; ", TypeName(types[i]), " is asked for");
-      if (!Fits(ShapeOf(view), shapes[i])) Fail(TENON_INVALID_ARGUMENT, "component ", i, " of the iterator has shape ", ShapeOf(view), "; ", shapes[i], " is asked for");
-    }
-  }
-  std::vector<uint32_t> types;
-  std::vector<Shape> shapes;
-};
+constexpr NamedKind kKind = {.handle_type = TENON_SPAN("iterator"),
+                             .object_type = TENON_SPAN("tenon.Iterator/1"),
+                             .table = TENON_SPAN("tenon iterator handles"),
+                             .table_type = TENON_SPAN("iterator_handles"),
+                             .table_object_type = TENON_SPAN("tenon.IteratorHandles/1"),
+                             .what = "iterator",
+                             .maker = "IteratorV2"};
 
 // The resource's object.
 class IteratorResource {
@@ -65,42 +44,16 @@ class IteratorResource {
   std::shared_ptr<Root> root_;
 };
 
-// The iterators of a session that have names, by what IteratorToStringHandle gives.
-struct Handles {
-  std::mutex mutex;
-  std::map<std::string, tenon_resource*, std::less<>> by_name;
-};
-
-tenon_resource* HandlesOf(CreateContext& c) {
-  tenon_resource* handle = nullptr;
-  c.Check(c.args().services->resource_handle(c.args().context, TENON_SPAN(""), TENON_SPAN("tenon iterator handles"), TENON_SPAN("iterator_handles"), 0, &handle));
-  return handle;
-}
-Handles& HandlesIn(const RunContext& c, tenon_resource* handle) {
-  return ObjectOf<Handles>(c, handle, kHandlesType, [] { return std::make_unique<Handles>(); });
-}
-
 // The attributes of an iterator with a name.
-struct Named {
-  explicit Named(CreateContext& c) : spec(c), handles(HandlesOf(c)) {
-    const std::string container(c.String("container"));
-    std::string own(c.String("shared_name"));
-    if (own.empty()) own = std::string(c.name());
-    name = Concat("iterator:", container.size(), ":", container, own);
-    if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(own), TENON_SPAN("iterator"), 0, &handle));
-  }
+struct Named : NamedResource<kKind> {
+  explicit Named(CreateContext& c) : NamedResource(c), spec(c) {}
   IteratorResource& Object(const RunContext& c) const {
-    Handles& table = HandlesIn(c, handles);
-    IteratorResource& object = ObjectOf<IteratorResource>(c, handle, kIteratorType, [this] { return std::make_unique<IteratorResource>(spec); });
+    IteratorResource& object = ObjectOf<IteratorResource>(c, handle, kKind.object_type, [this] { return std::make_unique<IteratorResource>(spec); });
     if (object.spec().types != spec.types) Fail(TENON_INVALID_ARGUMENT, "the shared iterator '", name, "' exists with other output_types; give this one another shared_name");
-    const std::lock_guard lock(table.mutex);
-    table.by_name.emplace(name, handle);
+    table.Add(c, name, handle);
     return object;
   }
   ElementSpec spec;
-  tenon_resource* handles = nullptr;
-  tenon_resource* handle = nullptr;
-  std::string name;
 };
 
 struct NewIterator : Named {
@@ -136,8 +89,8 @@ struct Anonymous {
   explicit Anonymous(CreateContext& c) : spec(c) {}
   void Run(RunContext c) const {
     tenon_resource* handle = nullptr;
-    Check(c.services().step_resource(c.frame(), TENON_SPAN("iterator"), &handle));
-    ObjectOf<IteratorResource>(c, handle, kIteratorType, [this] { return std::make_unique<IteratorResource>(spec); });
+    Check(c.services().step_resource(c.frame(), kKind.handle_type, &handle));
+    ObjectOf<IteratorResource>(c, handle, kKind.object_type, [this] { return std::make_unique<IteratorResource>(spec); });
     *c.output<tenon_resource*>(0) = handle;
     if constexpr (kDeleter) c.AllocOutput(1, {});
   }
@@ -146,7 +99,7 @@ struct Anonymous {
 
 struct Make {
   void Run(RunContext c) const {
-    auto& iterator = ObjectOf<IteratorResource>(c, c.resource(1), kIteratorType);
+    auto& iterator = ObjectOf<IteratorResource>(c, c.resource(1), kKind.object_type);
     DatasetPtr dataset = DatasetOf(c, 0);
     iterator.spec().CheckDataset(*dataset);
     iterator.SetRoot(std::make_shared<Root>(c, std::move(dataset)));
@@ -154,7 +107,7 @@ struct Make {
 };
 
 std::shared_ptr<Root> RootOf(const RunContext& c) {
-  std::shared_ptr<Root> root = ObjectOf<IteratorResource>(c, c.resource(0), kIteratorType).root();
+  std::shared_ptr<Root> root = ObjectOf<IteratorResource>(c, c.resource(0), kKind.object_type).root();
   if (root == nullptr)
     Fail(TENON_FAILED_PRECONDITION,
          "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer operation for this iterator before getting the next element.");
@@ -172,11 +125,7 @@ struct GetNext {
   void RunAsync(RunContext c, Done done) const {
     AskRoot(c, done, [this](const RunContext& asker, const Element* element) {
       if (element == nullptr) Fail(TENON_OUT_OF_RANGE, "End of sequence");
-      spec.CheckElement(*element);
-      for (size_t i = 0; i < element->size(); ++i) {
-        const tenon_tensor_view view = (*element)[i].view();
-        Check(asker.services().set_output(asker.frame(), static_cast<int32_t>(i), &view));
-      }
+      spec.Give(asker, *element, "the iterator");
     });
   }
   ElementSpec spec;
@@ -188,7 +137,7 @@ struct GetNextAsOptional {
     AskRoot(c, done, [this](const RunContext& asker, const Element* element) {
       std::vector<tenon_tensor_view> views;
       if (element != nullptr) {
-        spec.CheckElement(*element);
+        spec.CheckElement(*element, "the iterator");
         for (const KeptTensor& tensor : *element) views.push_back(tensor.view());
       }
       tenon_variant* made = nullptr;
@@ -223,7 +172,7 @@ struct Serialize {
 
 struct Deserialize {
   void Run(RunContext c) const {
-    auto& iterator = ObjectOf<IteratorResource>(c, c.resource(0), kIteratorType);
+    auto& iterator = ObjectOf<IteratorResource>(c, c.resource(0), kKind.object_type);
     const std::shared_ptr<Root> before = iterator.root();
     if (before == nullptr)
       Fail(TENON_FAILED_PRECONDITION,
@@ -239,44 +188,6 @@ struct Deserialize {
     for (uint64_t i = 0; i < info.element_count; ++i) c.services().variant_element(state, i, &pieces[i]);
     iterator.SetRoot(std::make_shared<Root>(c, before->dataset(), std::move(pieces)));
   }
-};
-
-// ---- Handles as strings ----
-
-struct ToStringHandle {
-  explicit ToStringHandle(CreateContext& c) : handles(HandlesOf(c)) {}
-  void Run(RunContext c) const {
-    const tenon_resource* wanted = c.resource(0);
-    Handles& table = HandlesIn(c, handles);
-    std::string name;
-    {
-      const std::lock_guard lock(table.mutex);
-      for (const auto& [text, handle] : table.by_name)
-        if (handle == wanted) name = text;
-    }
-    if (name.empty()) Fail(TENON_UNIMPLEMENTED, "an anonymous iterator has no string handle; make it by IteratorV2");
-    SetStrings(c, 0, {}, std::vector<std::string>{name});
-  }
-  tenon_resource* handles;
-};
-
-struct FromStringHandle {
-  explicit FromStringHandle(CreateContext& c) : handles(HandlesOf(c)), types(c.Types("output_types")) {}
-  void Run(RunContext c) const {
-    const std::string_view name = StringAt(c.input_view(0), 0);
-    Handles& table = HandlesIn(c, handles);
-    tenon_resource* handle = nullptr;
-    {
-      const std::lock_guard lock(table.mutex);
-      if (const auto at = table.by_name.find(name); at != table.by_name.end()) handle = at->second;
-    }
-    if (handle == nullptr) Fail(TENON_INVALID_ARGUMENT, "'", name, "' is the handle of no iterator of this session");
-    const auto& iterator = ObjectOf<IteratorResource>(c, handle, kIteratorType);
-    if (!types.empty() && iterator.spec().types != types) Fail(TENON_INVALID_ARGUMENT, "the iterator '", name, "' has other types than output_types");
-    *c.output<tenon_resource*>(0) = handle;
-  }
-  tenon_resource* handles;
-  std::vector<uint32_t> types;
 };
 
 // ---- Shapes ----
@@ -315,9 +226,9 @@ TENON_KERNEL(kIteratorGetNextAsOptionalKernel) = Registration<GetNextAsOptional>
 TENON_KERNEL(kDeleteIteratorKernel) = Registration<Delete>("DeleteIterator", {.flags = 0});
 TENON_KERNEL(kSerializeIteratorKernel) = Registration<Serialize>("SerializeIterator", kDynamic);
 TENON_KERNEL(kDeserializeIteratorKernel) = Registration<Deserialize>("DeserializeIterator", {.flags = TENON_KERNEL_BLOCKING});
-TENON_KERNEL(kIteratorToStringHandleKernel) = Registration<ToStringHandle>("IteratorToStringHandle", {.dynamic_outputs = 1});
-TENON_KERNEL(kIteratorFromStringHandleKernel) = Registration<FromStringHandle>("IteratorFromStringHandle", kPlain);
-TENON_KERNEL(kIteratorFromStringHandleV2Kernel) = Registration<FromStringHandle>("IteratorFromStringHandleV2", kPlain);
+TENON_KERNEL(kIteratorToStringHandleKernel) = Registration<ToStringHandle<kKind>>("IteratorToStringHandle", {.dynamic_outputs = 1});
+TENON_KERNEL(kIteratorFromStringHandleKernel) = Registration<FromStringHandle<kKind, IteratorResource>>("IteratorFromStringHandle", kPlain);
+TENON_KERNEL(kIteratorFromStringHandleV2Kernel) = Registration<FromStringHandle<kKind, IteratorResource>>("IteratorFromStringHandleV2", kPlain);
 
 #define TENON_ITERATOR_NAMED "shared_name: string; container: string; " TENON_DATASET_TYPES
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MultiDeviceIterator: iterators from which several devices take in turn. An element comes in the host's memory; it goes to a device as any other tensor does.
-#include <map>
-
+#include "element_spec.h"
+#include "named.h"
 #include "op.h"
 #include "shards.h"
 #include "tenon/sdk/kernel/resource.h"
@@ -11,17 +11,17 @@ using namespace sdk;
 
 namespace {
 
-constexpr tenon_span kHandle = TENON_SPAN("multi_device_iterator");
-constexpr tenon_span kObjectType = TENON_SPAN("tenon.MultiDeviceIterator/1");
-constexpr tenon_span kTableType = TENON_SPAN("tenon.MultiDeviceIteratorHandles/1");
+constexpr NamedKind kKind = {.handle_type = TENON_SPAN("multi_device_iterator"),
+                             .object_type = TENON_SPAN("tenon.MultiDeviceIterator/1"),
+                             .table = TENON_SPAN("tenon multi device iterator handles"),
+                             .table_type = TENON_SPAN("multi_device_iterator_handles"),
+                             .table_object_type = TENON_SPAN("tenon.MultiDeviceIteratorHandles/1"),
+                             .what = "multi device iterator",
+                             .maker = "MultiDeviceIterator"};
 
 // What a node says that it gives, and to how many.
-struct Spec {
-  Spec(CreateContext& c, bool devices) : types(c.Types("output_types")), shapes(c.Shapes("output_shapes")), shards(devices ? c.Strings("devices").size() : 0) {
-    if (c.ok() && types.size() != shapes.size()) c.Invalid(c.op(), " has ", types.size(), " output_types and ", shapes.size(), " output_shapes");
-  }
-  std::vector<uint32_t> types;
-  std::vector<Shape> shapes;
+struct Spec : ElementSpec {
+  explicit Spec(CreateContext& c) : ElementSpec(c), shards(c.Strings("devices").size()) {}
   size_t shards;
 };
 
@@ -69,54 +69,28 @@ class MultiDevice {
   int64_t incarnation_ = 0;
 };
 
-// Those of a session that have names, by what MultiDeviceIteratorToStringHandle gives.
-struct Handles {
-  std::mutex mutex;
-  std::map<std::string, tenon_resource*, std::less<>> by_name;
-};
-tenon_resource* TableOf(CreateContext& c) {
-  tenon_resource* handle = nullptr;
-  c.Check(c.args().services->resource_handle(c.args().context, TENON_SPAN(""), TENON_SPAN("tenon multi device iterator handles"), TENON_SPAN("multi_device_iterator_handles"), 0, &handle));
-  return handle;
-}
-Handles& TableIn(const RunContext& c, tenon_resource* handle) {
-  return ObjectOf<Handles>(c, handle, kTableType, [] { return std::make_unique<Handles>(); });
-}
-MultiDevice& MultiDeviceIn(const RunContext& c, int32_t input) { return ObjectOf<MultiDevice>(c, c.resource(input), kObjectType); }
+MultiDevice& MultiDeviceIn(const RunContext& c, int32_t input) { return ObjectOf<MultiDevice>(c, c.resource(input), kKind.object_type); }
 
-struct Named {
-  explicit Named(CreateContext& c) : spec(c, true), table(TableOf(c)) {
-    const std::string container(c.String("container"));
-    std::string own(c.String("shared_name"));
-    if (own.empty()) own = std::string(c.name());
-    name = Concat("multi device iterator:", container.size(), ":", container, own);
-    if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(own), kHandle, 0, &handle));
-  }
+struct Named : NamedResource<kKind> {
+  explicit Named(CreateContext& c) : NamedResource(c), spec(c) {}
   void Run(RunContext c) const {
-    const MultiDevice& object = ObjectOf<MultiDevice>(c, handle, kObjectType, [this] { return std::make_unique<MultiDevice>(spec); });
+    const MultiDevice& object = ObjectOf<MultiDevice>(c, handle, kKind.object_type, [this] { return std::make_unique<MultiDevice>(spec); });
     if (object.spec().types != spec.types || object.spec().shards != spec.shards)
       Fail(TENON_INVALID_ARGUMENT, "the shared iterator '", name, "' exists with other output_types or devices; give this one another shared_name");
-    {
-      Handles& handles = TableIn(c, table);
-      const std::lock_guard lock(handles.mutex);
-      handles.by_name.emplace(name, handle);
-    }
+    table.Add(c, name, handle);
     *c.output<tenon_resource*>(0) = handle;
   }
   Spec spec;
-  tenon_resource* table = nullptr;
-  tenon_resource* handle = nullptr;
-  std::string name;
 };
 
 // One that nobody else can name: it ends with the step.
 template <bool kDeleter>
 struct Anonymous {
-  explicit Anonymous(CreateContext& c) : spec(c, true) {}
+  explicit Anonymous(CreateContext& c) : spec(c) {}
   void Run(RunContext c) const {
     tenon_resource* handle = nullptr;
-    Check(c.services().step_resource(c.frame(), kHandle, &handle));
-    ObjectOf<MultiDevice>(c, handle, kObjectType, [this] { return std::make_unique<MultiDevice>(spec); });
+    Check(c.services().step_resource(c.frame(), kKind.handle_type, &handle));
+    ObjectOf<MultiDevice>(c, handle, kKind.object_type, [this] { return std::make_unique<MultiDevice>(spec); });
     *c.output<tenon_resource*>(0) = handle;
     if constexpr (kDeleter) c.AllocOutput(1, {});
   }
@@ -127,7 +101,7 @@ struct Init {
   void Run(RunContext c) const {
     MultiDevice& iterator = MultiDeviceIn(c, 1);
     const DatasetPtr dataset = DatasetOf(c, 0);
-    if (dataset->types() != iterator.spec().types) Fail(TENON_INVALID_ARGUMENT, "the components of ", dataset->who(), " are of other types than the multi device iterator's");
+    iterator.spec().CheckDataset(*dataset);
     const int64_t most = IntOf(c, 2);
     if (most < 0) Fail(TENON_INVALID_ARGUMENT, "max_buffer_size is ", most, "; a shard's buffer holds 0 elements or more");
     *c.output<int64_t>(0) = iterator.Begin(c, dataset, most);
@@ -135,20 +109,14 @@ struct Init {
 };
 
 struct GetNextFromShard {
-  explicit GetNextFromShard(CreateContext& c) : spec(c, false) {}
+  explicit GetNextFromShard(CreateContext& c) : spec(c) {}
   void RunAsync(RunContext c, Done done) const {
     MultiDeviceIn(c, 0).Of(IntOf(c, 2))->Ask(c, done, *c.input<int32_t>(1), [this](const RunContext& asker, const Element* element) {
       if (element == nullptr) Fail(TENON_OUT_OF_RANGE, "End of sequence");
-      if (element->size() != spec.types.size()) Fail(TENON_INVALID_ARGUMENT, "the iterator gives ", element->size(), " components, ", spec.types.size(), " are asked for");
-      for (size_t i = 0; i < spec.types.size(); ++i) {
-        const tenon_tensor_view view = (*element)[i].view();
-        if (view.dtype != spec.types[i] || !Fits(ShapeOf(view), spec.shapes[i]))
-          Fail(TENON_INVALID_ARGUMENT, "component ", i, " of the iterator is ", TypeName(view.dtype), " ", ShapeOf(view), "; ", TypeName(spec.types[i]), " ", spec.shapes[i], " is asked for");
-        Check(asker.services().set_output(asker.frame(), static_cast<int32_t>(i), &view));
-      }
+      spec.Give(asker, *element, "the iterator");
     });
   }
-  Spec spec;
+  ElementSpec spec;
 };
 
 struct Delete {
@@ -156,42 +124,6 @@ struct Delete {
     MultiDeviceIn(c, 0).End();
     Check(c.services().resource_destroy(c.frame(), c.resource(0)));
   }
-};
-
-struct ToStringHandle {
-  explicit ToStringHandle(CreateContext& c) : table(TableOf(c)) {}
-  void Run(RunContext c) const {
-    const tenon_resource* wanted = c.resource(0);
-    Handles& handles = TableIn(c, table);
-    std::string name;
-    {
-      const std::lock_guard lock(handles.mutex);
-      for (const auto& [text, handle] : handles.by_name)
-        if (handle == wanted) name = text;
-    }
-    if (name.empty()) Fail(TENON_UNIMPLEMENTED, "an anonymous multi device iterator has no string handle; make it by MultiDeviceIterator");
-    SetStrings(c, 0, {}, std::vector<std::string>{name});
-  }
-  tenon_resource* table;
-};
-
-struct FromStringHandle {
-  explicit FromStringHandle(CreateContext& c) : table(TableOf(c)), types(c.Types("output_types")) {}
-  void Run(RunContext c) const {
-    const std::string_view name = StringAt(c.input_view(0), 0);
-    Handles& handles = TableIn(c, table);
-    tenon_resource* handle = nullptr;
-    {
-      const std::lock_guard lock(handles.mutex);
-      if (const auto at = handles.by_name.find(name); at != handles.by_name.end()) handle = at->second;
-    }
-    if (handle == nullptr) Fail(TENON_INVALID_ARGUMENT, "'", name, "' is the handle of no multi device iterator of this session");
-    const auto& iterator = ObjectOf<MultiDevice>(c, handle, kObjectType);
-    if (!types.empty() && iterator.spec().types != types) Fail(TENON_INVALID_ARGUMENT, "the multi device iterator '", name, "' has other types than output_types");
-    *c.output<tenon_resource*>(0) = handle;
-  }
-  tenon_resource* table;
-  std::vector<uint32_t> types;
 };
 
 }  // namespace
@@ -202,8 +134,8 @@ TENON_KERNEL(kAnonymousMultiDeviceIteratorV3Kernel) = Registration<Anonymous<fal
 TENON_KERNEL(kMultiDeviceIteratorInitKernel) = Registration<Init>("MultiDeviceIteratorInit", {.flags = 0});
 TENON_KERNEL(kMultiDeviceIteratorGetNextFromShardKernel) =
     Registration<GetNextFromShard>("MultiDeviceIteratorGetNextFromShard", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_KERNEL(kMultiDeviceIteratorToStringHandleKernel) = Registration<ToStringHandle>("MultiDeviceIteratorToStringHandle", {.dynamic_outputs = 1});
-TENON_KERNEL(kMultiDeviceIteratorFromStringHandleKernel) = Registration<FromStringHandle>("MultiDeviceIteratorFromStringHandle", {});
+TENON_KERNEL(kMultiDeviceIteratorToStringHandleKernel) = Registration<ToStringHandle<kKind>>("MultiDeviceIteratorToStringHandle", {.dynamic_outputs = 1});
+TENON_KERNEL(kMultiDeviceIteratorFromStringHandleKernel) = Registration<FromStringHandle<kKind, MultiDevice>>("MultiDeviceIteratorFromStringHandle", {});
 TENON_KERNEL(kDeleteMultiDeviceIteratorKernel) = Registration<Delete>("DeleteMultiDeviceIterator", {.flags = 0});
 
 constexpr uint64_t kTraits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a whole dataset comes to, within a step: ReduceDataset, DatasetToSingleElement, DatasetCardinality, InitializeTableFromDataset.
 #include "captured.h"
+#include "element_spec.h"
 #include "op.h"
 #include "tenon/sdk/kernel/shared_table.h"
 
@@ -9,21 +10,9 @@ using namespace sdk;
 
 namespace {
 
-void Give(const RunContext& c, const Element& element, const std::vector<uint32_t>& types, const std::vector<Shape>& shapes) {
-  if (static_cast<int32_t>(element.size()) != c.output_count()) Fail(TENON_INVALID_ARGUMENT, "there are ", element.size(), " components, ", c.output_count(), " are asked for");
-  for (int32_t i = 0; i < c.output_count(); ++i) {
-    const tenon_tensor_view view = element[static_cast<size_t>(i)].view();
-    const Shape& shape = shapes[static_cast<size_t>(i)];
-    const uint32_t type = types[static_cast<size_t>(i)];
-    if (view.dtype != type) Fail(TENON_INVALID_ARGUMENT, "component ", i, " is ", TypeName(view.dtype), "; ", TypeName(type), " is asked for");
-    if (!Fits(ShapeOf(view), shape)) Fail(TENON_INVALID_ARGUMENT, "component ", i, " has shape ", ShapeOf(view), "; ", shape, " is asked for");
-    Check(c.services().set_output(c.frame(), i, &view));
-  }
-}
-
 struct Reduce {
   explicit Reduce(CreateContext& c)
-      : function(c, "f"), states(static_cast<int32_t>(c.Types("Tstate").size())), types(c.Types("output_types")), shapes(c.Shapes("output_shapes")), who(Concat(c.op(), " '", c.name(), "'")) {
+      : function(c, "f"), states(static_cast<int32_t>(c.Types("Tstate").size())), spec(c), who(Concat(c.op(), " '", c.name(), "'")) {
     if (c.ok() && static_cast<int32_t>(function.result_dtypes().size()) != states)
       c.Invalid("f gives ", function.result_dtypes().size(), " values, the state has ", states);
   }
@@ -38,17 +27,16 @@ struct Reduce {
       c.CheckCancelled();
       state = reduce.Call(pass, state, element);
     }
-    Give(c, state, types, shapes);
+    spec.Give(c, state, "the dataset's reduction");
   }
   Function function;
   int32_t states;
-  std::vector<uint32_t> types;
-  std::vector<Shape> shapes;
+  ElementSpec spec;
   std::string who;
 };
 
 struct SingleElement {
-  explicit SingleElement(CreateContext& c) : types(c.Types("output_types")), shapes(c.Shapes("output_shapes")) {}
+  explicit SingleElement(CreateContext& c) : spec(c) {}
   void Run(RunContext c) const {
     const DatasetPtr dataset = DatasetOf(c, 0);
     const Pass pass{Work(c)};
@@ -56,10 +44,9 @@ struct SingleElement {
     Element element, more;
     if (!iterator->Next(&element)) Fail(TENON_INVALID_ARGUMENT, "Dataset was empty.");
     if (iterator->Next(&more)) Fail(TENON_INVALID_ARGUMENT, "Dataset had more than one element.");
-    Give(c, element, types, shapes);
+    spec.Give(c, element, "the dataset");
   }
-  std::vector<uint32_t> types;
-  std::vector<Shape> shapes;
+  ElementSpec spec;
 };
 
 struct CardinalityOf {
