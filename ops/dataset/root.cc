@@ -50,10 +50,12 @@ bool Root::Ask(RunContext c, Done done, Give give) {
     made = std::move(ready_.front());
     ready_.pop_front();
   } else if (first) {
-    making_ = true;
+    making_ = at_once_ = true;
     lock.unlock();
     made = MakeAtOnce();
     lock.lock();
+    at_once_ = false;
+    GiveUpIfLeft();
     HandOn(&lock);  // to those who have come meanwhile
   }
   if (made.has_value()) {
@@ -205,7 +207,7 @@ void Root::EndMaking() {
   GiveUpIfLeft();
 }
 void Root::GiveUpIfLeft() {
-  if (left_ && line_.empty()) pass_.GiveUp();
+  if (left_ && line_.empty() && !at_once_) pass_.GiveUp();
 }
 
 void Root::FailLine(const Outcome& why) {

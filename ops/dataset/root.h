@@ -74,6 +74,7 @@ class Root : public std::enable_shared_from_this<Root> {
   Line line_;
   std::deque<Made> ready_;  // whose askers went away
   bool making_ = false;
+  bool at_once_ = false;  // by an asker that does not stand in line
   bool left_ = false;
 };
 
