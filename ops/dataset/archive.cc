@@ -15,7 +15,6 @@ namespace {
 constexpr uint64_t kFirstBlock = 1 << 10, kLargestBlock = 16 << 20;  // bytes
 constexpr int kMostWithin = 16;
 constexpr int64_t kMostName = 4096;
-constexpr int64_t kMostRank = 254;
 constexpr int64_t kMostComponents = 1 << 20;
 
 }  // namespace
@@ -169,6 +168,7 @@ void Archive::WriteTensor(const tenon_tensor_view& view) {
     const DatasetPtr dataset = DatasetIn(pass_.work().services(), view, "a component of an element");
     const auto* const held = dynamic_cast<const Held*>(dataset.get());
     if (held == nullptr) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has an element that is a dataset, ", dataset->who(), ", whose elements are not in memory");
+    if (++within_ > kMostWithin) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: datasets lie in one another deeper than ", kMostWithin);
     std::string who = held->who();
     Text(who);
     int64_t components = static_cast<int64_t>(held->types().size());
@@ -180,6 +180,7 @@ void Archive::WriteTensor(const tenon_tensor_view& view) {
       Element share = Share(element);
       Values(share);
     }
+    --within_;
   } else if (ElementSize(dtype) != 0) {
     Write(Data<const char>(view), static_cast<uint64_t>(Count(view)) * ElementSize(dtype));
   } else {
@@ -191,7 +192,7 @@ KeptTensor Archive::ReadTensor() {
   uint32_t dtype = 0;
   Number(dtype, 0, UINT32_MAX);
   int64_t rank = 0;
-  Number(rank, 0, kMostRank);
+  Number(rank, 0, TENON_MAX_RANK);
   std::vector<int64_t> dims(static_cast<size_t>(rank));
   int64_t count = 1;
   for (int64_t& dim : dims) {
