@@ -2,7 +2,8 @@
 #include "sdk/cli/train/graph_step.h"
 
 #include <algorithm>
-#include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "sdk/cli/describe.h"
 #include "sdk/cli/line/slips.h"
@@ -36,16 +37,27 @@ std::string Listed(const std::vector<std::string>& names) {
 
 // Nodes that look like train ops: nobody reads them, and they change variables by an optimizer's op, directly or as a group.
 std::vector<std::string> TrainOpsOf(const model::GraphIndex& index) {
-  std::set<std::string_view> read;
+  std::unordered_map<std::string_view, std::vector<const NodeView*>> readers;
   for (const NodeView& node : index.graph().nodes)
-    for (std::string_view input : node.inputs) read.insert(data::NodeOfInput(input));
+    for (std::string_view input : node.inputs) readers[data::NodeOfInput(input)].push_back(&node);
   const auto applies = [](const NodeView& node) { return node.op.starts_with("Apply") || node.op.starts_with("ResourceApply") || node.op.starts_with("SparseApply") || node.op.starts_with("ResourceSparseApply"); };
-  std::vector<std::string> found;
-  for (const NodeView& node : index.graph().nodes) {
-    if (read.contains(node.name)) continue;
-    const auto reached = index.Reach({}, {std::string(node.name)});
-    if (reached.ok() && std::any_of(reached->begin(), reached->end(), [&](const NodeView* each) { return applies(*each); })) found.emplace_back(node.name);
+  // Forwards from the optimizers' ops, each node once.
+  std::unordered_set<const NodeView*> behind;
+  std::vector<const NodeView*> open;
+  const auto visit = [&](const NodeView& node) {
+    if (behind.insert(&node).second) open.push_back(&node);
+  };
+  for (const NodeView& node : index.graph().nodes)
+    if (applies(node)) visit(node);
+  while (!open.empty()) {
+    const auto at = readers.find(open.back()->name);
+    open.pop_back();
+    if (at == readers.end()) continue;
+    for (const NodeView* reader : at->second) visit(*reader);
   }
+  std::vector<std::string> found;
+  for (const NodeView& node : index.graph().nodes)
+    if (behind.contains(&node) && !readers.contains(node.name)) found.emplace_back(node.name);
   return found;
 }
 
