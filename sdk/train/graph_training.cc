@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <unordered_set>
 
 #include "tenon/model/coverage.h"
 #include "tenon/sdk/wire.h"
@@ -279,11 +280,9 @@ std::vector<std::string> GraphTraining::NeededNodes() const {
   return nodes;
 }
 
-bool GraphTraining::IsTrainable(const model::PartVariable& variable) const {
+bool GraphTraining::IsTrainable(const model::PartVariable& variable, const std::optional<std::unordered_set<std::string_view>>& collected) const {
   if (!options_.only.empty()) return std::any_of(options_.only.begin(), options_.only.end(), [&](const std::string& beginning) { return variable.name.starts_with(beginning); });
-  const auto collection = file_.meta().variables.find("trainable_variables");
-  if (collection == file_.meta().variables.end()) return variable.dtype == DType::kFloat;
-  return std::any_of(collection->second.begin(), collection->second.end(), [&](const model::CollectedVariable& each) { return each.variable == variable.name; });
+  return collected ? collected->contains(variable.name) : variable.dtype == DType::kFloat;
 }
 
 Status GraphTraining::Adopt() {
@@ -294,10 +293,15 @@ Status GraphTraining::Adopt() {
   targets.insert(targets.end(), more.begin(), more.end());
   TENON_TRY_ASSIGN(const model::GraphPart all, model::CutGraph(index_, targets, model::Devices::kKept));
   TENON_TRY(graph_.ImportMore(all.graph_def));
-  TENON_TRY_ASSIGN(const std::vector<const NodeView*> of_loss, index_.Reach(FedTensors(), {options_.loss}));
+  TENON_TRY_ASSIGN(const std::vector<const NodeView*> reached, index_.Reach(FedTensors(), {options_.loss}));
+  const std::unordered_set<const NodeView*> of_loss(reached.begin(), reached.end());
+  std::optional<std::unordered_set<std::string_view>> collected;  // what trainable_variables names, where there is such a collection
+  if (const auto collection = file_.meta().variables.find("trainable_variables"); collection != file_.meta().variables.end()) {
+    collected.emplace();
+    for (const model::CollectedVariable& each : collection->second) collected->insert(each.variable);
+  }
   for (const model::PartVariable& variable : variables_) {
-    const bool reaches = std::find(of_loss.begin(), of_loss.end(), index_.FindNode(variable.name)) != of_loss.end();
-    const bool trainable = reaches && IsTrainable(variable);
+    const bool trainable = of_loss.contains(index_.FindNode(variable.name)) && IsTrainable(variable, collected);
     if (options_.minimize && trainable && variable.dtype != DType::kFloat)
       return Status(Code::kUnimplemented, "the variable '" + variable.name + "' is " + host::DTypeName(variable.dtype) + "; the optimizers here change float variables");
     TENON_TRY_ASSIGN(const Operation node, graph_.Find(variable.name));

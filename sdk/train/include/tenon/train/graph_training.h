@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -112,7 +113,8 @@ class GraphTraining {
   const data::NodeView* InitialiserOf(const data::NodeView& variable) const;
   std::vector<std::string> NeededNodes() const;
   std::vector<model::QueueRunner> Runners() const;
-  bool IsTrainable(const model::PartVariable& variable) const;
+  // collected: the variables of the collection trainable_variables; none: there is no such.
+  bool IsTrainable(const model::PartVariable& variable, const std::optional<std::unordered_set<std::string_view>>& collected) const;
   Status Adopt();
   Status CheckTrainable() const;
   Status AddUpdate();
