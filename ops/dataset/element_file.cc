@@ -111,10 +111,27 @@ ElementWriter::~ElementWriter() {
 
 void ElementWriter::Write(const Element& element) {
   for (const KeptTensor& tensor : element) {
-    message_.clear();
-    tensor_proto::ForEachPiece(tensor.view(), [this](std::string_view piece) { message_.append(piece); });
-    AppendRecord(pending_, message_);
-    if (pending_.size() >= kPending) Flush(false);
+    const tenon_tensor_view view = tensor.view();
+    std::string head, tail;
+    AppendRecordHead(head, tensor_proto::SizeOf(view));
+    Put(head);
+    uint32_t crc = 0;
+    tensor_proto::ForEachPiece(view, [&](std::string_view piece) {
+      crc = ExtendCrc32c(crc, piece.data(), piece.size());
+      Put(piece);
+    });
+    PutFixed32(tail, MaskCrc32c(crc));
+    Put(tail);
+  }
+}
+
+// However large a component is, what is pending is bounded.
+void ElementWriter::Put(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::string_view some = bytes.substr(0, kPending - pending_.size());
+    pending_.append(some);
+    bytes.remove_prefix(some.size());
+    if (pending_.size() == kPending) Flush(false);
   }
 }
 

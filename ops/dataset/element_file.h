@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dataset.h"
@@ -42,11 +43,12 @@ class ElementWriter {
 
  private:
   class Deflater;
+  void Put(std::string_view bytes);
   void Flush(bool last);
 
   std::unique_ptr<sdk::File> file_;
   std::unique_ptr<Deflater> deflater_;
-  std::string message_, pending_;
+  std::string pending_;
 };
 
 // What the stream does takes the session's memory, which may say no before it is taken, and ends with the pass, which outlives it.

@@ -69,6 +69,29 @@ TEST_F(SavedDatasets, PassesThatWriteTheSameCacheDoNoHarm) {
   EXPECT_EQ(a.All(one), UpTo(50));
 }
 
+TEST_F(SavedDatasets, ElementsLargerThanWhatIsWrittenAtOnce) {
+  constexpr int64_t kRows = 3, kNumbers = 300'001;
+  std::vector<float> numbers(kRows * kNumbers);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 1000);
+  Pipeline p;
+  p.type = DType::kFloat;
+  p.shape = Shape{kNumbers};
+  p.dataset = p.g.Op("TensorSliceDataset", {p.g.Const(*Tensor::From(numbers, Shape{kRows, kNumbers}))}, {{"Toutput_types", Types{p.type}}, {"output_shapes", Shapes{p.shape}}});
+  p.Then("CacheDataset", {p.g.StringConst(folder_ + "/large")});
+  const Session session = p.Open();
+  for (int pass = 0; pass < 2; ++pass) {
+    ASSERT_TRUE(p.Begin(session).ok());
+    for (int64_t row = 0; row < kRows; ++row) {
+      auto values = session.Run({}, {p.next});
+      ASSERT_TRUE(values.ok()) << values.status().message();
+      const auto begin = numbers.begin() + row * kNumbers;
+      EXPECT_EQ(Values<float>((*values)[0]), std::vector<float>(begin, begin + kNumbers)) << "pass " << pass << ", row " << row;
+    }
+    EXPECT_EQ(session.Run({}, {p.next}).status().code(), Code::kOutOfRange);
+  }
+  EXPECT_EQ(FilesIn(folder_), std::vector<std::string>{"large.elements"});
+}
+
 TEST_F(SavedDatasets, ADamagedCacheIsNamed) {
   Pipeline p = Cached(20);
   const Session session = p.Open();

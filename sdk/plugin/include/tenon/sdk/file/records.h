@@ -28,10 +28,14 @@ static_assert(std::endian::native == std::endian::little, "records are read as t
 
 inline constexpr size_t kRecordHead = 12, kRecordTail = 4;  // bytes before and behind the data
 
-inline void AppendRecord(std::string& out, std::string_view data) {
+inline void AppendRecordHead(std::string& out, uint64_t length) {
   const size_t begin = out.size();
-  PutFixed64(out, data.size());
+  PutFixed64(out, length);
   PutFixed32(out, MaskCrc32c(Crc32c(std::string_view(out).substr(begin, 8))));
+}
+
+inline void AppendRecord(std::string& out, std::string_view data) {
+  AppendRecordHead(out, data.size());
   out += data;
   PutFixed32(out, MaskCrc32c(Crc32c(data)));
 }
