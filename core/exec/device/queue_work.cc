@@ -198,7 +198,8 @@ Status QueueWork::Complete(Status status) {
   Status devices = Guarded([&] { return WaitForDevices(); });
   if (devices.ok()) devices = std::exchange(later_, Status::Ok());
   const bool failed = !devices.ok();
-  cancelled_.End();
+  // A cancellation may come when all of the work has ended: the step is done, but its timelines have failed, and are not the next step's.
+  const bool spoilt = !cancelled_.End() || failed;
   if (failed) {
     {
       std::lock_guard lock(mutex_);
@@ -209,7 +210,7 @@ Status QueueWork::Complete(Status status) {
     if (abandoned_) LogAbandoned();
   }
   SettleWrites(failed);
-  if (failed) {
+  if (spoilt) {
     for (Lane& lane : lanes_) lane = {};
     renewed_ = true;
   }

@@ -32,6 +32,7 @@ struct Card {
   std::deque<tenon_semaphore> semaphores;
   std::optional<Status> work_fails;    // what is signalled from now on is failed instead
   std::function<void()> on_host_call;  // a queue is drained
+  std::function<void()> on_waited;     // the host has what it waited for
   bool keeps_host_calls = false;       // in `kept`: the queue does not come to them
   std::vector<std::function<void()>> kept;
 
@@ -80,7 +81,10 @@ tenon_device_driver MakeDriver() {
   };
   driver.semaphore_wait = [](tenon_semaphore* semaphore, uint64_t value, uint64_t) {
     g_card->log.push_back(StrCat("host waits for t", semaphore->number, "@", value));
-    if (semaphore->value >= value) return static_cast<tenon_status*>(nullptr);
+    if (semaphore->value >= value) {
+      if (g_card->on_waited) g_card->on_waited();
+      return static_cast<tenon_status*>(nullptr);
+    }
     return (semaphore->failure.ok() ? Status(Code::kDeadlineExceeded, "it is not there") : semaphore->failure).release();
   };
   return driver;
@@ -214,6 +218,26 @@ TEST_F(QueueWorkTest, FailsItsTimelinesWhenTheStepIsCancelled) {
   EXPECT_TRUE(work.TakeRenewed());
   QueueWork late(&env_);
   EXPECT_EQ(late.Begin(&step_).ToString(), "CANCELLED: enough");
+}
+
+TEST_F(QueueWorkTest, TakesNewTimelinesWhereTheCancellationCameWhenAllWasDone) {
+  Resource variable;
+  Resource* const written[] = {&variable};
+  QueueWork work(&env_);
+  Begin(&work, {0});
+  ASSERT_TRUE(work.NoteWrites(QueueId(0), written).ok());
+  card_.on_waited = [&] { cancellation_.Cancel(Status(Code::kCancelled, "too late")); };
+  EXPECT_TRUE(work.Complete(Status::Ok()).ok());
+  card_.on_waited = nullptr;
+  EXPECT_FALSE(card_.semaphores[0].failure.ok());
+  EXPECT_FALSE(variable.poisoned) << "it was written";
+  EXPECT_TRUE(work.TakeRenewed());
+  Cancellation other;  // of the instance's next step
+  step_.cancellation = &other;
+  Begin(&work, {0});
+  EXPECT_EQ(work.timeline(QueueId(0)), &card_.semaphores[1]);
+  EXPECT_TRUE(work.Complete(Status::Ok()).ok());
+  EXPECT_FALSE(work.TakeRenewed());
 }
 
 TEST_F(QueueWorkTest, LetsAnotherStepWaitForAVariableThatIsBeingWritten) {
