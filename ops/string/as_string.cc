@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
-#include "texts.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -42,7 +42,7 @@ struct AsString {
   void Run(RunContext c) const {
     const tenon_tensor_view& input = c.input_view(0);
     const int64_t count = Count(input);
-    string::Texts texts(c);
+    Texts texts(c);
     if (dtype == TENON_DT_STRING) {
       for (int64_t i = 0; i < count; ++i) AddPadded(StringAt(input, i), &texts);
     } else if (dtype == TENON_DT_BOOL) {
@@ -58,7 +58,7 @@ struct AsString {
 
  private:
   template <class T>
-  void Write(const std::complex<T>& value, std::string* memory, string::Texts* texts) const {
+  void Write(const std::complex<T>& value, std::string* memory, Texts* texts) const {
     texts->Append("(");
     Append(static_cast<double>(value.real()), memory, texts);
     texts->Append(",");
@@ -67,18 +67,18 @@ struct AsString {
     texts->End();
   }
   template <class T>
-  void Write(T value, std::string* memory, string::Texts* texts) const {
+  void Write(T value, std::string* memory, Texts* texts) const {
     if constexpr (std::is_integral_v<T> && std::is_unsigned_v<T>) Append(static_cast<unsigned long long>(value), memory, texts);
     else if constexpr (std::is_integral_v<T>) Append(static_cast<long long>(value), memory, texts);
     else Append(static_cast<double>(static_cast<float>(value)), memory, texts);
     texts->End();
   }
-  void Write(double value, std::string* memory, string::Texts* texts) const {
+  void Write(double value, std::string* memory, Texts* texts) const {
     Append(value, memory, texts);
     texts->End();
   }
   template <class T>
-  void Append(T value, std::string* memory, string::Texts* texts) const {
+  void Append(T value, std::string* memory, Texts* texts) const {
     char small[512];
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"  // made above, of nothing but what it may have
@@ -91,7 +91,7 @@ struct AsString {
     texts->Append(std::string_view(*memory).substr(0, static_cast<size_t>(size)));
   }
   // Texts are padded with spaces; cut only where they are.
-  void AddPadded(std::string_view text, string::Texts* texts) const {
+  void AddPadded(std::string_view text, Texts* texts) const {
     if (width > 0 && precision >= 0) text = text.substr(0, static_cast<size_t>(precision));
     const size_t padding = width > static_cast<int64_t>(text.size()) ? static_cast<size_t>(width) - text.size() : 0;
     if (!to_the_left) texts->Append(padding, ' ');

@@ -2,8 +2,8 @@
 // EncodeBase64, DecodeBase64: bytes as letters that stand in addresses and names of files (RFC 4648, section 5).
 #include <array>
 
+#include "tenon/sdk/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
-#include "texts.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -23,7 +23,7 @@ constexpr std::array<uint8_t, 256> kValues = [] {
 struct Encode {
   explicit Encode(CreateContext& c) : pad(c.Bool("pad")) {}
   void Run(RunContext c) const {
-    string::Texts texts(c);
+    Texts texts(c);
     for (int64_t i = 0, count = Count(c.input_view(0)); i < count; ++i) {
       const std::string_view bytes = StringAt(c.input_view(0), i);
       const size_t rest = bytes.size() % 3;
@@ -44,7 +44,7 @@ struct Encode {
 
 struct Decode {
   void Run(RunContext c) const {
-    string::Texts texts(c);
+    Texts texts(c);
     for (int64_t i = 0, count = Count(c.input_view(0)); i < count; ++i) {
       std::string_view letters = StringAt(c.input_view(0), i);
       // Only whole groups of four are padded.

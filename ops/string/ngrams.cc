@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "tenon/sdk/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
-#include "texts.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -28,7 +28,7 @@ struct NGrams {
       if (i == rows && split != count) Fail(TENON_INVALID_ARGUMENT, "Last split value must be data size. Expected ", count, ", got ", split);
     }
     c.AllocOutput(1, DimsOf(splits));
-    string::Texts texts(c);
+    Texts texts(c);
     if (rows >= 0) PutSplit(c, 0, 0);
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t first = SplitAt(splits, row), length = SplitAt(splits, row + 1) - first, before = texts.count();
@@ -60,7 +60,7 @@ struct NGrams {
     if (pad > std::numeric_limits<int32_t>::max() / 2 - length) Fail(TENON_INVALID_ARGUMENT, "Pad width could lead to integer overflow, got pad_width = ", pad);
     return std::max<int64_t>(0, length + 2 * pad - width + 1);
   }
-  void Append(const tenon_tensor_view& data, int64_t first, int64_t length, int64_t width, int64_t number, string::Texts* texts) const {
+  void Append(const tenon_tensor_view& data, int64_t first, int64_t length, int64_t width, int64_t number, Texts* texts) const {
     const int64_t pad = PadOf(width);
     for (int64_t i = 0; i < number; ++i) {
       const int64_t left = std::max<int64_t>(0, pad - i), right = std::max<int64_t>(0, pad - (number - (i + 1)));
@@ -82,7 +82,7 @@ struct NGrams {
     }
   }
   // A row that is too short for any width, with all of its padding.
-  void AppendWhole(const tenon_tensor_view& data, int64_t first, int64_t length, string::Texts* texts) const {
+  void AppendWhole(const tenon_tensor_view& data, int64_t first, int64_t length, Texts* texts) const {
     if (pad_width < 0) Fail(TENON_INVALID_ARGUMENT, "Pad width should be >= 0 when preserve_short_sequences is True and ngram_widths are not provided, got ", pad_width);
     if (pad_width > std::numeric_limits<int32_t>::max() / 2 - length) Fail(TENON_INVALID_ARGUMENT, "Pad width could lead to integer overflow, got pad_width = ", pad_width);
     Append(data, first, length, length + 2 * pad_width, 1, texts);

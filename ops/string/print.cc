@@ -31,7 +31,7 @@ struct Format {
       c.Invalid("num placeholders in template and num inputs must match: ", parts.size() - 1, " vs. ", c.input_count());
   }
   void Run(RunContext c) const {
-    string::Texts texts(c);
+    Texts texts(c);
     for (size_t i = 0; i < parts.size(); ++i) {
       if (i > 0) string::AppendSummary(c.input_view(static_cast<int32_t>(i) - 1), summarize, string::Style::kNested, &texts);
       texts.Append(parts[i]);
@@ -58,7 +58,7 @@ struct Print {
       left = 0;
       return;
     }
-    string::Texts texts(c);
+    Texts texts(c);
     texts.Append(message);
     for (int32_t i = 1; i < c.input_count(); ++i) {
       texts.Append("[");
@@ -83,7 +83,7 @@ struct PrintV2 {
     c.Invalid("Unknown output stream: ", stream, ", Valid streams are: stdout, stderr, log(info), log(warning), log(error)");
   }
   void Run(RunContext c) const {
-    string::Texts texts(c);
+    Texts texts(c);
     texts.Append(StringAt(c.input_view(0), 0));
     if (stream.starts_with("log(")) {  // a line of its own anyway
       const uint32_t level = stream == "log(info)" ? TENON_LOG_INFO : stream == "log(warning)" ? TENON_LOG_WARNING : TENON_LOG_ERROR;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReduceJoin: texts joined along axes.
+#include "tenon/sdk/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
-#include "texts.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -54,7 +54,7 @@ struct ReduceJoin {
     }
     for (size_t i = dims.size(); i-- > 0;)
       if (!reduced[i]) kept.Add(dims[i], strides[i]);
-    string::Texts texts(c);
+    Texts texts(c);
     for (int64_t i = 0; i < kept.count; ++i) {
       const int64_t first = kept.OffsetOf(i);
       for (int64_t k = 0; k < joined.count; ++k) {

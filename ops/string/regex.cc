@@ -8,8 +8,8 @@
 #include <memory>
 #include <mutex>
 
+#include "tenon/sdk/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
-#include "texts.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -93,7 +93,7 @@ class Rewrite {
   }
   bool ok() const { return ok_; }
   int groups() const { return groups_; }
-  void AppendTo(string::Texts* out, const re2::StringPiece* groups) const {
+  void AppendTo(Texts* out, const re2::StringPiece* groups) const {
     for (const Part& part : parts_) out->Append(part.group >= 0 ? TextOf(groups[part.group]) : std::string_view(text_).substr(part.at, part.size));
   }
 
@@ -129,7 +129,7 @@ struct Replacement {
 
   void Run(const RunContext& c) const {
     const tenon_tensor_view& input = c.input_view(0);
-    string::Texts texts(c);
+    Texts texts(c);
     const bool fits = rewrite.groups() <= pattern.NumberOfCapturingGroups() && (global || rewrite.ok());
     for (int64_t i = 0, count = Count(input); i < count; ++i) {
       const std::string_view text = StringAt(input, i);
@@ -143,11 +143,11 @@ struct Replacement {
 
  private:
   using Groups = std::array<re2::StringPiece, 10>;
-  bool Find(std::string_view text, size_t from, Groups* groups, string::Texts* texts) const {
+  bool Find(std::string_view text, size_t from, Groups* groups, Texts* texts) const {
     texts->Poll(16 * (text.size() - from));  // an estimate, and not less where little is found
     return pattern.Match(PieceOf(text), from, text.size(), RE2::UNANCHORED, groups->data(), rewrite.groups() + 1);
   }
-  void Once(std::string_view text, string::Texts* texts) const {
+  void Once(std::string_view text, Texts* texts) const {
     Groups groups;
     if (!Find(text, 0, &groups, texts)) return texts->Append(text);
     const auto begin = static_cast<size_t>(groups[0].data() - text.data());
@@ -155,7 +155,7 @@ struct Replacement {
     rewrite.AppendTo(texts, groups.data());
     texts->Append(text.substr(begin + groups[0].size()));
   }
-  void Everywhere(std::string_view text, string::Texts* texts) const {
+  void Everywhere(std::string_view text, Texts* texts) const {
     Groups groups;
     size_t at = 0, last_end = std::string_view::npos;
     while (at <= text.size() && Find(text, at, &groups, texts)) {

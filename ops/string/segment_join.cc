@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tenon/sdk/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
-#include "texts.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -41,7 +41,7 @@ struct SegmentJoin {
       const int64_t x = NumberAt(ids, a), y = NumberAt(ids, b);
       return x != y ? x < y : a < b;
     });
-    string::Texts texts(c);
+    Texts texts(c);
     for (size_t first = 0, segment = 0; segment < static_cast<size_t>(segments); ++segment) {
       size_t end = first;
       while (end < order.size() && NumberAt(ids, order[end]) == static_cast<int64_t>(segment)) ++end;

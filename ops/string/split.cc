@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tenon/sdk/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
-#include "texts.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -63,7 +63,7 @@ template <class Split>
 void Give(const RunContext& c, const Split& split) {
   const tenon_tensor_view& input = c.input_view(0);
   const int64_t batch = Count(input);
-  string::Texts texts(c);
+  Texts texts(c);
   int64_t widest = 0;
   const auto for_each = [&](const auto& each) {
     for (int64_t row = 0; row < batch; ++row) {

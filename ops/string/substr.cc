@@ -4,8 +4,8 @@
 #include <limits>
 #include <optional>
 
+#include "tenon/sdk/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
-#include "texts.h"
 #include "utf8.h"
 
 namespace tenon::ops {
@@ -55,7 +55,7 @@ struct Substr {
       if (x != y && x != 1 && y != 1) Fail(TENON_INVALID_ARGUMENT, "texts of shape ", dims, " and positions of shape ", other, " do not broadcast against each other");
       out[i] = x == 1 ? y : x;
     }
-    string::Texts texts(c);
+    Texts texts(c);
     for (int64_t i = 0, count = Count(out); i < count; ++i) {
       int64_t text = 0, place = 0, rest = i, text_stride = 1, place_stride = 1;
       for (size_t d = rank; d-- > 0;) {

@@ -19,6 +19,7 @@ import sysconfig
 import time
 import zipfile
 
+import plugin_wheels
 import pythons
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,6 +45,8 @@ for key, value in case["outputs"].items():
     numpy.testing.assert_allclose(got[key], array(value), rtol=1e-5, atol=1e-5)
 x = tenon.placeholder("float32", [2, 3, 8, 8], name="x")
 tenon.Session(tenon.default_graph()).run(tenon.ops.Conv2D(tenon.ops.Transpose(x, [0, 2, 3, 1]), numpy.ones((3, 3, 3, 4), "f"), [1, 1, 1, 1], "SAME"), {x: numpy.ones((2, 3, 8, 8), "f")})
+words = tenon.ops.StringUpper(tenon.placeholder("string", [None], name="words"), encoding="utf-8")
+assert tenon.Session(tenon.default_graph()).run(words, {"words:0": ["größe"]}).tolist() == ["GRÖSSE".encode()]
 cpu = [report for report in tenon.default_runtime().reports() if report.id == "tenon.cpu" and report.outcome == "loaded"]
 print("cpu", *(pathlib.Path(report.path).name for report in cpu))
 for report in tenon.default_runtime().reports():
@@ -127,8 +130,9 @@ def check_model(env):
     strangers = [path for path in mapped if not path.startswith(home) and not SYSTEM.search(path)]
     if strangers:
         fail(f"libraries came from the system, not from the wheel: {strangers}")
-    if not any("tenon_engine_onednn.libs/libdnnl" in path for path in mapped):
-        fail(f"oneDNN is not the wheel's own: {mapped}")
+    for library in ("tenon_engine_onednn.libs/libdnnl", "tenon_engine_unicode.libs/libicuuc"):
+        if not any(library in path for path in mapped):
+            fail(f"{library} is not the wheel's own: {mapped}")
     return next(what for kind, what in lines if kind == "cpu")
 
 
@@ -144,7 +148,7 @@ def check_command(env):
     if "loss" not in ran.stdout + ran.stderr:
         fail(f"tenon train digits says nothing of its loss: {ran.stdout}{ran.stderr}")
     shown = env.run("tenon", "plugins").stdout
-    for plugin in ("tenon.ops.math", "tenon.cpu", "tenon.cpu_onednn", "tenon.tpu_sim", "tenon.net.shm", "tenon.net.loopback", "tenon.net.grpc", "tenon.files.memory"):
+    for plugin in ("tenon.ops.math", "tenon.ops.unicode", "tenon.cpu", "tenon.cpu_onednn", "tenon.tpu_sim", "tenon.net.shm", "tenon.net.loopback", "tenon.net.grpc", "tenon.files.memory"):
         if not re.search(rf"^{re.escape(plugin)} +\S+ +loaded ", shown, re.M):
             fail(f"tenon plugins has not loaded {plugin}:\n{shown}")
     for option in ("--cmake-dir", "--include-dir"):
@@ -194,7 +198,7 @@ def use_plugin(env, warned, said):
 
 def check_gpu_plugins(env, dist):
     """Those whose wheels were made: found, and either with a device or with the reason why there is none. Uninstalled again."""
-    wheels = [wheel for wheel in sorted(dist.glob("tenon_engine_*.whl")) if not wheel.name.startswith("tenon_engine_onednn")]
+    wheels = [wheel for wheel in sorted(dist.glob("tenon_engine_*.whl")) if not wheel.name.startswith(tuple(f"tenon_engine_{name}-" for name in plugin_wheels.NEEDED))]
     names = [wheel.name.split("-")[0].removeprefix("tenon_engine_") for wheel in wheels]
     for name in names:
         env.pip("install", "--no-index", "--find-links", dist, f"{DISTRIBUTION}[{name}]")
@@ -246,7 +250,7 @@ def check(python, dist, work, quick):
         check_template(env)
         tests = check_tests(env)
         before |= {path for path in env.files() - installed if "tenon" not in path.relative_to(env.prefix).as_posix()}
-    env.pip("uninstall", "--yes", DISTRIBUTION, DISTRIBUTION + "-onednn")
+    env.pip("uninstall", "--yes", DISTRIBUTION, *(f"{DISTRIBUTION}-{name}" for name in plugin_wheels.NEEDED))
     left = sorted(path for path in env.files() - before if "__pycache__" not in path.parts or "tenon" in str(path.relative_to(env.prefix)))
     if left:
         fail(f"uninstalling leaves {len(left)} files: {[str(path) for path in left[:5]]}")

@@ -7,8 +7,8 @@
 #include <limits>
 #include <memory>
 
+#include "tenon/sdk/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
-#include "texts.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -95,7 +95,7 @@ enum class Form { kUtf8, kUtf16, kUtf32 };
 Form FormOf(std::string_view name) { return name == "UTF-8" ? Form::kUtf8 : name == "UTF-16-BE" ? Form::kUtf16 : Form::kUtf32; }
 
 // point: in [0, kLast]; UTF-8 has none for surrogates.
-void Append(int32_t point, Form form, string::Texts* texts) {
+void Append(int32_t point, Form form, Texts* texts) {
   char bytes[4];
   size_t size = 0;
   const auto put = [&](int32_t byte) { bytes[size++] = static_cast<char>(byte & 0xff); };
@@ -177,7 +177,7 @@ struct UnicodeTranscode {
   explicit UnicodeTranscode(CreateContext& c) : encoding(c.String("input_encoding")), policy(c), form(FormOf(c.String("output_encoding"))) { CheckEncoding(c, encoding); }
   void Run(RunContext c) const {
     Decoder decoder(encoding);
-    string::Texts texts(c);
+    Texts texts(c);
     for (int64_t i = 0, count = Count(c.input_view(0)); i < count; ++i) {
       Decode(
           decoder, StringAt(c.input_view(0), i), policy, true, [&](int32_t point, int64_t) { Append(point, form, &texts); }, [](int64_t) {});
@@ -199,7 +199,7 @@ struct UnicodeEncode {
     if (SplitAt(c, splits - 1) != count) Fail(TENON_INVALID_ARGUMENT, "Last value in input_splits must be equal to length of input_tensor: ", count);
     for (int64_t i = 1; i < splits; ++i)
       if (SplitAt(c, i) < SplitAt(c, i - 1)) Fail(TENON_INVALID_ARGUMENT, "Values in input_splits must be equal or in ascending order.");
-    string::Texts texts(c);
+    Texts texts(c);
     for (int64_t row = 0; row + 1 < splits; ++row) {
       for (int64_t i = SplitAt(c, row); i < SplitAt(c, row + 1); ++i) {
         int32_t point = c.input<int32_t>(0)[i];

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts that a kernel makes, one after the other, in memory that counts against the session's limit: how long they become stands in tensors that
-// anybody may have written. Each piece asks whether the step was given up.
-#ifndef TENON_OPS_STRING_TEXTS_H_
-#define TENON_OPS_STRING_TEXTS_H_
+// anybody may have written. Each piece asks whether the step was given up. One thread at a time; RESOURCE_EXHAUSTED, CANCELLED, thrown.
+#ifndef TENON_SDK_KERNEL_TEXTS_H_
+#define TENON_SDK_KERNEL_TEXTS_H_
 
+#include <cstdint>
+#include <cstring>
 #include <memory_resource>
 #include <string>
 #include <string_view>
@@ -12,11 +14,11 @@
 #include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 
-namespace tenon::ops::string {
+namespace tenon::sdk {
 
 class Texts {
  public:
-  explicit Texts(const sdk::RunContext& c) : context_(c), poll_(c), memory_(c), bytes_(&memory_), ends_(&memory_) {}
+  explicit Texts(const RunContext& c) : context_(c), poll_(c), memory_(c), bytes_(&memory_), ends_(&memory_) {}
   // Another piece of the text that End() ends.
   void Append(std::string_view piece) {
     Poll(piece.size());
@@ -43,7 +45,7 @@ class Texts {
   void Poll(size_t bytes) { poll_(static_cast<int64_t>(bytes / 4) + 20); }
 
   // As output `index`, named in dynamic_outputs; dims have count() elements.
-  void Give(int32_t index, sdk::Dims dims) const {
+  void Give(int32_t index, Dims dims) const {
     context_.AllocOutput(index, dims, bytes_.size());
     char* const base = context_.output<char>(index);
     auto* const cells = reinterpret_cast<tenon_string_cell*>(base);
@@ -54,12 +56,12 @@ class Texts {
   }
 
  private:
-  sdk::RunContext context_;
-  sdk::CancelPoll poll_;
-  sdk::StepMemory memory_;
+  RunContext context_;
+  CancelPoll poll_;
+  StepMemory memory_;
   std::pmr::string bytes_;
   std::pmr::vector<uint64_t> ends_;
 };
 
-}  // namespace tenon::ops::string
-#endif  // TENON_OPS_STRING_TEXTS_H_
+}  // namespace tenon::sdk
+#endif  // TENON_SDK_KERNEL_TEXTS_H_

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// StringLower, StringUpper, StringStrip: bytes, or with the encoding 'utf-8' characters, whose capitals Unicode knows.
+// StringLower, StringUpper: bytes, or with the encoding 'utf-8' characters, whose capitals Unicode knows.
 #include <unicode/ustring.h>
 
 #include <limits>
 
+#include "tenon/sdk/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
-#include "texts.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -25,7 +25,7 @@ struct ChangeCase {
   }
   void Run(RunContext c) const {
     const tenon_tensor_view& input = c.input_view(0);
-    string::Texts texts(c);
+    Texts texts(c);
     for (int64_t i = 0, count = Count(input); i < count; ++i) {
       const std::string_view text = StringAt(input, i);
       if (characters) Characters(c, text, &texts);
@@ -36,13 +36,13 @@ struct ChangeCase {
   }
 
  private:
-  static void Bytes(std::string_view text, string::Texts* texts) {
+  static void Bytes(std::string_view text, Texts* texts) {
     char* to = texts->Extend(text.size());
     constexpr char kFirst = kUpper ? 'a' : 'A', kLast = kUpper ? 'z' : 'Z';
     for (const char byte : text) *to++ = byte >= kFirst && byte <= kLast ? static_cast<char>(byte ^ 0x20) : byte;
   }
   // Through UTF-16, of which ICU knows the letters; what is no character becomes U+FFFD.
-  static void Characters(const RunContext& c, std::string_view text, string::Texts* texts) {
+  static void Characters(const RunContext& c, std::string_view text, Texts* texts) {
     // Not more than three times as long, says Unicode; ICU counts in int32.
     if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max() / 4)) Fail(TENON_UNIMPLEMENTED, "a text of ", text.size(), " bytes is too long for changing its letters");
     if (text.empty()) return;
@@ -75,26 +75,12 @@ struct ChangeCase {
   bool characters = false;
 };
 
-struct Strip {
-  void Run(RunContext c) const {
-    constexpr std::string_view kSpaces = " \t\n\v\f\r";
-    string::Texts texts(c);
-    for (int64_t i = 0, count = Count(c.input_view(0)); i < count; ++i) {
-      std::string_view text = StringAt(c.input_view(0), i);
-      const size_t first = text.find_first_not_of(kSpaces);
-      texts.Add(first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(kSpaces) - first + 1));
-    }
-    texts.Give(0, DimsOf(c.input_view(0)));
-  }
-};
-
 constexpr Traits kGives = {.dynamic_outputs = 1};
 
 }  // namespace
 
 TENON_KERNEL(kStringLowerKernel) = Registration<ChangeCase<false>>("StringLower", kGives);
 TENON_KERNEL(kStringUpperKernel) = Registration<ChangeCase<true>>("StringUpper", kGives);
-TENON_KERNEL(kStringStripKernel) = Registration<Strip>("StringStrip", kGives);
 
 TENON_OP(kStringLower) = DefineOp({
     .name = "StringLower",
@@ -112,15 +98,6 @@ TENON_OP(kStringUpper) = DefineOp({
     .outputs = "output: string",
     .attrs = "encoding: string = ''",
     .doc = "Each text in capital letters: those of ASCII, or with the encoding 'utf-8' all.",
-    .traits = TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<SameShape>,
-});
-
-TENON_OP(kStringStrip) = DefineOp({
-    .name = "StringStrip",
-    .inputs = "input: string",
-    .outputs = "output: string",
-    .doc = "Each text without the spaces at its ends.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SameShape>,
 });
