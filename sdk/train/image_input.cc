@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/train/image_input.h"
 
-#include <limits>
 #include <string>
 #include <utility>
+
+#include "tenon/train/dataset.h"
 
 namespace tenon::train {
 namespace {
@@ -12,66 +13,8 @@ constexpr int64_t kHeldOutShare = 10;           // one record of so many
 constexpr int64_t kMostShuffledRecords = 10000;  // whose bytes lie in memory
 constexpr int32_t kMargin = 4;                   // pixels by which a picture may be moved
 
-using host::Define;
-using host::Function;
 using Types = std::vector<DType>;
 using Shapes = std::vector<Shape>;
-
-// A dataset under construction.
-class Pipeline {
- public:
-  Pipeline(Graph& graph, Types types, Shapes shapes) : graph_(graph), types_(std::move(types)), shapes_(std::move(shapes)) {}
-
-  Output dataset;
-
-  Output Int(int64_t value) { return graph_.Const(value); }
-  Attrs Spec(Attrs attrs = {}) const {
-    attrs.push_back({"output_types", types_});
-    attrs.push_back({"output_shapes", shapes_});
-    return attrs;
-  }
-  void Then(std::string_view op, std::vector<Output> more, Attrs attrs = {}) {
-    more.insert(more.begin(), dataset);
-    dataset = graph_.Op(op, {std::move(more)}, Spec(std::move(attrs)));
-  }
-  // An element's number before it.
-  void Enumerate() {
-    const Output numbers = graph_.Op("RangeDataset", {Int(0), Int(std::numeric_limits<int64_t>::max()), Int(1)},
-                                     {{"output_types", Types{DType::kInt64}}, {"output_shapes", Shapes{Shape()}}});
-    types_.insert(types_.begin(), DType::kInt64);
-    shapes_.insert(shapes_.begin(), Shape());
-    dataset = graph_.Op("ZipDataset", {std::vector<Output>{numbers, dataset}}, Spec());
-  }
-  void Filter(const Function& predicate) { Then("FilterDataset", {}, {{"predicate", predicate}, {"Targuments", Types{}}}); }
-  // The order of the calls' results is that of the elements.
-  void Map(const Function& function, Types types, Shapes shapes) {
-    types_ = std::move(types);
-    shapes_ = std::move(shapes);
-    Then("ParallelMapDatasetV2", {Int(-1)}, {{"f", function}, {"Targuments", Types{}}});
-  }
-  void Batch(int64_t size, bool drop) {
-    for (Shape& shape : shapes_) {
-      std::vector<int64_t> dims = {drop ? size : -1};
-      for (int i = 0; i < shape.rank(); ++i) dims.push_back(shape[i]);
-      shape = Shape(dims);
-    }
-    Then("BatchDatasetV2", {Int(size), graph_.Const(drop)});
-  }
-  ImageInput Iterate(std::string_view name) {
-    const Output iterator = graph_.Op("IteratorV2", {}, Spec({{"shared_name", std::string(name)}, {"container", std::string()}}), "iterator");
-    ImageInput input;
-    input.begin = graph_.AddNode("MakeIterator", {dataset, iterator}, {}, "begin");
-    const Operation next = graph_.AddNode("IteratorGetNext", {iterator}, Spec(), "next");
-    input.images = next.output(0);
-    input.labels = next.output(1);
-    return input;
-  }
-
- private:
-  Graph& graph_;
-  Types types_;
-  Shapes shapes_;
-};
 
 // A number in [low, high) that is the example's own.
 Output Random(Graph& graph, Output seed, float low, float high) {
@@ -122,71 +65,49 @@ std::pair<Output, Output> Parsed(Graph& graph, Output record) {
 }
 
 // The number of an element, and what it is of: of files name and label, of records the record.
-Function Reader(Graph& graph, const ImageSource& source, const ImageOptions& options, std::string_view name, bool distort) {
-  const bool records = !source.records.empty();
-  std::vector<host::Argument> arguments = {{DType::kInt64, Shape()}, {DType::kString, Shape()}};
-  if (!records) arguments.push_back({DType::kInt64, Shape()});
-  return Define(graph, name, [&](Graph& body, const std::vector<Output>& x) {
+host::FunctionBody Reader(const ImageSource& source, const ImageOptions& options, bool distort) {
+  return [records = !source.records.empty(), options, distort](Graph& body, const std::vector<Output>& x) {
     if (!records) return Element(body, body.Op("ReadFile", {x[1]}, {}, "bytes"), x[2], x[0], options, distort);
     const auto [encoded, label] = Parsed(body, x[1]);
     return Element(body, encoded, label, x[0], options, distort);
-  }, arguments);
+  };
 }
 
-// Names and labels; or the records whose number is of the held-out ones, or is not.
-Pipeline Elements(Graph& graph, const ImageSource& source, bool held_out) {
+// Names and labels, or records, of which the held-out ones, or the others, and which have their numbers in the file.
+Dataset Elements(Graph& graph, const ImageSource& source, bool held_out) {
   if (source.records.empty()) {
-    Pipeline files(graph, {DType::kString, DType::kInt64}, {Shape(), Shape()});
     const std::vector<std::string>& names = held_out ? source.held_out_files : source.files;
     const std::vector<int64_t>& labels = held_out ? source.held_out_labels : source.labels;
-    files.dataset = graph.Op("TensorSliceDataset", {std::vector<Output>{graph.StringConst(names, "names"), graph.Const(labels, {static_cast<int64_t>(labels.size())}, "labels")}},
-                             {{"Toutput_types", Types{DType::kString, DType::kInt64}}, {"output_shapes", Shapes{Shape(), Shape()}}});
-    return files;
+    return Dataset::FromTensorSlices(graph, {graph.StringConst(names, "names"), graph.Const(labels, {static_cast<int64_t>(labels.size())}, "labels")});
   }
-  Pipeline records(graph, {DType::kString}, {Shape()});
-  records.dataset = graph.Op("TFRecordDataset", {graph.StringConst(source.records, "file"), graph.StringConst(""), graph.Const(int64_t{0})});
-  records.Enumerate();
-  records.Filter(Define(graph, held_out ? "is_held_out" : "is_trained_on", [&](Graph& body, const std::vector<Output>& x) {
+  return Dataset::TFRecords(graph, graph.StringConst(source.records, "file")).Enumerate().Filter([held_out](Graph& body, const std::vector<Output>& x) {
     const Output rest = body.Op("FloorMod", {x[0], body.Const(kHeldOutShare)});
     return body.Op(held_out ? "Equal" : "NotEqual", {rest, body.Const(int64_t{0})});
-  }, {{DType::kInt64, Shape()}, {DType::kString, Shape()}}));
-  return records;
+  });
 }
 
-// Without the numbers in their file, where they have such.
-void DropNumbers(Graph& graph, Pipeline* records, std::string_view name) {
-  records->Map(Define(graph, name, [](Graph& body, const std::vector<Output>& x) { return body.Op("Identity", {x[1]}); },
-                      {{DType::kInt64, Shape()}, {DType::kString, Shape()}}),
-               {DType::kString}, {Shape()});
+ImageInput Begun(const Dataset& pictures, std::string_view name) {
+  const DatasetIterator iterator = pictures.MakeIterator(name);
+  if (iterator.next.size() != 2) return {};  // the graph has failed
+  return {iterator.begin, iterator.next[0], iterator.next[1]};
 }
-
-Shapes OnePicture(const ImageOptions& options) { return {Shape{options.side, options.side, 3}, Shape()}; }
 
 }  // namespace
 
 ImageInput TrainingInput(Graph& graph, const ImageSource& source, const ImageOptions& options, Output skip) {
   const auto scope = graph.Scope("input");
-  Pipeline p = Elements(graph, source, false);
-  if (!source.records.empty()) DropNumbers(graph, &p, "trained_on_records");
+  Dataset elements = Elements(graph, source, false);
+  if (!source.records.empty()) elements = elements.Map([](Graph& body, const std::vector<Output>& x) { return body.Op("Identity", {x[1]}); });  // without the numbers
   const int64_t buffer = source.records.empty() ? static_cast<int64_t>(source.files.size()) : kMostShuffledRecords;
-  p.Then("ShuffleDataset", {p.Int(buffer), p.Int(static_cast<int64_t>(options.seed)), p.Int(1)}, {{"reshuffle_each_iteration", true}});
-  p.Then("RepeatDataset", {p.Int(-1)});
-  p.Enumerate();
-  p.Then("SkipDataset", {skip});
-  p.Map(Reader(graph, source, options, "read_and_distort", options.distort), {DType::kFloat, DType::kInt64}, OnePicture(options));
-  p.Batch(options.batch, true);
-  p.Then("PrefetchDataset", {p.Int(-1)});
-  return p.Iterate("training_input");
+  const Dataset examples = elements.Shuffle(buffer, {.seed = static_cast<int64_t>(options.seed), .seed2 = 1}).Repeat().Enumerate().Skip(skip);
+  return Begun(examples.Map(Reader(source, options, options.distort), {.parallel_calls = kAutotune, .name = "read_and_distort"}).Batch(options.batch, true).Prefetch(), "training_input");
 }
 
 ImageInput HeldOutInput(Graph& graph, const ImageSource& source, const ImageOptions& options) {
   const auto scope = graph.Scope("held_out");
-  Pipeline p = Elements(graph, source, true);
-  if (source.records.empty()) p.Enumerate();
-  p.Map(Reader(graph, source, options, "read", false), {DType::kFloat, DType::kInt64}, OnePicture(options));
-  p.Batch(options.batch, false);
-  p.Then("PrefetchDataset", {p.Int(1)});
-  return p.Iterate("held_out_input");
+  const Dataset elements = Elements(graph, source, true);
+  const Dataset numbered = source.records.empty() ? elements.Enumerate() : elements;
+  return Begun(numbered.Map(Reader(source, options, false), {.parallel_calls = kAutotune, .name = "read"}).Batch(options.batch).Prefetch(1), "held_out_input");
 }
 
 Output ScaledPixels(Graph& graph, Output pictures) {

@@ -22,6 +22,7 @@ ImageNetwork::ImageNetwork(Graph& graph, const ImageSource& source, const ImageO
   const Output step = model_.Counter("global_step").value;
   const ImageInput training = TrainingInput(graph, source, options, graph.Op("Mul", {step, graph.Const(options.batch)}, {}, "input/skip"));
   begin_ = training.begin;
+  input_ = {training.images, training.labels};
   const Output logits = Tower(training.images);
   loss_ = SparseSoftmaxLoss(graph, logits, training.labels);
   accuracy_ = Accuracy(graph, logits, training.labels);
@@ -61,6 +62,7 @@ TrainingStep ImageNetwork::Step() {
   step.metrics = {{"accuracy", accuracy_}};
   step.update = update_;
   step.begin = [begin = Name(begin_)](const Session& session, int64_t) { return session.RunTargets({begin}); };
+  step.input = input_;
   step.examples = options_.batch;
   return step;
 }

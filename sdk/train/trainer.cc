@@ -120,12 +120,18 @@ Status Trainer::Begin(Session& session) {
   if (step_.begin && step_number_ < options_.steps) TENON_TRY(step_.begin(session, step_number_).Annotate("the input's beginning"));
   std::vector<Name> feeds, fetches;
   for (const Output& feed : step_.feeds) feeds.emplace_back(feed);
+  std::vector<std::string> feed_devices(feeds.size());  // in host memory
+  if (!options_.prefetch_device.empty() && !step_.input.empty()) {
+    TENON_TRY_ASSIGN(prefetcher_, DevicePrefetcher::Create(session, step_.input, options_.prefetch_device));
+    for (const Output& value : step_.input) feeds.emplace_back(value);
+    feed_devices.insert(feed_devices.end(), prefetcher_->devices().begin(), prefetcher_->devices().end());
+  }
   fetches.emplace_back(step_.loss);
   for (const auto& [name, output] : step_.metrics) fetches.emplace_back(output);
-  TENON_TRY_ASSIGN(callable_, session.Prepare(feeds, fetches, {update_}));
+  TENON_TRY_ASSIGN(callable_, session.Prepare(feeds, fetches, {update_}, feed_devices));
   if (!step_.summaries.empty() && !options_.event_folder.empty()) {
     for (const Output& summary : step_.summaries) fetches.emplace_back(summary);
-    TENON_TRY_ASSIGN(with_summaries_, session.Prepare(feeds, fetches, {update_}));
+    TENON_TRY_ASSIGN(with_summaries_, session.Prepare(feeds, fetches, {update_}, feed_devices));
   }
   began_again_ = -1;
   if (!again) report_.first_step = step_number_;
@@ -203,6 +209,10 @@ Result<StepReport> Trainer::OneStep() {
   std::vector<View> feeds;
   if (step_.feed) {
     TENON_TRY_ASSIGN(feeds, step_.feed(step_number_));
+  }
+  if (prefetcher_ != nullptr) {
+    TENON_TRY_ASSIGN(std::vector<Tensor> input, prefetcher_->Next(options_.step_timeout));
+    feeds.insert(feeds.end(), std::make_move_iterator(input.begin()), std::make_move_iterator(input.end()));
   }
   host::RunOptions run;
   run.timeout = options_.step_timeout;

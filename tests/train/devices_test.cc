@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "tenon/tenon.h"
+#include "tenon/train/dataset.h"
 #include "tenon/train/digits.h"
+#include "tenon/train/optimizer.h"
 #include "tenon/train/trainer.h"
 #include "tests/device/gpu.h"
 #include "tests/fakes/temporary_folder.h"
@@ -136,6 +138,55 @@ TEST(TrainingOnDevices, GivesTheLossesOfTheCpuOnAGpu) {
   EXPECT_GE(Count(gpu.explanation, "\"kernel_plugin\":\"" + device_test::GpuPlugin() + "\""), 40) << "nodes of a step on the GPU";
   ExpectAgree(cpu, gpu);
 }
+
+// A line through noisy points; its input is in the graph, and with `ahead` it is brought to the device before its step.
+std::vector<float> FitALine(const host::Runtime& runtime, const std::string& device, bool ahead) {
+  Graph graph(runtime);
+  Model model(graph, 1);
+  const Dataset points = Dataset::Range(graph, 0, 90).Repeat(2).Map([](Graph& g, const std::vector<Output>& n) {
+    const Output x = g.Op("Mul", {g.Op("Cast", {n[0]}, {{"DstT", DType::kFloat}}), g.Const(0.01f)});
+    return std::vector<Output>{g.Op("Reshape", {x, g.Const({1})}), g.Op("AddV2", {g.Op("Mul", {x, g.Const(3.0f)}), g.Op("Cos", {x})})};
+  });
+  const DatasetIterator input = points.Batch(8).Prefetch().MakeIterator("points");  // the last batch is a short one
+  const Output guess = graph.Op("Reshape", {model.Dense("line", input.next[0], 1, 1, Initializer::He(1)), graph.Const({-1})});
+  TrainingStep step;
+  step.loss = graph.Op("Mean", {graph.Op("Square", {graph.Op("Sub", {guess, input.next[1]})}), graph.Const({0})}, {}, "loss");
+  step.update = Minimize(model, step.loss, graph.Const(0.1f));
+  step.begin = [&](const Session& session, int64_t) { return session.RunTargets({Name(input.begin)}); };
+  step.ended = [](const Session&) -> Result<bool> { return false; };
+  step.input = input.next;
+  TrainingOptions options;
+  options.steps = kEndless;
+  if (ahead) options.prefetch_device = device;
+  Trainer trainer(model, step, options);
+  std::vector<float> losses;
+  trainer.on_step = [&](const StepReport& report) { losses.push_back(report.loss); };
+  host::SessionOptions session_options;
+  session_options.device = device;
+  Result<Session> session = Session::Create(runtime, session_options);
+  EXPECT_TRUE(session.ok()) << session.status();
+  Status status = trainer.Begin(*session);
+  if (status.ok()) status = trainer.Run().status();
+  EXPECT_TRUE(status.ok()) << status;
+  return losses;
+}
+
+void ExpectInputAheadChangesNothing(const host::RuntimeOptions& options, const std::string& device) {
+  const Result<host::Runtime> runtime = host::Runtime::Create(options);
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  const std::vector<float> in_the_step = FitALine(*runtime, device, false), ahead = FitALine(*runtime, device, true);
+  EXPECT_EQ(ahead.size(), 23u) << "the last batch of the input is a step too";
+  EXPECT_EQ(ahead, in_the_step);
+  EXPECT_LT(ahead.back(), ahead.front() / 2);
+}
+
+TEST(TrainingOnDevices, InputThatIsBroughtAheadGivesTheSameLosses) {
+  host::RuntimeOptions options;
+  options.plugin_options.push_back({"tenon.tpu_sim", "devices", "1"});
+  ExpectInputAheadChangesNothing(options, "/device:TPU:0");
+}
+
+TEST(TrainingOnDevices, InputThatIsBroughtAheadGivesTheSameLossesOnAGpu) { ExpectInputAheadChangesNothing(device_test::GpuOptions(), "/device:GPU:0"); }
 
 TEST(TrainingOnDevices, ReplicasGiveTheLossesOfTheWholeBatch) {
   Setting setting{"0", ""};

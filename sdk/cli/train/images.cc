@@ -52,7 +52,8 @@ class ImageJob {
     options.mirror = !arguments_.unmirrored;
     graph_.emplace(*runtime_);
     network_.emplace(*graph_, source_, options);
-    trainer_.emplace(network_->model(), network_->Step(), arguments_.job.Options(options.steps));
+    TENON_TRY_ASSIGN(train::TrainingOptions training, Training());
+    trainer_.emplace(network_->model(), network_->Step(), std::move(training));
     TENON_TRY(graph_->status());
     TENON_TRY(Train());
     TENON_TRY_ASSIGN(score_, network_->Evaluate(*session_));
@@ -61,6 +62,15 @@ class ImageJob {
   }
 
  private:
+  // Where the network is told to stand on a device of this process that is not the host, pictures are brought there ahead.
+  host::Result<train::TrainingOptions> Training() const {
+    train::TrainingOptions training = arguments_.job.Options(arguments_.images.steps);
+    TENON_TRY_ASSIGN(training.step_timeout, arguments_.session.Deadline());
+    const std::string& device = arguments_.session.Given("device");
+    const bool of_host = device.find("CPU") != std::string::npos || device.find("cpu") != std::string::npos;
+    if (!of_host && arguments_.session.Given("master").empty()) training.prefetch_device = device;
+    return training;
+  }
   Status Train() {
     Say(fmt::format("Teaching a network of {} parameters to tell {} classes of pictures apart: {}.", data::FormatCount(network_->model().parameter_count()),
                     source_.classes.size(), Amount()));

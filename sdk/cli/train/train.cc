@@ -103,10 +103,13 @@ class DigitJob {
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     TENON_TRY(JoinCluster(&digits, &options));
     TENON_TRY(ChooseMirrors(&digits));
+    if (arguments_.between.wanted() && !arguments_.session.deadline.empty()) WrongFlag("--deadline", "clients that share variables wait for one another; no step of theirs has a limit of its own");
     if (arguments_.between.wanted()) return TrainReplicas(digits, options);
     graph_.emplace(*runtime_);
     network_.emplace(*graph_, data_, digits);
-    trainer_.emplace(network_->model(), network_->Step(), Options());
+    train::TrainingOptions training = Options();
+    TENON_TRY_ASSIGN(training.step_timeout, arguments_.session.Deadline());
+    trainer_.emplace(network_->model(), network_->Step(), std::move(training));
     TENON_TRY(graph_->status());
     Say(fmt::format(
         "Teaching a network of {} parameters to read handwritten digits: {} images to learn from, {} held out.",

@@ -81,6 +81,7 @@ class ImageNetwork {
   const ImageOptions options_;
   Model model_;
   Output loss_, accuracy_, right_, count_;
+  std::vector<Output> input_;
   Operation begin_, begin_held_out_, update_;
 };
 

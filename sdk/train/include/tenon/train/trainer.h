@@ -13,12 +13,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tenon/train/base.h"
+#include "tenon/train/device_prefetcher.h"
 #include "tenon/train/event_file.h"
 #include "tenon/train/model.h"
 #include "tenon/train/saver.h"
@@ -36,6 +38,8 @@ struct TrainingStep {
   std::function<Status(const Session&, int64_t step)> begin;
   // Asked where a step ends with OUT_OF_RANGE: whether the input has begun again (true), or training ends here, well (false). Empty: OUT_OF_RANGE is a failure like others.
   std::function<Result<bool>(const Session&)> ended;
+  // What the graph's own input gives a step (DatasetIterator::next): with TrainingOptions::prefetch_device the next steps' is copied there while a step runs. Empty: each step takes its input itself.
+  std::vector<Output> input;
   std::vector<Output> feeds;
   // The feeds' values at a step, in their order. What a View borrows must live until the next call.
   std::function<Result<std::vector<View>>(int64_t step)> feed;
@@ -61,6 +65,7 @@ struct TrainingOptions {
   int64_t event_steps = 10;
   int64_t summary_steps = 10;  // of TrainingStep::summaries
   std::chrono::nanoseconds step_timeout{0};  // then a step is DEADLINE_EXCEEDED; 0: none
+  std::string prefetch_device;  // where TrainingStep::input is brought ahead; "": nowhere. In this process alone
   std::string* last_trace = nullptr;  // where the last step's trace goes, as Chrome's JSON
   const std::atomic<bool>* stop = nullptr;  // becomes true: save and end after the step
 };
@@ -99,6 +104,7 @@ class Trainer {
   Status Begin(Session& session);
   // Lets go of the session, which may end then.
   void Leave() {
+    prefetcher_.reset();
     callable_.reset();
     with_summaries_.reset();
     session_ = nullptr;
@@ -135,6 +141,7 @@ class Trainer {
   std::optional<Saver> saver_, warm_;
   std::optional<EventWriter> events_;
   std::optional<host::Callable> callable_, with_summaries_;
+  std::unique_ptr<DevicePrefetcher> prefetcher_;  // nullptr: steps take their input themselves
   std::vector<Tensor> summaries_;  // of the last step, where it was their turn
   int64_t began_again_ = -1;       // the step at which the input began anew
   Session* session_ = nullptr;
