@@ -34,18 +34,26 @@ DevicePrefetcher::~DevicePrefetcher() {
   if (thread_.joinable()) thread_.join();
 }
 
+// Under the mutex: the thread takes values, if it does not yet, or had failed.
+Status DevicePrefetcher::Ask() {
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
+  } catch (const std::system_error& error) {
+    return Status(Code::kResourceExhausted, std::string("the system gives no thread to prefetch with: ") + error.what());
+  }
+  if (std::exchange(pauses_, false)) changed_.notify_all();
+  return Status();
+}
+
+bool DevicePrefetcher::Wait(std::chrono::nanoseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return !Ask().ok() || changed_.wait_for(lock, timeout, [this] { return !ready_.empty(); });
+}
+
 Result<std::vector<Tensor>> DevicePrefetcher::Next(std::chrono::nanoseconds timeout) {
   std::unique_lock lock(mutex_);
-  if (!thread_.joinable()) {
-    try {
-      thread_ = std::thread([this] { Work(); });
-    } catch (const std::system_error& error) {
-      return Status(Code::kResourceExhausted, std::string("the system gives no thread to prefetch with: ") + error.what());
-    }
-  }
+  TENON_TRY(Ask());
   ++asked_;
-  pauses_ = false;
-  changed_.notify_all();
   const auto come = [this] { return !ready_.empty(); };
   const bool in_time = timeout.count() == 0 ? (changed_.wait(lock, come), true) : changed_.wait_for(lock, timeout, come);
   --asked_;

@@ -30,6 +30,18 @@ double Seconds() { return std::chrono::duration<double>(std::chrono::steady_cloc
 
 }  // namespace
 
+void TrainingStep::Reads(const DatasetIterator& iterator) {
+  input = iterator.next;
+  begin = [begins = Name(iterator.begin), takes = Name(iterator.get_next)](const Session& session, int64_t step) -> Status {
+    TENON_TRY(session.RunTargets({begins}));
+    if (step == 0) return Status();
+    TENON_TRY_ASSIGN(const host::Callable next, session.Prepare({}, {}, {takes}));
+    for (int64_t n = 0; n < step; ++n) TENON_TRY(next.Run().status().Annotate("element " + std::to_string(n) + " of " + std::to_string(step) + " that earlier steps had"));
+    return Status();
+  };
+  ended = [](const Session&) -> Result<bool> { return false; };
+}
+
 Trainer::Trainer(Model& model, TrainingStep step, TrainingOptions options)
     : model_(model), step_(std::move(step)), options_(std::move(options)) {
   Graph& graph = model.graph();

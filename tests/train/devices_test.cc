@@ -152,9 +152,7 @@ std::vector<float> FitALine(const host::Runtime& runtime, const std::string& dev
   TrainingStep step;
   step.loss = graph.Op("Mean", {graph.Op("Square", {graph.Op("Sub", {guess, input.next[1]})}), graph.Const({0})}, {}, "loss");
   step.update = Minimize(model, step.loss, graph.Const(0.1f));
-  step.begin = [&](const Session& session, int64_t) { return session.RunTargets({Name(input.begin)}); };
-  step.ended = [](const Session&) -> Result<bool> { return false; };
-  step.input = input.next;
+  step.Reads(input);
   TrainingOptions options;
   options.steps = kEndless;
   if (ahead) options.prefetch_device = device;

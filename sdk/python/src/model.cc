@@ -119,6 +119,17 @@ void Write(const RuntimeBox& runtime, const SessionBox& session, nb::bytes graph
   Check(model::WriteSavedModel(*runtime.runtime, *Live(session), bytes, folder, options));
 }
 
+// (queue, enqueue ops, close op, cancel op, names of the codes by which an enqueue op ends) of each.
+nb::list QueueRunners(const ModelBox& self) {
+  nb::list all;
+  for (const model::QueueRunner& runner : self.model->meta().queue_runners) {
+    std::vector<std::string> codes;
+    for (const Code code : runner.closed) codes.emplace_back(host::CodeName(code));
+    all.append(nb::make_tuple(runner.queue, runner.enqueue_ops, runner.close_op, runner.cancel_op, codes));
+  }
+  return all;
+}
+
 void BindFiles(nb::module_& module) {
   module.def("_write_file", [](const std::string& path, nb::bytes bytes) {
     const std::string_view piece(bytes.c_str(), bytes.size());
@@ -151,6 +162,7 @@ void BindModels(nb::module_& module) {
       .def_prop_ro("path", [](const ModelBox& self) { return self.model->file().path(); })
       .def_prop_ro("form", [](const ModelBox& self) { return std::string(model::FormName(self.model->file().form())); }, "\"SavedModel\", \"GraphDef\", \"MetaGraph\"")
       .def_prop_ro("tags", [](const ModelBox& self) { return self.model->meta().tags; })
+      .def("_queue_runners", &QueueRunners)
       .def_prop_ro("notes", [](const ModelBox& self) { return self.model->file().notes(); }, "What was passed over, one sentence each.")
       .def("graph_def", [](const ModelBox& self) {
         const std::string_view bytes = self.model->file().graph_def();

@@ -94,7 +94,7 @@ struct TrainerBox {
 
 train::TrainingOptions ToTrainingOptions(nb::dict given, const std::atomic<bool>* stop) {
   train::TrainingOptions options;
-  options.steps = nb::cast<int64_t>(given["steps"]);
+  options.steps = given["steps"].is_none() ? train::kEndless : nb::cast<int64_t>(given["steps"]);
   options.checkpoint_folder = nb::cast<std::string>(given["checkpoint_folder"]);
   options.checkpoint_steps = nb::cast<int64_t>(given["checkpoint_steps"]);
   options.checkpoint_seconds = nb::cast<double>(given["checkpoint_seconds"]);
@@ -107,12 +107,13 @@ train::TrainingOptions ToTrainingOptions(nb::dict given, const std::atomic<bool>
   options.warm_start = nb::cast<std::string>(given["warm_start"]);
   options.event_folder = nb::cast<std::string>(given["event_folder"]);
   options.event_steps = nb::cast<int64_t>(given["event_steps"]);
+  options.prefetch_device = nb::cast<std::string>(given["prefetch_device"]);
   options.stop = stop;
   return options;
 }
 
 void MakeTrainer(TrainerBox* self, nb::object model, const OutputBox& loss, nb::dict metrics, const OperationBox& update, nb::list feeds, nb::object feed,
-                 int64_t examples, nb::dict options, nb::object on_step, nb::object on_message) {
+                 nb::object input, int64_t examples, nb::dict options, nb::object on_step, nb::object on_message) {
   new (self) TrainerBox{model, feed, on_step, on_message, nullptr, nullptr, {}, {}, {}, {}, {}};
   auto& variables = nb::cast<ModelOfVariables&>(model);
   train::TrainingStep step;
@@ -125,6 +126,8 @@ void MakeTrainer(TrainerBox* self, nb::object model, const OutputBox& loss, nb::
   step.feeds = ToOutputs(feeds);
   for (const host::Output& output : step.feeds) self->feed_types.push_back(output.dtype());
   step.feed = [self](int64_t number) { return self->Feed(number); };
+  if (!input.is_none())  // (begin, get_next)
+    step.Reads({nb::cast<OperationBox&>(input[0]).operation, nb::cast<OperationBox&>(input[1]).operation, nb::cast<OperationBox&>(input[1]).operation.outputs()});
   step.examples = examples;
   const train::TrainingOptions c_options = ToTrainingOptions(options, &self->stop);
   self->trainer = variables.Do([&](train::Model& of) { return std::make_unique<train::Trainer>(of, std::move(step), c_options); });
@@ -159,18 +162,75 @@ nb::dict RunTrainer(TrainerBox& self) {
   values["first_step"] = done.first_step;
   values["last_step"] = done.last_step;
   values["stopped"] = done.stopped;
+  values["input_ended"] = done.input_ended;
   values["seconds"] = done.seconds;
   values["examples_per_second"] = done.examples_per_second;
   values["checkpoint"] = done.checkpoint;
   return values;
 }
 
+// Values that come to a device ahead.
+struct PrefetcherBox {
+  std::shared_ptr<const host::Runtime> runtime;
+  std::shared_ptr<host::Session> session;
+  std::shared_ptr<train::DevicePrefetcher> prefetcher;  // its end waits for a step that is given up, without the interpreter's lock
+};
+
+PrefetcherBox MakePrefetcher(const SessionBox& session, nb::list values, const std::string& device, size_t depth) {
+  PrefetcherBox made{session.runtime, Live(session), nullptr};
+  const std::vector<host::Output> outputs = ToOutputs(values);
+  Result<std::unique_ptr<train::DevicePrefetcher>> prefetcher = [&] {
+    const WithoutLock unlocked;
+    return train::DevicePrefetcher::Create(*made.session, outputs, device, depth);
+  }();
+  made.prefetcher = {Take(std::move(prefetcher)).release(), [](train::DevicePrefetcher* ended) {
+                       const WithoutLock unlocked;
+                       delete ended;
+                     }};
+  return made;
+}
+
+nb::list NextOf(const PrefetcherBox& self) {
+  const auto kept = self.prefetcher;
+  const auto comes = [&] {
+    const WithoutLock unlocked;
+    return kept->Wait(std::chrono::milliseconds(50));
+  };
+  while (!comes())
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  Result<std::vector<Tensor>> values = [&] {
+    const WithoutLock unlocked;
+    return kept->Next();
+  }();
+  nb::list all;
+  for (const Tensor& tensor : Take(std::move(values))) all.append(FromTensor(tensor, self.runtime));
+  return all;
+}
+
 }  // namespace
 
 void BindTrainers(nb::module_& module) {
+  nb::class_<PrefetcherBox>(module, "DevicePrefetcher",
+                            "Values of a session's own input, as a tenon.data iterator's `get_next.outputs`, copied to a device while the steps before them run: `depth` steps' of them lie ready there.\n\n"
+                            "next() gives a list of the next ones, which a callable that was prepared with feed_devices=prefetcher.devices is fed; texts stay in host memory. Iterating ends where the\n"
+                            "input does. Nothing is lost: what is ready comes before a failure, and that once.")
+      .def("__init__", [](PrefetcherBox* self, const SessionBox& session, nb::list values, const std::string& device, size_t depth) {
+        new (self) PrefetcherBox(MakePrefetcher(session, values, device, depth));
+      }, nb::arg("session"), nb::arg("values"), nb::arg("device"), nb::arg("depth") = 2)
+      .def("next", &NextOf)
+      .def("__iter__", [](nb::object self) { return self; })
+      .def("__next__", [](const PrefetcherBox& self) {
+        try {
+          return NextOf(self);
+        } catch (const StatusError& error) {
+          if (error.status().code() != Code::kOutOfRange) throw;
+        }
+        throw nb::stop_iteration();
+      })
+      .def_prop_ro("devices", [](const PrefetcherBox& self) { return self.prefetcher->devices(); }, "Where each value lies: the device, or \"\".");
   nb::class_<TrainerBox>(module, "TrainerBase", nb::type_slots(traversed_slots<TrainerBox>))
       .def("__init__", &MakeTrainer, nb::arg("model"), nb::arg("loss"), nb::arg("metrics"), nb::arg("update"), nb::arg("feeds"), nb::arg("feed"),
-           nb::arg("examples"), nb::arg("options"), nb::arg("on_step").none(), nb::arg("on_message").none())
+           nb::arg("input").none(), nb::arg("examples"), nb::arg("options"), nb::arg("on_step").none(), nb::arg("on_message").none())
       .def_ro("model", &TrainerBox::model)
       .def_prop_ro("step", [](const TrainerBox& self) { return self.trainer->step(); }, "Finished steps.")
       .def("_begin", &Begin)

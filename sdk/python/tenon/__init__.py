@@ -36,10 +36,10 @@ _os.register_at_fork(after_in_child=_core._after_fork)
 
 
 def __getattr__(name):
-    if name == "train":  # when it is first asked for
+    if name in ("data", "train"):  # when they are first asked for
         import importlib
 
-        return importlib.import_module(".train", __name__)
+        return importlib.import_module("." + name, __name__)
     if name.startswith(("float8_", "float4_", "qint", "quint", "int2", "int4", "uint2", "uint4")) and hasattr(_core, name):
         return getattr(_core, name)
     raise AttributeError(f"module 'tenon' has no attribute '{name}'")

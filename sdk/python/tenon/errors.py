@@ -109,9 +109,14 @@ def _file_in(message):
     return None
 
 
+def class_of(code):
+    """The exceptions of a code, by its name."""
+    return _CLASSES.get(code, Error)
+
+
 def make_error(code, message):
     """The exception of a code by its name; the library calls it."""
-    error = _CLASSES.get(code, Error)(message)
+    error = class_of(code)(message)
     error.code = code
     return error
 

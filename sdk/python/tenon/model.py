@@ -5,7 +5,7 @@ import os
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from . import _core
-from .errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from .errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, class_of
 from .graph import Graph
 from .runtime import Runtime, default_runtime
 from .session import Session, _Fetches
@@ -93,6 +93,13 @@ class Model(_core.ModelBase):
         """A function of the feeds, as Session.prepare."""
         self._look_at(fetches, feeds, targets)
         return self.session.prepare(fetches, feeds, targets=targets, **options)
+
+    @property
+    def queue_runners(self) -> list:
+        """What fills the queues that its steps take from (tenon.train.QueueRunner); tenon.train.start_queue_runners runs them."""
+        from .train.coordinator import QueueRunner
+
+        return [QueueRunner(queue, tuple(enqueue), close, cancel, tuple(class_of(code) for code in closed)) for queue, enqueue, close, cancel, closed in self._queue_runners()]
 
     def graph(self) -> Graph:
         """The model's graph, to look at or to build on."""

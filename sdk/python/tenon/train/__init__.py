@@ -9,8 +9,9 @@
     report = trainer.run(tenon.Session(graph))
 """
 
-from .._core import Initializer, LearningRate
+from .._core import DevicePrefetcher, Initializer, LearningRate
 from .classes import Candidates, ClassShards, log_uniform_candidates, nce_loss, sampled_softmax_loss, sharded_softmax_loss
+from .coordinator import Coordinator, QueueRunner, start_queue_runners
 from .lbfgs import Lbfgs, LbfgsResult
 from .model import Model, Variable, accuracy, group, sparse_softmax_loss
 from .optimizer import (
@@ -25,4 +26,4 @@ from .recurrent import Rnn, RnnCell, basic_rnn_cell, dynamic_rnn, gru_cell, lstm
 from .saver import EventWriter, Restored, Saver
 from .trainer import Trainer
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("classes", "lbfgs", "model", "optimizer", "progress", "rate", "recurrent", "saver", "trainer")]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("classes", "coordinator", "lbfgs", "model", "optimizer", "progress", "rate", "recurrent", "saver", "trainer")]

@@ -39,11 +39,14 @@ class DevicePrefetcher {
   // The values of the next step, in their order; waits for them, timeout at most (0: as long as it takes; DEADLINE_EXCEEDED, and the next caller gets them). Begins to take more. From any thread; what
   // several ask for at once goes to them in no order.
   Result<std::vector<Tensor>> Next(std::chrono::nanoseconds timeout = std::chrono::nanoseconds(0));
+  // Waits so long at most; whether Next() would give an answer at once.
+  bool Wait(std::chrono::nanoseconds timeout);
   // Where each value lies, for Session::Prepare: the device, or "" (host memory) for texts and what else no device holds.
   const std::vector<std::string>& devices() const { return devices_; }
 
  private:
   DevicePrefetcher(host::Callable take, host::Cancellation cancellation, std::vector<std::string> devices, size_t depth);
+  Status Ask();
   void Work();
 
   const host::Callable take_;

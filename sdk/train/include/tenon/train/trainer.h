@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tenon/train/base.h"
+#include "tenon/train/dataset.h"
 #include "tenon/train/device_prefetcher.h"
 #include "tenon/train/event_file.h"
 #include "tenon/train/model.h"
@@ -44,6 +45,10 @@ struct TrainingStep {
   // The feeds' values at a step, in their order. What a View borrows must live until the next call.
   std::function<Result<std::vector<View>>(int64_t step)> feed;
   int64_t examples = 0;  // in a step
+
+  // The step takes the next element of this iterator: sets begin, ended and input so. A run begins a pass behind the elements that earlier steps had, which are run over once more, and ends where the
+  // pass does.
+  void Reads(const DatasetIterator& iterator);
 };
 
 inline constexpr int64_t kEndless = INT64_MAX;
