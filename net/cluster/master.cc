@@ -50,6 +50,14 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
     std::vector<int32_t> feed_numbers, fetch_numbers, channels;  // channels: that it receives
   };
   ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env) : master_(master), graph_(std::move(graph)), env_(env) {}
+  // Nothing of it runs any more: who runs it holds it.
+  ~ClusterPlan() override {
+    (void)Guarded([this] {
+      std::map<size_t, DropParts> of_tasks;
+      for (const Part& part : parts_) of_tasks[part.task].add_parts(part.number);
+      master_->Drop(of_tasks);
+    });
+  }
 
   Status Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
               const exec::PlanOptions& options);
@@ -303,9 +311,10 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
       &graph_, &env_, std::move(request.order), std::move(feeds), std::move(values), options.fold,
       [this](const graph::Node& node) { return HasOwnArithmetic(node); }});
   for (size_t i = 0; i < parted.parts.size(); ++i) {
+    const size_t task = TaskOf(parted.parts[i].device);
+    if (task == master_->tasks_.size()) return NotFound(StrCat("the cluster has no task ", parted.parts[i].device));
     Part& part = parts_.emplace_back();
-    part.task = TaskOf(parted.parts[i].device);
-    if (part.task == master_->tasks_.size()) return NotFound(StrCat("the cluster has no task ", parted.parts[i].device));
+    part.task = task;
     part.number = numbers[i];
     part.feed_numbers = parted.parts[i].feed_numbers;
     part.fetch_numbers = parted.parts[i].fetch_numbers;
@@ -505,6 +514,17 @@ Status Master::SettleEarlier() {
   }
   any_unsettled_ = false;
   return Status::Ok();
+}
+
+void Master::Drop(const std::map<size_t, DropParts>& of_tasks) {
+  if (!lost().ok()) return;
+  for (const auto& [task, parts] : of_tasks) {
+    DropParts head = parts;
+    head.set_session(session_);
+    auto packet = std::make_shared<OutPacket>();
+    packet->Finish(head);
+    (void)tasks_[task].connection->Call(kMethodDrop, packet->pieces(), NowNs() + options_.silence_ns, [packet](const Status&, tenon_span) {});
+  }
 }
 
 void Master::TakeLosses(uint64_t known, const PingReply& answer) {

@@ -100,6 +100,7 @@ std::string WorkerMetrics::ToJson(const WorkerState& state) const {
   out.Sample({{"state", "queued"}}, state.steps_queued);
   out.Sample({{"state", "running"}}, state.steps_running);
   out.Single("tenon_worker_values_waiting", "gauge", "Values that no kernel has taken yet.", state.values_waiting);
+  out.Single("tenon_worker_parts", "gauge", "Parts of steps that sessions have registered and not dropped.", state.parts);
   const auto traffic = [&](std::string_view name, std::string_view help, const auto& value) {
     out.Begin(name, "counter", help);
     ForEach([&](std::string_view peer, std::string_view method, const BothWays& counted) {

@@ -27,6 +27,7 @@ struct WorkerState {
   uint64_t sessions = 0, max_sessions = 0;
   uint64_t steps_expected = 0, steps_queued = 0, steps_running = 0;  // expected: values have come before the master's message
   uint64_t values_waiting = 0;                                       // that no kernel has taken yet
+  uint64_t parts = 0;                                                // that masters have registered and not dropped
   struct Memory {
     std::string device;
     std::shared_ptr<MemoryBudget> budget;

@@ -20,6 +20,7 @@ enum class Bug {
   kEndedStepComesBack, // a value that comes after its step makes it anew
   kOwnerIgnored,       // what an earlier session of the same training sent is still done
   kGivenUpGoesOn,      // a step begins while an earlier one, which was given up, is still done somewhere
+  kDroppedPartStays,   // what a session runs no more stays at its tasks
   kCount,
 };
 

@@ -28,7 +28,17 @@ void WorkerSession::TellLosses(uint64_t known, PingReply* answer) {
   answer->set_losses_count(losses_before_ + losses_.size());
 }
 
+std::shared_ptr<const WorkerPart> WorkerSession::Drop(uint32_t part) {
+  const auto at = parts.find(part);
+  if (at == parts.end()) return nullptr;
+  const std::shared_ptr<const WorkerPart> dropped = std::move(at->second);
+  parts.erase(at);
+  over_.erase(part);
+  return dropped;
+}
+
 void WorkerSession::End(uint32_t part, uint64_t step) {
+  if (!parts.contains(part)) return;  // whatever comes for it is late
   std::set<uint64_t>& ended_steps = over_[part];
   ended_steps.insert(step);
   if (ended_steps.size() > kStepsRemembered) ended_steps.erase(ended_steps.begin());

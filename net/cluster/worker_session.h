@@ -26,6 +26,7 @@ class WorkerSession {
   uint64_t lease_ns = 0, heard_ns = 0;
   std::shared_ptr<session::Session> session;
   std::map<uint32_t, std::shared_ptr<const WorkerPart>> parts;
+  uint32_t last_part = 0;  // the highest number that was registered
   std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<WorkerStep>> steps;  // by part and step
   size_t early_steps = 0;
   bool ended = false;
@@ -37,6 +38,10 @@ class WorkerSession {
   // The step is no longer one of its part's, whatever comes for it.
   void End(uint32_t part, uint64_t step);
   bool IsOver(uint32_t part, uint64_t step) const;
+  // Whether the master runs the part no more.
+  bool IsDropped(uint32_t part) const { return part <= last_part && !parts.contains(part); }
+  // The part, which goes when the caller lets go of it; nullptr: there is none of that number. Its steps that have not ended yet keep it.
+  std::shared_ptr<const WorkerPart> Drop(uint32_t part);
   // Whether it exchanges values with the task at the address.
   bool HasPeer(const std::string& address) const;
 

@@ -138,8 +138,28 @@ Status Worker::Register(tenon_span request, Reply reply) {
   {
     const std::lock_guard lock(mutex_);
     if (!session->parts.emplace(part->number, part).second) return AlreadyExists(StrCat("part ", asked.part(), " is registered"));
+    session->last_part = std::max(session->last_part, part->number);
   }
   Answer(reply, PingReply());
+  return Status::Ok();
+}
+
+Status Worker::Drop(tenon_span request, Reply reply) {
+  DropParts asked;
+  TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  auto dropped = std::make_shared<std::vector<std::shared_ptr<const WorkerPart>>>();
+  dropped->reserve(static_cast<size_t>(asked.parts_size()));
+  {
+    const std::lock_guard lock(mutex_);
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, Find(asked.session()));
+    if (!Planted(Bug::kDroppedPartStays))
+      for (const uint32_t part : asked.parts()) dropped->push_back(session->Drop(part));
+  }
+  // A plan takes its time to go.
+  background_.Later([dropped, reply]() mutable {
+    dropped.reset();
+    Answer(reply, PingReply());
+  });
   return Status::Ok();
 }
 

@@ -218,11 +218,13 @@ void Worker::CountSteps(WorkerState* out) const {
     out->sessions = sessions_.size();
     out->steps_queued = queued_;
     out->steps_running = running_.size() - queued_;
-    for (const auto& [id, session] : sessions_)
+    for (const auto& [id, session] : sessions_) {
+      out->parts += session->parts.size();
       for (const auto& [key, step] : session->steps) {
         out->steps_expected += !step->started();
         steps.push_back(step);
       }
+    }
   }
   for (const auto& step : steps) out->values_waiting += step->waiting();
 }

@@ -33,7 +33,7 @@ Result<std::shared_ptr<WorkerStep>> Worker::StepFor(DataKey key, tenon_peer* pee
   *out_sender = SenderOf(*session, key);
   // A part may end before all that was sent to it is there: what a branch that was not taken did not need.
   const bool forget = Planted(Bug::kEarlyValueDropped) && !session->steps.contains({key.part, key.step});
-  if (session->IsOver(key.part, key.step) || forget) return std::shared_ptr<WorkerStep>();
+  if (session->IsDropped(key.part) || session->IsOver(key.part, key.step) || forget) return std::shared_ptr<WorkerStep>();
   return EarlyStepOf(session, key.part, key.step, peer);
 }
 

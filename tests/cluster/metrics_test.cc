@@ -129,6 +129,57 @@ TEST_P(MetricsTest, SessionsMemoryErrorsAndOpenStepsAreShown) {
   EXPECT_GE(after["tenon_worker_memory_peak_bytes" + memory.substr(memory.find('{'))], 1 << 20);
 }
 
+// A variable of one task read by the other: the value, and `many` multiples of it.
+TEST_P(MetricsTest, TasksDropThePartsOfWhatNobodyRunsAnyMore) {
+  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 1}}, kOptions);
+  ASSERT_TRUE(tasks.ok());
+  const Scraper ps(tasks, 0), worker(tasks, 1);
+  constexpr int kMany = 50;
+  Graph graph(TheRuntime());
+  Output value, fed;
+  {
+    const auto on = graph.Device("/job:ps/task:0");
+    fed = graph.Placeholder("fed", DType::kFloat, Shape{});
+    value = graph.Op("Mul", {fed, graph.Const(2.0f)});
+  }
+  const auto on = graph.Device("/job:worker/task:0");
+  for (int i = 0; i < kMany; ++i) graph.Op("AddV2", {value, graph.Const(static_cast<float>(i))}, {}, "multiple" + std::to_string(i));
+  SessionOptions options;
+  options.master = tasks.address(0);
+  auto session = Session::Create(TheRuntime(), graph, options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const auto parts_at_most = [](const Scraper& scraper, double most) {
+    Samples now = scraper.Scrape();
+    for (int tries = 0; tries < 1000 && now["tenon_worker_parts"] > most; ++tries) now = scraper.Scrape();  // a task is told a moment later
+    return now["tenon_worker_parts"];
+  };
+  const auto kept = session->Prepare({"fed"}, {"multiple7"});
+  ASSERT_TRUE(kept.ok()) << kept.status().message();
+  const auto run = [](const host::Callable& callable) {
+    const float three = 3;
+    auto values = callable.Run({View(std::span<const float>(&three, 1), Shape())});
+    return values.ok() ? (*values)[0].scalar<float>() : -1;
+  };
+  {
+    std::vector<host::Callable> all;
+    for (int i = 0; i < kMany; ++i) {
+      auto callable = session->Prepare({"fed"}, {"multiple" + std::to_string(i)});
+      ASSERT_TRUE(callable.ok()) << callable.status().message();
+      EXPECT_EQ(run(*callable), 6 + static_cast<float>(i));
+      all.push_back(std::move(*callable));
+    }
+    for (const Scraper* scraper : {&ps, &worker}) EXPECT_EQ(scraper->Scrape()["tenon_worker_parts"], kMany + 1);
+    auto partial = PartialRun::Setup(*session, {"fed"}, {"multiple1", "multiple2"});
+    ASSERT_TRUE(partial.ok()) << partial.status().message();
+    const float one = 1;
+    const auto first = partial->Run({{"fed", View(std::span<const float>(&one, 1), Shape())}}, {"multiple1"});
+    ASSERT_TRUE(first.ok()) << first.status().message();
+    EXPECT_EQ((*first)[0].scalar<float>(), 3);
+  }
+  for (const Scraper* scraper : {&ps, &worker}) EXPECT_EQ(parts_at_most(*scraper, 1), 1);
+  EXPECT_EQ(run(*kept), 13) << "what is still there runs on";
+}
+
 TEST_P(MetricsTest, HostileRequestsDisturbNeitherTheTaskNorItsMetrics) {
   const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, kOptions);
   ASSERT_TRUE(tasks.ok());
