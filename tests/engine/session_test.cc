@@ -106,6 +106,50 @@ TEST(Session, KeepsAValueThatWasReadWhenTheVariableIsWritten) {
   }
 }
 
+// Branches, each of which makes mebibytes out of the step's number and one number out of these, behind one another in the graph; in_a_loop: in a loop's body.
+uint64_t PeakOfBranches(uint32_t executor, uint64_t seed, bool in_a_loop) {
+  constexpr int64_t kMebi = 1 << 18;  // floats
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {});
+  const auto branches = [&](const Output& from) {
+    std::vector<Output> sums;
+    for (int i = 0; i < 8; ++i) {
+      Output wide = g.Op("Fill", {g.Const({kMebi}), g.Op("AddV2", {from, g.Const(static_cast<float>(i))})});
+      for (int k = 0; k < 3; ++k) wide = g.Op("Cumsum", {wide, g.Const(0)});
+      sums.push_back(g.Op("Max", {wide, g.Const({0})}));
+    }
+    return g.Op("AddN", {sums});
+  };
+  Output end;
+  if (in_a_loop) {
+    const auto turns = While(
+        g, {x}, {}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const(1.0f)}); },
+        [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("AddV2", {g.Op("Mul", {branches(v[0]), g.Const(0.0f)}), g.Op("AddV2", {v[0], g.Const(0.25f)})})}; });
+    end = turns[0];
+  } else {
+    end = branches(x);
+  }
+  EXPECT_TRUE(g.status().ok()) << g.status();
+  SessionOptions options;
+  options.executor = executor;
+  options.debug.schedule_seed = seed;
+  auto session = Session::Create(TheRuntime(), g, options);
+  EXPECT_TRUE(session.ok()) << session.status();
+  for (int step = 0; step < 2; ++step) {
+    const auto values = session->Run({{x, *Tensor::Scalar(0.0f)}}, {end});
+    EXPECT_TRUE(values.ok()) << values.status();
+  }
+  return session->Metrics()->peak_bytes;
+}
+
+TEST(Session, TheDynamicExecutorKeepsAsFewValuesAsStraightCode) {  // F3
+  const uint64_t straight = PeakOfBranches(TENON_EXECUTOR_AUTO, 0, false);
+  EXPECT_LT(straight, 4u << 20);
+  EXPECT_LE(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 0, false), straight);
+  EXPECT_LE(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 0, true), straight);
+  EXPECT_GT(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 5, false), straight) << "an order that is none keeps more: the measure means something";
+}
+
 TEST(Session, RunsConcurrentStepsThatShareVariablesAlone) {
   Graph g(TheRuntime());
   const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", Shape{}}, {"shared_name", "v"}});

@@ -29,8 +29,7 @@ Result<std::unique_ptr<DynamicInstance>> DynamicInstance::Create(const DynamicPl
 }
 
 DynamicInstance::DynamicInstance(const DynamicPlan* plan)
-    : plan_(plan), pool_(plan->plan().env().pool), work_(&plan->plan().env()), shuffled_(plan->plan().options().schedule_seed != 0), ready_(64),
-      fetched_(plan->fetches().size()), spare_iterations_(plan->frames().size()), spare_frames_(plan->frames().size()) {
+    : plan_(plan), pool_(plan->plan().env().pool), work_(&plan->plan().env()), shuffled_(plan->plan().options().schedule_seed != 0), fetched_(plan->fetches().size()), spare_iterations_(plan->frames().size()), spare_frames_(plan->frames().size()) {
   root_.info = &plan->frames()[graph::kStep];
   root_iteration_ = MakeIteration(graph::kStep);
   root_iteration_->frame = &root_;
@@ -48,6 +47,7 @@ DynamicInstance::~DynamicInstance() {
 
 Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   step_ = step;
+  turns_ = 0;
   error_ = Status::Ok();
   failed_ = false;
   const auto guarded = [this](auto part) {
@@ -101,7 +101,7 @@ void DynamicInstance::Finish() {
   }
   if (failed_) RecycleAll();
   else Recycle(root_iteration_);
-  ready_head_ = ready_tail_ = 0;
+  ForgetReady();
   step_ = nullptr;
 }
 
@@ -116,21 +116,86 @@ void DynamicInstance::Loop() {
   for (;;) {
     if (step_->cancellation->cancelled() && error_.ok()) Fail(step_->cancellation->reason());
     if (!error_.ok()) {
-      ready_head_ = ready_tail_;
+      ForgetReady();
       if (outstanding_ == 0) return;
       if (abandoned_) return Abandon();
     }
-    const bool idle = ready_head_ == ready_tail_;
+    const bool idle = active_.empty() && put_off_.empty();
     if (outstanding_ > 0) TakeInbox(idle);
     else if (idle) return;
-    if (ready_head_ != ready_tail_ && error_.ok()) Process(TakeReady());
+    if (!error_.ok()) continue;
+    if (!active_.empty()) Process(TakeReady());
+    else if (!put_off_.empty()) Process(TakePutOff());
   }
 }
 
+DynamicInstance::Ready DynamicInstance::TakePutOff() {
+  const Ready ready = put_off_[put_off_begin_];
+  if (++put_off_begin_ == put_off_.size()) {
+    put_off_.clear();
+    put_off_begin_ = 0;
+  }
+  return ready;
+}
+
+// Which has the node that comes first; there are several.
+DynamicInstance::Iteration* DynamicInstance::FirstActive() {
+  const auto turn_of = [](Iteration* iteration) {
+    if (iteration->turn != 0) return iteration->turn;
+    while (iteration->ready[iteration->first_ready] == 0) ++iteration->first_ready;
+    const auto first = static_cast<int32_t>(iteration->first_ready * 64 + static_cast<size_t>(std::countr_zero(iteration->ready[iteration->first_ready])));
+    return static_cast<uint64_t>(iteration->info->nodes[LocalId(first)].rank) << 32;
+  };
+  Iteration* first = active_[0];
+  uint64_t turn = turn_of(first);
+  for (size_t i = 1; i < active_.size(); ++i)
+    if (const uint64_t other = turn_of(active_[i]); other < turn) {
+      first = active_[i];
+      turn = other;
+    }
+  return first;
+}
+
 DynamicInstance::Ready DynamicInstance::TakeReady() {
-  const uint64_t mask = ready_.size() - 1;
-  if (shuffled_) std::swap(ready_[ready_head_ & mask], ready_[(ready_head_ + random_() % (ready_tail_ - ready_head_)) & mask]);
-  return ready_[ready_head_++ & mask];
+  Iteration* const iteration = shuffled_ ? active_[random_() % active_.size()] : active_.size() == 1 ? active_[0] : FirstActive();
+  uint64_t* const ready = iteration->ready.data();
+  size_t word = iteration->first_ready;
+  int bit = 0;
+  if (shuffled_) {
+    word = random_() % iteration->ready.size();
+    while (ready[word] == 0) word = (word + 1) % iteration->ready.size();
+    const int turned = static_cast<int>(random_() % 64);
+    bit = (std::countr_zero(std::rotr(ready[word], turned)) + turned) % 64;
+  } else {
+    while (ready[word] == 0) ++word;
+    iteration->first_ready = word;
+    bit = std::countr_zero(ready[word]);
+  }
+  ready[word] ^= uint64_t{1} << bit;
+  bool dead = false;
+  if (iteration->dead_count != 0) {
+    uint64_t& dead_word = iteration->ready_dead[word];
+    dead = (dead_word >> bit & 1) != 0;
+    dead_word &= ~(uint64_t{1} << bit);
+    iteration->dead_count -= static_cast<size_t>(dead);
+  }
+  if (--iteration->ready_count == 0) {
+    active_[iteration->active_at] = active_.back();
+    active_.back()->active_at = iteration->active_at;
+    active_.pop_back();
+  }
+  return {LocalId(static_cast<int32_t>(word * 64) + bit), dead, iteration};
+}
+
+void DynamicInstance::ForgetReady() {
+  for (Iteration* iteration : active_) {
+    std::fill(iteration->ready.begin(), iteration->ready.end(), 0);
+    std::fill(iteration->ready_dead.begin(), iteration->ready_dead.end(), 0);
+    iteration->ready_count = iteration->dead_count = 0;
+  }
+  active_.clear();
+  put_off_.clear();
+  put_off_begin_ = 0;
 }
 
 void DynamicInstance::Finished(const NodeInfo& info, Iteration* iteration) {
@@ -153,6 +218,10 @@ void DynamicInstance::Process(const Ready& ready) {
   Iteration* iteration = ready.iteration;
   const NodeInfo& info = iteration->info->nodes[ready.node];
   if (ready.dead && !info.runs_when_dead) return ProcessDead(info, iteration);
+  if (info.host_waits && !active_.empty()) {
+    put_off_.push_back(ready);
+    return;
+  }
   switch (info.kind) {
     case Kind::kKernel: return ProcessKernel(info, iteration);
     case Kind::kForward: ProcessForward(info, iteration); break;
@@ -320,12 +389,20 @@ bool DynamicInstance::ProcessNext(const NodeInfo& info, Iteration* iteration) {
 
 void DynamicInstance::Push(LocalId node, Iteration* iteration, bool dead) {
   ++iteration->running;
-  if (ready_tail_ - ready_head_ == ready_.size()) {
-    std::vector<Ready> larger(ready_.size() * 2);
-    for (uint64_t at = ready_head_; at != ready_tail_; ++at) larger[at & (larger.size() - 1)] = ready_[at & (ready_.size() - 1)];
-    ready_ = std::move(larger);
+  const auto at = static_cast<size_t>(node.number());
+  if (iteration->ready_count == 0) {
+    iteration->active_at = active_.size();
+    active_.push_back(iteration);
+    iteration->first_ready = at / 64;
+  } else if (at / 64 < iteration->first_ready) {
+    iteration->first_ready = at / 64;
   }
-  ready_[ready_tail_++ & (ready_.size() - 1)] = {node, dead, iteration};
+  ++iteration->ready_count;
+  const uint64_t mask = uint64_t{1} << (at % 64);
+  iteration->ready[at / 64] |= mask;
+  if (!dead) return;
+  iteration->ready_dead[at / 64] |= mask;
+  ++iteration->dead_count;
 }
 
 void DynamicInstance::DeliverToMerge(const Target& target, Iteration* iteration, bool dead, bool from_enter) {
@@ -516,7 +593,7 @@ bool DynamicInstance::RunsElsewhere(const PreparedNode& prepared) const {
   // A kernel worth a thread goes to one when there is other work for this one, unless it was seen to be short. What a schedule's
   // seed decides no clock does.
   const uint64_t took = prepared.took_ns.load(std::memory_order_relaxed);
-  return (shuffled_ || took == 0 || took >= kWorthAThread) && ready_head_ != ready_tail_ && step_->env->threads->threads() > 1;
+  return (shuffled_ || took == 0 || took >= kWorthAThread) && !active_.empty() && step_->env->threads->threads() > 1;
 }
 
 Status DynamicInstance::Resolve(const NodeInfo& info, Call* call, Iteration* iteration) {

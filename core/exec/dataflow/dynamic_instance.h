@@ -11,6 +11,10 @@
 // call, a comparison of shapes and the counting of its consumers. Larger results come from the session's pool and are
 // released after their last consumer. A value that leaves its iteration takes its bytes along.
 //
+// Order. Of what is ready the node that was constructed first runs first, as in straight code: a branch is done before the next one begins, so that few values
+// are alive at once. A loop stands where its first node does; of its turns, and those of the loops within, the one that began first goes on first.
+// What the host waits for a device for comes when nothing else is ready: what other devices can begin has begun by then.
+//
 // Invariants. All bookkeeping belongs to the thread that drives the step; kernels that finish elsewhere leave a message
 // in an inbox. So there is no lock and no atomic for a node. Run returns when nothing of the step runs any more; or, when the step
 // was cancelled and a kernel does not end in a while, without it: then abandoned() holds.
@@ -96,7 +100,13 @@ class DynamicInstance {
     const FrameInfo* info = nullptr;
     FrameInstance* frame = nullptr;
     int64_t number = 0;
+    uint64_t turn = 0;     // its loop's rank, and when it began: the lower comes first; 0: the step itself
     int64_t running = 0;   // nodes ready or running
+    // Ready nodes, a bit each, by their numbers: those of the step and of a turn become ready in about this order.
+    std::vector<uint64_t> ready, ready_dead;
+    size_t first_ready = 0;  // word before which there is none
+    size_t ready_count = 0, dead_count = 0;  // the second: of those that are dead
+    size_t active_at = 0;    // its place among active_, while it has ready nodes
     int64_t children = 0;  // child frames that run
     int64_t owned = 0;     // slots that hold a buffer
     IdVector<LocalId, NodeState> states;
@@ -205,7 +215,10 @@ class DynamicInstance {
   // Running nodes.
   void Begin(const tenon_tensor_view* const* feeds);
   void Loop();
+  Ready TakePutOff();
+  Iteration* FirstActive();
   Ready TakeReady();
+  void ForgetReady();
   void Process(const Ready& ready);
   void ProcessDead(const NodeInfo& info, Iteration* iteration);
   void ProcessForward(const NodeInfo& info, Iteration* iteration);
@@ -266,9 +279,10 @@ class DynamicInstance {
   bool failed_ = false;  // the step, with what error_ was then
   bool shuffled_ = false;
   std::minstd_rand random_;
-  // A ring: at a power of two of places, of which [head, tail) are taken.
-  std::vector<Ready> ready_;
-  uint64_t ready_head_ = 0, ready_tail_ = 0;
+  std::vector<Iteration*> active_;  // that have ready nodes, in no order
+  uint32_t turns_ = 0;              // that the step has begun
+  std::vector<Ready> put_off_;      // ready nodes that the host waits for, from put_off_begin_ on
+  size_t put_off_begin_ = 0;
   std::vector<Fetched> fetched_;
   std::vector<std::unique_ptr<Iteration>> iterations_;       // all
   std::vector<std::unique_ptr<FrameInstance>> frames_;       // all but the root

@@ -84,7 +84,7 @@ void DynamicPlan::FindFollowers() {
     const int64_t own = runner != nullptr && runner->queued_on() != nullptr ? bit(runner->queued_on()->index) : 0;
     after[id] = runner == nullptr ? by_control | by_data : own;
     const bool acts = runner != nullptr || node.has(TENON_OP_SEND);
-    if (acts && (by_control & ~own) != 0 && Runs(id)) InfoOf(id).follows_queues = true;
+    if (acts && (by_control & ~own) != 0 && Runs(id)) InfoOf(id).follows_queues = InfoOf(id).host_waits = true;
   }
 }
 
@@ -109,9 +109,11 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     if (graph.node(id).has(TENON_OP_MERGE))
       for (const Edge& edge : graph.node(id).inputs)
         if (edge.node) merged[edge.node] = true;
+  int32_t rank = 0;
   for (graph::NodeId id : plan_->order()) {
     const Node& node = graph.node(id);
     NodeInfo info;
+    info.rank = rank++;
     info.kind = plan_->TransferFrom(id) >= 0 ? Kind::kTransfer : KindOf(node);
     info.runs_when_dead = node.has(TENON_OP_CONTROL_TRIGGER);
     info.id = id;
@@ -119,6 +121,7 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     info.node = &node;
     info.runner = plan_->runner(id).get();
     info.channel = plan_->ChannelOf(id);
+    info.host_waits = info.kind == Kind::kTransfer && plan_->TransferFrom(id) != 0;
     info.is_static = info.kind == Kind::kConstant && node.controls.empty() && !merged[id];
     if (info.kind == Kind::kEnter) {
       info.entered = frames_[info.frame].child;
@@ -127,6 +130,12 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     }
     FrameInfo& frame = frames_[info.frame];
     info.local = frame.nodes.next_id();
+    if (frame.rank < 0 && info.frame != graph::kStep) {
+      FrameId outermost = info.frame;
+      while (frames_[outermost].parent != graph::kStep) outermost = frames_[outermost].parent;
+      if (frames_[outermost].rank < 0) frames_[outermost].rank = info.rank;
+      frame.rank = frames_[outermost].rank;
+    }
     if (info.kind == Kind::kExit) {
       info.exit = static_cast<int32_t>(frame.exits.size());
       frame.exits.push_back(info.local);

@@ -50,9 +50,11 @@ class DynamicPlan {
     bool runs_when_dead = false;  // a control trigger
     bool constant_enter = false;
     bool follows_queues = false;  // a control edge leads to it from another device's queue
+    bool host_waits = false;      // for work of a device: the thread that drives the step stands still meanwhile
     graph::NodeId id;
     FrameId frame = graph::kStep;  // where it runs; an Enter runs in the parent of the frame that it enters
     LocalId local;
+    int32_t rank = 0;          // its place in the plan's order, which is that of construction
     int32_t pending = 0;       // inputs that must arrive; of a merge: its control inputs
     int32_t first_input = 0;   // of the frame's input_slots
     int32_t input_count = 0;
@@ -83,6 +85,7 @@ class DynamicPlan {
     FrameId parent;
     int child = -1;  // its number among its parent's children
     int32_t depth = 0;
+    int32_t rank = -1;  // of a loop: the first of its nodes', or of those of the loop around it that stands in no other
     int32_t enters = 0;
     int64_t parallel_iterations = 10;
     std::vector<FrameId> children;

@@ -14,6 +14,8 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(FrameId frame) {
   Iteration* const iteration = made.get();
   iteration->info = &info;
   iteration->states.resize(info.nodes.size());
+  iteration->ready.resize(info.nodes.size() / 64 + 1);
+  iteration->ready_dead.resize(iteration->ready.size());
   iteration->slots.resize(info.slots.size());
   iteration->child_frames.resize(info.children.size());
   iteration->calls = std::make_unique<Call[]>(info.kernels.size());
@@ -60,6 +62,7 @@ DynamicInstance::Iteration* DynamicInstance::NewIteration(FrameInstance* frame) 
   std::copy(frame->info->initial.begin(), frame->info->initial.end(), iteration->states.begin());
   iteration->frame = frame;
   iteration->number = frame->first_number + static_cast<int64_t>(frame->iterations.size());
+  iteration->turn = static_cast<uint64_t>(frame->info->rank) << 32 | ++turns_;
   frame->iterations.push_back(iteration);
   // Loop invariants are there in every iteration. The frame holds their buffers.
   ++iteration->running;
