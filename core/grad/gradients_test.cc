@@ -60,6 +60,18 @@ TEST(Gradients, AddAllPathsInOneSum) {
   EXPECT_EQ(g.graph.size(), size + 2) << "ones and one sum";
 }
 
+// A chain and side branches of it, 100,000 nodes: each is visited once, so that what would be square in them would not end.
+TEST(Gradients, OfAHundredThousandNodesTakeEachOnce) {
+  Differentiated g;
+  Edge y = g.x;
+  for (int i = 0; i < 50000; ++i) y = g.Add("Plus", {y, i % 2 == 0 ? y : g.x});
+  for (int i = 0; i < 50000; ++i) y = g.Add("Copy", {y});
+  const int32_t size = g.graph.size();
+  const auto d = g.Of({y}, {g.x});
+  ASSERT_EQ(d[0].kind, TENON_GRADIENT_DENSE);
+  EXPECT_LE(g.graph.size() - size, 200000);
+}
+
 TEST(Gradients, SumSeveralYs) {
   Differentiated g;
   const auto d = g.Of({g.Add("Copy", {g.x}), g.Add("Copy", {g.x})}, {g.x});

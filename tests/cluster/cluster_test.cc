@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps over several tasks: values, state, control flow, failures that are named. Covers C8, H1, I1 to I4, J1.
+// Steps over several tasks: values, state, control flow, failures that are named. Covers C8, E5, H1, I1 to I4, J1.
 #include <thread>
 
 #include "tests/cluster/local_cluster.h"
@@ -29,6 +29,34 @@ TEST(Cluster, RunsAStepOverItsTasks) {
   }
   const std::string how = *session.Prepare({x}, {c})->Explain();
   EXPECT_NE(how.find("/job:worker/replica:0/task:1/device:CPU:0"), std::string::npos) << how;
+}
+
+TEST(Cluster, ValuesOfEveryPlainTypeCrossBitForBit) {
+  const LocalCluster cluster("loopback://types", {{"worker", 2}});
+  constexpr DType kTypes[] = {DType::kFloat, DType::kDouble, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64,
+                              DType::kBool, DType::kHalf, DType::kBfloat16, DType::kComplex64, DType::kComplex128};
+  Graph g(TheRuntime());
+  std::vector<Feed> feeds;
+  std::vector<Name> back;
+  std::vector<std::string> bytes;
+  for (const DType type : kTypes) {
+    const std::string name = "x" + std::to_string(static_cast<int>(type));
+    const Output x = g.Placeholder(name, type, Shape{5});
+    const Output there = On(g, "/job:worker/task:0", "Identity", {x}, (name + "_there").c_str());
+    back.emplace_back(On(g, "/job:worker/task:1", "Identity", {there}, (name + "_back").c_str()));
+    // Patterns that no arithmetic would leave alone: NaN with a message, denormals, all bits.
+    const uint64_t size = tenon_tensor_get_view(Tensor::Zeros(type, Shape{5})->get())->byte_size;
+    std::string& pattern = bytes.emplace_back();
+    for (uint64_t i = 0; i < size; ++i) pattern += static_cast<char>(type == DType::kBool ? i % 2 : (i * 37 + 129) % 256);
+    feeds.push_back({name, View(*Tensor::FromBytes(type, Shape{5}, pattern.data(), pattern.size()))});
+  }
+  const Session session = cluster.Client(g);
+  const auto values = session.Run(feeds, back);
+  ASSERT_TRUE(values.ok()) << values.status();
+  for (size_t i = 0; i < back.size(); ++i) {
+    const tenon_tensor_view& view = *tenon_tensor_get_view((*values)[i].get());
+    EXPECT_EQ(std::string(static_cast<const char*>(view.dl.data), view.byte_size), bytes[i]) << back[i].text();
+  }
 }
 
 TEST(Cluster, StringsDeadValuesAndManyShapesCross) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues between steps: pipelines, containers, cancellation, and thousands that wait on few threads. Covers F5, F6, M3, M4, M9.
+// Queues between steps: pipelines, containers, cancellation, and thousands that wait on few threads. Covers F5, F6, M3, M4, M9, M10.
 #include <atomic>
 #include <filesystem>
 #include <latch>
@@ -48,6 +48,39 @@ struct QueueGraph {
   Output x, rows, count, handle, dequeued, dequeued_rows, size;
   Operation enqueue, enqueue_rows, close;
 };
+
+// A loop that takes from a queue what another step puts in, until the queue is closed and empty.
+TEST(Queue, ALoopTakesUntilItIsClosed) {
+  QueueGraph q(50);
+  Graph& g = q.g;
+  const auto results = While(
+      g, {g.Const(0.0f), g.Const(int32_t{0})}, {q.handle},
+      [&](const std::vector<Output>& v) {
+        const auto after = g.ControlDependencies({Operation(v[1])});
+        const Output closed = g.Op("QueueIsClosedV2", {v[2]}), left = g.Op("QueueSizeV2", {v[2]});
+        return g.Op("LogicalOr", {g.Op("LogicalNot", {closed}), g.Op("Greater", {left, g.Const(0)})});
+      },
+      [&](const std::vector<Output>& v) {
+        const auto after = g.ControlDependencies({Operation(v[1])});
+        const Output element = g.Op("QueueDequeueUpToV2", {v[2], g.Const(1)}, kFloats);
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Op("Sum", {element, g.Const({0})})}), g.Op("AddV2", {v[1], g.Op("Size", {element})})};
+      });
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const Session session = q.Open();
+  std::thread fills([&] {
+    for (int i = 1; i <= 50; ++i) EXPECT_TRUE(q.Put(session, static_cast<float>(i)).ok());
+    EXPECT_TRUE(session.RunTargets({Name(q.close)}).ok());
+  });
+  const auto values = session.Run({}, {results[0], results[1]});
+  fills.join();
+  // Where the queue was closed between the question and the taking, the loop's step ends as a dequeue of a closed queue does.
+  if (!values.ok()) {
+    EXPECT_EQ(values.status().code(), Code::kOutOfRange) << values.status();
+    return;
+  }
+  EXPECT_EQ((*values)[0].scalar<float>(), 1275);
+  EXPECT_EQ((*values)[1].scalar<int32_t>(), 50);
+}
 
 TEST(QueueSteps, HandValuesOverThroughOnePlace) {
   const QueueGraph q(1);

@@ -6,7 +6,7 @@
 namespace tenon::engine {
 namespace {
 
-constexpr int kDags = 2000;
+constexpr int kDags = 10000;
 constexpr int kControlFlowGraphs = 1000;
 constexpr uint32_t kManyOrders = 20;  // of each fifth graph; the others take 3
 

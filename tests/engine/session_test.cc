@@ -38,6 +38,36 @@ TEST(Session, GrowsWhileItIsUsedAndRefusesAClash) {
   EXPECT_TRUE(session->Run({}, {b}).ok());
 }
 
+TEST(Session, GrowsBesideStepsThatRun) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kInt64, {});
+  Output last = g.Op("AddV2", {x, g.Const(int64_t{1})}, {}, "sum0");
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  constexpr int kExtends = 60;
+  std::atomic<int> known{0};
+  std::vector<std::thread> threads;
+  std::atomic<int64_t> steps{0};
+  for (int t = 0; t < 3; ++t) threads.emplace_back([&, t] {
+    for (int64_t n = t; known < kExtends; n += 3) {
+      const int which = static_cast<int>(n % (known + 1));  // sum<k> is x + k + 1
+      const auto values = session->Run({{"x", *Tensor::Scalar(n)}}, {"sum" + std::to_string(which)});
+      ASSERT_TRUE(values.ok()) << values.status();
+      ASSERT_EQ((*values)[0].scalar<int64_t>(), n + which + 1);
+      ++steps;
+    }
+  });
+  for (int k = 1; k <= kExtends; ++k) {
+    last = g.Op("AddV2", {last, g.Const(int64_t{1})}, {}, "sum" + std::to_string(k));
+    const Status extended = session->Extend(g);
+    EXPECT_TRUE(extended.ok()) << extended;
+    const int64_t so_far = steps;
+    known = k;
+    while (k < kExtends && steps < so_far + 3) std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(Session, NamesWhatIsWrongWithAFeed) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, {2, 2});

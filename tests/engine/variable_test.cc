@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables under updates: concurrent ones, updates of rows, failed ones. Covers D1, D2.
+// Variables under updates: concurrent ones, updates of rows, failed ones. Covers D1, D2, D3, D7.
 #include <thread>
 
 #include "tests/engine/engine.h"
@@ -45,6 +45,50 @@ TEST(Variable, LosesNoUpdateOfConcurrentSteps) {
   const auto got = Values<double>((*values)[0]);
   constexpr double kEach = kThreads / 2 * kSteps;
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], i / 4 == 1 ? kEach : 2 * kEach) << i;
+}
+
+// Updates without a lock, of steps that run at once: some may be lost, no value is torn, and with the lock none is lost.
+TEST(Variable, UnlockedUpdatesRaceAndLockedOnesDoNot) {
+  for (const bool locked : {false, true}) {
+    Graph g(TheRuntime());
+    const Output variable = g.Op("VariableV2", {}, {{"dtype", DType::kDouble}, {"shape", Shape{64}}, {"shared_name", std::string("racy")}}, "racy");
+    g.AddNode("Assign", {variable, g.Const(std::vector<double>(64, 0.0), {64})}, {}, "init");
+    g.AddNode("AssignAdd", {variable, g.Const(std::vector<double>(64, 1.0), {64})}, {{"use_locking", locked}}, "add");
+    g.Op("Identity", {variable}, {}, "value");
+    ASSERT_TRUE(g.status().ok()) << g.status();
+    auto session = Session::Create(TheRuntime(), g);
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_TRUE(session->Run({}, {}, {"init"}).ok());
+    constexpr int kThreads = 4, kSteps = 500;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&] {
+        for (int i = 0; i < kSteps; ++i) EXPECT_TRUE(session->Run({}, {}, {"add"}).ok());
+      });
+    for (std::thread& thread : threads) thread.join();
+    auto values = session->Run({}, {"value:0"});
+    ASSERT_TRUE(values.ok()) << values.status();
+    for (const double value : Values<double>((*values)[0])) {
+      EXPECT_EQ(value, static_cast<double>(static_cast<int64_t>(value)));
+      EXPECT_LE(value, kThreads * kSteps);
+      EXPECT_GE(value, locked ? kThreads * kSteps : kSteps) << "what one thread alone does is done";
+    }
+  }
+}
+
+// Two graphs in two sessions, which know one another by a container and a name.
+TEST(Variable, OfAContainerIsSharedByGraphsThatHaveNothingElseInCommon) {
+  const Attrs shared = {{"dtype", DType::kFloat}, {"shape", Shape{2}}, {"container", std::string("of_two")}, {"shared_name", std::string("meeting")}};
+  Graph writer(TheRuntime()), reader(TheRuntime());
+  writer.AddNode("AssignVariableOp", {writer.Op("VarHandleOp", {}, shared, "here"), writer.Const({3.0f, 4.0f})}, {}, "write");
+  const Output read = reader.Op("ReadVariableOp", {reader.Op("VarHandleOp", {}, shared, "there")}, {{"dtype", DType::kFloat}}, "read");
+  auto writes = Session::Create(TheRuntime(), writer), reads = Session::Create(TheRuntime(), reader);
+  ASSERT_TRUE(writes.ok() && reads.ok());
+  EXPECT_FALSE(reads->Run({}, {read}).ok()) << "nothing is there yet";
+  ASSERT_TRUE(writes->Run({}, {}, {"write"}).ok());
+  const auto values = reads->Run({}, {read});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{3, 4}));
 }
 
 TEST(Variable, TakesRowsInPlace) {
