@@ -16,4 +16,77 @@ TENON_OP(kConj) = DefineOp({
     .gradient = GradientFunction<ConjGradient>,
 });
 
+namespace {
+
+// The complex type that goes with float or double, and back.
+uint32_t ComplexOf(uint32_t real) { return real == TENON_DT_DOUBLE ? TENON_DT_COMPLEX128 : TENON_DT_COMPLEX64; }
+uint32_t RealOf(uint32_t complex) { return complex == TENON_DT_COMPLEX128 ? TENON_DT_DOUBLE : TENON_DT_FLOAT; }
+
+Output Complex(GradientContext& g, Output real, Output imag) {
+  return g.Op("Complex", {real, imag}, {Attribute::Type("Tout", ComplexOf(g.type(real)))});
+}
+Output Part(GradientContext& g, std::string_view op, Output x) { return g.Op(op, {x}, {Attribute::Type("Tout", RealOf(g.type(x)))}); }
+
+// T and Tout are of one width: TensorFlow has no kernel for others.
+void SameWidth(ShapeContext& c) {
+  const uint32_t from = c.input_type(0), to = c.output_type(0);
+  if ((IsComplex(from) ? RealOf(from) : ComplexOf(from)) == to) return;
+  c.Invalid("the types ", TypeName(from), " and ", TypeName(to), " do not go together: complex64 is of float, complex128 of double");
+}
+void PartShape(ShapeContext& c) {
+  SameWidth(c);
+  SameShape(c);
+}
+void ComplexShape(ShapeContext& c) {
+  SameWidth(c);
+  BroadcastShape(c);
+}
+
+void ComplexGradient(GradientContext& g) {
+  g.SetDxUnbroadcast(0, 1, Part(g, "Real", g.dy(0)));
+  g.SetDxUnbroadcast(1, 0, Part(g, "Imag", g.dy(0)));
+}
+void RealGradient(GradientContext& g) { g.SetDx(0, Complex(g, g.dy(0), g.Scalar(0, g.dy(0)))); }
+void ImagGradient(GradientContext& g) { g.SetDx(0, Complex(g, g.Scalar(0, g.dy(0)), g.dy(0))); }
+void AngleGradient(GradientContext& g) {
+  const Output x = g.input(0), dy = g.dy(0);
+  const Output turned = g.Op("Reciprocal", {Complex(g, Part(g, "Imag", x), Part(g, "Real", x))});
+  g.SetDx(0, g.Mul(g.Neg(Complex(g, dy, g.Scalar(0, dy))), turned));
+}
+// The direction of x, 0 where x is 0.
+void ComplexAbsGradient(GradientContext& g) {
+  const Output dy = g.dy(0), zero = g.Scalar(0, dy);
+  g.SetDx(0, g.Op("DivNoNan", {g.Mul(Complex(g, dy, zero), g.input(0)), Complex(g, g.output(0), zero)}));
+}
+
+consteval tenon_op_definition PartOf(OpDefinition op) {
+  op.inputs = op.inputs.empty() ? "input: T" : op.inputs;
+  op.outputs = op.outputs.empty() ? "output: Tout" : op.outputs;
+  op.attrs = "T: {complex64, complex128} = complex64; Tout: {float, double} = float";
+  op.shape = ShapeFunction<PartShape>;
+  return DefineOp(op);
+}
+
+}  // namespace
+
+TENON_OP(kComplex) = DefineOp({
+    .name = "Complex",
+    .inputs = "real: T, imag: T",
+    .outputs = "out: Tout",
+    .attrs = "T: {float, double} = float; Tout: {complex64, complex128} = complex64",
+    .doc = "real + imag * i.",
+    .shape = ShapeFunction<ComplexShape>,
+    .gradient = GradientFunction<ComplexGradient>,
+});
+TENON_OP(kReal) = PartOf({.name = "Real", .doc = "The real part.", .gradient = GradientFunction<RealGradient>});
+TENON_OP(kImag) = PartOf({.name = "Imag", .doc = "The imaginary part.", .gradient = GradientFunction<ImagGradient>});
+TENON_OP(kAngle) = PartOf({.name = "Angle", .doc = "The angle in radians, in [-pi, pi].", .gradient = GradientFunction<AngleGradient>});
+TENON_OP(kComplexAbs) = PartOf({
+    .name = "ComplexAbs",
+    .inputs = "x: T",
+    .outputs = "y: Tout",
+    .doc = "The distance from 0.",
+    .gradient = GradientFunction<ComplexAbsGradient>,
+});
+
 }  // namespace tenon::ops

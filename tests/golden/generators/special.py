@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of the math package: bits, angles, complex parts, rarer arithmetic, special functions."""
+import numpy as np
+import tensorflow as tf
+
+from . import registry
+from .draw import Case, op
+
+# What is drawn for the elements where any number would do too little.
+RANGES = {"Asin": (-1, 1), "Acos": (-1, 1), "Acosh": (1, 30), "Atanh": (-1, 1)}
+
+
+@op("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Inv", "Invert", "PopulationCount", "Rint", "Selu", "Sinh", "Softsign", "Tan")
+def unary(d):
+    t = d.dtype()
+    low, high = RANGES.get(d.op, (None, None)) if t.is_floating and d.chance(0.7) else (None, None)
+    return Case([d.tensor(t, d.shape(), low, high)])
+
+
+@op("SeluGrad", "SoftsignGrad", "InvGrad")
+def gradient_of_unary(d):
+    t, shape = d.dtype(), d.shape()
+    return Case([d.tensor(t, shape), d.tensor(t, shape)])
+
+
+@op("Atan2", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "NextAfter", "Xlog1py")
+def binary(d):
+    t = d.dtype()
+    x, y = d.broadcast()
+    first, second = d.tensor(t, x), d.tensor(t, y)
+    if d.op == "Xlog1py" and d.chance(0.6):
+        second = d.tensor(t, y, -0.9, 20)
+    return Case([first, second])
+
+
+@op("Mod", "TruncateMod")
+def remainder(d):
+    t = d.dtype()
+    x, y = d.broadcast()
+    divisor = d.tensor(t, y)
+    if t.is_integer and not d.chance(0.1):
+        divisor[divisor == 0] = 3
+    return Case([d.tensor(t, x), divisor])
+
+
+@op("LeftShift", "RightShift")
+def shift(d):
+    t = d.dtype()
+    x, y = d.broadcast()
+    return Case([d.tensor(t, x), d.tensor(t, y, -3, 8 * t.size + 3) if d.chance(0.8) else d.tensor(t, y)])
+
+
+@op("Real", "Imag", "Angle", "ComplexAbs")
+def part(d):
+    t = d.dtype()
+    return Case([d.tensor(t, d.shape())], {"Tout": tf.float32 if t == tf.complex64 else tf.float64})
+
+
+@op("Complex")
+def of_parts(d):
+    t = d.dtype()
+    x, y = d.broadcast()
+    return Case([d.tensor(t, x), d.tensor(t, y)], {"Tout": tf.complex64 if t == tf.float32 else tf.complex128})
+
+
+@op("ConjugateTranspose")
+def transpose(d):
+    """TensorFlow dies of strings."""
+    t = d.dtype(among=[t for t in registry.PLAIN if t != tf.string])
+    types = d.pick([c for c in registry.combinations(d.op) if c["T"] == t])
+    shape = d.shape(0, 5)
+    perm = d.random.permutation(len(shape)).astype(types["Tperm"].as_numpy_dtype)
+    return Case([d.tensor(types["T"], shape, special=0.1), d.given(perm)])
+
+
+@op("ApproximateEqual")
+def nearly(d):
+    t, shape = d.dtype(), d.shape()
+    x = d.tensor(t, shape)
+    y = x + d.tensor(t, shape, -0.02, 0.02) if d.chance(0.7) else d.tensor(t, shape)
+    return Case([x, y.astype(x.dtype)], {"tolerance": d.pick([1e-5, 0.01, 0.5, 0.0])})
+
+
+@op("EuclideanNorm")
+def norm(d):
+    types = d.types()
+    t, shape = types["T"], d.shape(0, 5)
+    axes = d.axes(len(shape), types["Tidx"])
+    low, high = (0, 5) if t in registry.INTEGERS else (None, None)
+    return Case([d.tensor(t, shape, low, high, special=0.1), d.given(axes)], {"keep_dims": d.chance(0.4)})
