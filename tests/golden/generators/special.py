@@ -88,3 +88,54 @@ def norm(d):
     axes = d.axes(len(shape), types["Tidx"])
     low, high = (0, 5) if t in registry.INTEGERS else (None, None)
     return Case([d.tensor(t, shape, low, high, special=0.1), d.given(axes)], {"keep_dims": d.chance(0.4)})
+
+
+@op("ClipByValue")
+def clip(d):
+    t = d.dtype(among=[t for t in registry.PLAIN if t not in registry.COMPLEX])
+    shape = d.shape()
+    bounds = [d.tensor(t, shape if d.chance(0.4) else (), special=0.1) for _ in range(2)]
+    if shape == bounds[0].shape == bounds[1].shape and d.chance(0.7):
+        bounds = [np.minimum(*bounds), np.maximum(*bounds)]
+    return Case([d.tensor(t, shape, special=0.15), *bounds])
+
+
+FUNCTIONS = {
+    "Lgamma": (0.01, 40), "Digamma": (0.01, 40), "Ndtri": (0, 1), "Erfinv": (-1, 1), "Dawsn": (-15, 15), "Expint": (0, 60), "Spence": (0, 30),
+    "FresnelSin": (-8, 8), "FresnelCos": (-8, 8), "BesselI0": (-10, 10), "BesselI0e": (-30, 30), "BesselI1": (-10, 10), "BesselI1e": (-30, 30),
+    "BesselJ0": (-10, 10), "BesselJ1": (-10, 10), "BesselY0": (0, 20), "BesselY1": (0, 20), "BesselK0": (0, 20), "BesselK0e": (0, 30),
+    "BesselK1": (0, 20), "BesselK1e": (0, 30)}
+# Of infinity TensorFlow makes NaN, where there is an answer.
+NO_INFINITY = {"Expint", "Spence", "Digamma", "BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0", "BesselJ1", "BesselY0", "BesselY1",
+               "BesselK0", "BesselK0e", "BesselK1", "BesselK1e", "FresnelSin", "FresnelCos"}
+
+
+@op(*FUNCTIONS)
+def special(d):
+    t = d.dtype()
+    low, high = FUNCTIONS[d.op] if d.chance(0.8) else (None, None)
+    x = d.tensor(t, d.shape(), low, high)
+    if d.op in NO_INFINITY:
+        x[np.isinf(x)] = 3
+    return Case([x])
+
+
+@op("Igamma", "Igammac", "IgammaGradA", "RandomGammaGrad", "Polygamma", "Zeta")
+def special_of_two(d):
+    t = d.dtype()
+    x, y = d.broadcast()
+    first, second = d.tensor(t, x, 0.05, d.pick([2, 20])), d.tensor(t, y, 0.05, d.pick([2, 20]))
+    if d.op == "Polygamma":
+        first = np.floor(first).clip(0, 5)
+    if d.op == "Zeta":
+        first = first + np.asarray(1.05, first.dtype)
+    if d.chance(0.1):
+        second = d.tensor(t, y)
+    return Case([first, second])
+
+
+@op("Betainc")
+def beta(d):
+    t, shape = d.dtype(), d.shape()
+    shapes = [() if d.chance(0.25) else shape for _ in range(3)]
+    return Case([d.tensor(t, shapes[0], 0.1, 8), d.tensor(t, shapes[1], 0.1, 8), d.tensor(t, shapes[2], 0, 1 if d.chance(0.9) else 1.3)])
