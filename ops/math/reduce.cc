@@ -194,7 +194,7 @@ static void DecomposeEuclideanNorm(DecomposeContext& d) {
   const bool narrow = type == TENON_DT_HALF || type == TENON_DT_BFLOAT16;
   const Output x = narrow ? d.Cast(d.input(0), TENON_DT_FLOAT) : d.input(0);
   const Output sum = d.Sum(IsComplex(type) ? d.Mul(x, d.Conj(x)) : d.Op("Square", {x}), d.input(1), d.Bool("keep_dims"));
-  const Output root = d.Op("Sqrt", {IsInteger(type) ? d.Cast(sum, TENON_DT_DOUBLE) : sum});
+  const Output root = d.Op("Sqrt", {IsDifferentiable(type) ? sum : d.Cast(sum, TENON_DT_DOUBLE)});
   d.SetOutput(0, d.Cast(root, type));
 }
 TENON_OP(kEuclideanNorm) = Reduction({

@@ -12,8 +12,12 @@
 namespace tenon::cpu {
 namespace {
 
-// Ndtri of (1 + x) / 2, exact near both ends.
-double Quantile(double x) { return x < 0 ? Eigen::numext::ndtri((1 + x) / 2) : -Eigen::numext::ndtri((1 - x) / 2); }
+template <class T>
+T Quantile(T x) {
+  return x >= 0 && x <= 1 ? Eigen::numext::ndtri(x) : std::numeric_limits<T>::quiet_NaN();
+}
+// Of (1 + x) / 2, exact near both ends.
+double CentralQuantile(double x) { return x < 0 ? Quantile((1 + x) / 2) : -Quantile((1 - x) / 2); }
 
 #define TENON_CPU_SPECIAL(Name, expression)     \
   struct Name##Op {                             \
@@ -23,8 +27,8 @@ double Quantile(double x) { return x < 0 ? Eigen::numext::ndtri((1 + x) / 2) : -
   };
 TENON_CPU_SPECIAL(Lgamma, Eigen::numext::lgamma(x))
 TENON_CPU_SPECIAL(Digamma, Eigen::numext::digamma(x))
-TENON_CPU_SPECIAL(Ndtri, Eigen::numext::ndtri(x))
-TENON_CPU_SPECIAL(Erfinv, T(integrals::Erfinv(x, Quantile(x) / std::numbers::sqrt2)))
+TENON_CPU_SPECIAL(Ndtri, Quantile(x))
+TENON_CPU_SPECIAL(Erfinv, T(integrals::Erfinv(x, CentralQuantile(x) / std::numbers::sqrt2)))
 TENON_CPU_SPECIAL(Dawsn, T(integrals::Dawson(x)))
 TENON_CPU_SPECIAL(Expint, T(integrals::Expint(x)))
 TENON_CPU_SPECIAL(Spence, T(integrals::Spence(x)))
