@@ -10,21 +10,21 @@ LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 25, 31]
 
 def dims(d, rank):
     """Lengths that 2, 3 and 5 divide, and others; few elements where there are several dims."""
-    return tuple(d.pick(LENGTHS if rank == 1 else LENGTHS[:9] if rank == 2 else LENGTHS[:5]) for _ in range(rank))
+    return tuple(d.pick(LENGTHS if rank == 1 else LENGTHS[:7] if rank == 2 else LENGTHS[:4]) for _ in range(rank))
 
 
-@op("FFT", "IFFT", "FFT2D", "IFFT2D", "FFT3D", "IFFT3D", count=40)
+@op("FFT", "IFFT", "FFT2D", "IFFT2D", "FFT3D", "IFFT3D", count=25)
 def of_complex(d):
     rank = int(d.op[-2]) if d.op.endswith("D") else 1
-    outer = d.shape(0, 2, empty=0.05, large=0)
+    outer = d.shape(0, 1 if rank > 1 else 2, empty=0.05, large=0)
     lengths = (d.pick([97, 101, 128, 202, 243]),) if rank == 1 and d.chance(0.15) else dims(d, rank)
     return Case([d.tensor(d.dtype("Tcomplex"), outer + lengths, special=0)])
 
 
-@op("RFFT", "IRFFT", "RFFT2D", "IRFFT2D", "RFFT3D", "IRFFT3D", count=40)
+@op("RFFT", "IRFFT", "RFFT2D", "IRFFT2D", "RFFT3D", "IRFFT3D", count=25)
 def of_real(d):
     rank = int(d.op[-2]) if d.op.endswith("D") else 1
-    outer = d.shape(0, 2, empty=0.05, large=0)
+    outer = d.shape(0, 1 if rank > 1 else 2, empty=0.05, large=0)
     lengths = list(dims(d, rank))
     backward = d.op.startswith("I")
     wide = d.number % 2 == 1

@@ -139,3 +139,56 @@ def beta(d):
     t, shape = d.dtype(), d.shape()
     shapes = [() if d.chance(0.25) else shape for _ in range(3)]
     return Case([d.tensor(t, shapes[0], 0.1, 8), d.tensor(t, shapes[1], 0.1, 8), d.tensor(t, shapes[2], 0, 1 if d.chance(0.9) else 1.3)])
+
+
+@op("CumulativeLogsumexp")
+def cumulative(d):
+    """Of infinities that meet TensorFlow makes NaN, and it passes NaN over."""
+    types = d.types()
+    shape = d.shape(1, 4)
+    axis = d.int(-len(shape), len(shape) - 1)
+    x = d.tensor(types["T"], shape, special=0)
+    return Case([x, d.given(np.array(axis, types["Tidx"].as_numpy_dtype))], {"exclusive": d.chance(0.3), "reverse": d.chance(0.3)})
+
+
+@op("Bucketize")
+def buckets(d):
+    bounds = [float(np.float32(b)) for b in d.tensor(tf.float32, (d.int(0, 6),), -5, 5)]
+    if not d.chance(0.1):
+        bounds = sorted(bounds)
+    if bounds and d.chance(0.3):
+        bounds = sorted(float(np.round(b)) for b in bounds)
+    return Case([d.tensor(d.dtype(), d.shape())], {"boundaries": bounds})
+
+
+@op("HistogramFixedWidth")
+def histogram(d):
+    types = d.types()
+    t = types["T"]
+    low, high = sorted(float(v) for v in d.tensor(tf.int32, (2,), -6, 7))
+    if not d.chance(0.1):
+        high += 1
+    values = d.tensor(t, d.shape())
+    if t.is_integer and d.chance(0.8):
+        values = d.tensor(t, values.shape, -9, 10)
+    if t.is_floating:
+        values[np.isinf(values)] = 2
+        if d.chance(0.8):
+            values[np.isnan(values)] = 1
+    return Case([values, np.array([low, high], t.as_numpy_dtype), d.ints(0 if d.chance(0.05) else d.int(1, 9))], {"dtype": types["dtype"]})
+
+
+@op("IsotonicRegression")
+def isotonic(d):
+    types = d.types()
+    shape = d.shape(1, 3)
+    t = types["T"]
+    x = d.tensor(t, shape, -9, 10) if t.is_integer else d.tensor(t, shape, special=0)
+    return Case([x], {"output_dtype": types["output_dtype"]}, gradients=lambda case: case.inputs[0].ndim == 2 and case.inputs[0].size > 0,
+                differentiated=(0,))
+
+
+@op("AccumulateNV2")
+def accumulate(d):
+    t, shape = d.turn([tf.float32, tf.float64, tf.int32, tf.complex64]), d.shape()
+    return Case([[d.tensor(t, shape, special=0.1) for _ in range(d.int(1, 5))]], {"shape": tf.TensorShape(shape)}, disturb=False)
