@@ -23,22 +23,14 @@ static void ClipGradient(GradientContext& g) {
   g.SetDx(2, g.Unbroadcast(g.Select(above, dy, zero), high, x));
 }
 
-// The lower bound counts where the bounds are the wrong way round; what is NaN, x or a bound, bounds nothing.
-static void DecomposeClip(DecomposeContext& d) {
-  const Output x = d.input(0), low = d.input(1), high = d.input(2);
-  const Output not_above = d.Select(d.Op("Greater", {x, high}), high, x);
-  d.SetOutput(0, d.Select(d.Op("Less", {not_above, low}), low, not_above));
-}
-
 TENON_OP(kClipByValue) = DefineOp({
     .name = "ClipByValue",
     .inputs = "t: T, clip_value_min: T, clip_value_max: T",
     .outputs = "output: T",
     .attrs = "T: numbertype",
-    .doc = "t, but no less than clip_value_min and no more than clip_value_max, which are scalars or of t's shape.",
+    .doc = "t, but no less than clip_value_min and no more than clip_value_max, which are scalars or of t's shape. clip_value_min counts where it is the larger.",
     .shape = ShapeFunction<ClipShape>,
     .gradient = GradientFunction<ClipGradient>,
-    .decompose = DecomposeFunction<DecomposeClip>,
 });
 
 }  // namespace tenon::ops

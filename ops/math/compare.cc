@@ -63,8 +63,9 @@ TENON_OP(kGreaterEqual) = Comparison({
     .doc = "Whether x >= y.",
 });
 
+// AddN, as it does not broadcast.
 static void DecomposeApproximateEqual(DecomposeContext& d) {
-  const Output distance = d.Op("Abs", {d.Sub(d.input(0), d.input(1))});
+  const Output distance = d.Op("Abs", {d.Op("AddN", {d.input(0), d.Neg(d.input(1))})});
   d.SetOutput(0, d.Op("Less", {distance, d.Scalar(d.Float("tolerance"), distance)}));
 }
 TENON_OP(kApproximateEqual) = DefineOp({

@@ -104,7 +104,7 @@ inline double Spence(double x) {
   if (x == 0) return kSixth;
   const double log = std::log(x);
   if (x < 0.5) return kSixth - log * std::log1p(-x) - of_log(-std::log1p(-x));
-  if (x <= 2) return of_log(-log);
+  if (x <= 2) return of_log(0 - log);
   const double inverse = 1 / x;
   const double of_inverse = kSixth + log * std::log1p(-inverse) - of_log(-std::log1p(-inverse));
   return -of_inverse - log * log / 2;
