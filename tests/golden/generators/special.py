@@ -79,7 +79,7 @@ def nearly(d):
     t, shape = d.dtype(), d.shape()
     x = d.tensor(t, shape)
     y = x + d.tensor(t, shape, -0.02, 0.02) if d.chance(0.7) else d.tensor(t, shape)
-    return Case([x, y.astype(x.dtype)], {"tolerance": d.pick([1e-5, 0.01, 0.5, 0.0])})
+    return Case([x, y.astype(x.dtype)], {"tolerance": d.pick([1e-5, 0.011, 0.3, 0.0])})
 
 
 @op("EuclideanNorm")
@@ -126,11 +126,13 @@ def special_of_two(d):
     t = d.dtype()
     x, y = d.broadcast()
     first, second = d.tensor(t, x, 0.05, d.pick([2, 20])), d.tensor(t, y, 0.05, d.pick([2, 20]))
+    if d.op == "RandomGammaGrad":  # of samples that are very unlikely TensorFlow's float says 0
+        first, second = d.tensor(t, x, 0.5, 6), d.tensor(t, y, 0.5, 6)
     if d.op == "Polygamma":
         first = np.floor(first).clip(0, 5)
     if d.op == "Zeta":
         first = first + np.asarray(1.05, first.dtype)
-    if d.chance(0.1):
+    if d.chance(0.1) and d.op != "RandomGammaGrad":
         second = d.tensor(t, y)
     return Case([first, second])
 
