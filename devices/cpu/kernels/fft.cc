@@ -39,11 +39,16 @@ struct FftKernel {
       for (size_t d = 0; d < kRank; ++d) {
         const size_t at = in.size() - kRank + d;
         int64_t length = out[at];
-        if (kKind == Kind::kToComplex && d == kLast) length = 2 * out[at] - 1;  // or one less, which fft_length says
+        bool or_less = false;
+        if (kKind == Kind::kToComplex && d == kLast) {  // of two lengths the output has as many elements
+          const int32_t* known = c.Constant<int32_t>(1);
+          length = known != nullptr && known[d] / 2 + 1 == out[at] ? known[d] : 2 * out[at] - 1;
+          or_less = known == nullptr && length > 1;
+        }
         spectrum[d] = kKind == Kind::kToReal && d == kLast ? length / 2 + 1 : out[at];
         if (length < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "a Fourier transform of no elements");
         lines[d] = Fourier(length, kBack);
-        if (kKind == Kind::kToComplex && d == kLast && length > 1) even = Fourier(length - 1, kBack);
+        if (or_less) even = Fourier(length - 1, kBack);
         longest = std::max(longest, length);
         scratch = std::max({scratch, lines[d].scratch(), even.scratch()});
         elements = sdk::Multiply(elements, spectrum[d]);
@@ -54,7 +59,7 @@ struct FftKernel {
       rest = c.Workspace(sdk::Multiply(shares, share));
     }
     std::array<Fourier, kRank> lines;
-    Fourier even;  // the last line's other length
+    Fourier even;  // the last line's other length, where a run says which
     std::array<int64_t, kRank> spectrum = {};
     int64_t outer = 1, elements = 1, shares = 1, share = 0, whole = 0, rest = 0;
     bool empty = false;

@@ -80,7 +80,7 @@ class Fourier {
   }
 
   int64_t length_ = 0, padded_ = 0;
-  mutable Plan first_, second_;  // work() only reads where no factor is larger than 5
+  mutable Plan first_{}, second_{};  // work() only reads where no factor is larger than 5
   std::vector<Complex> chirp_, filter_;
 };
 
