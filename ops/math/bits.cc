@@ -7,12 +7,12 @@ using namespace sdk;
 
 namespace {
 
-consteval tenon_op_definition OfBits(OpDefinition op) {
+consteval tenon_op_definition OfBits(OpDefinition op, tenon_shape_function shape = ShapeFunction<BroadcastShape>) {
   op.inputs = op.inputs.empty() ? "x: T, y: T" : op.inputs;
   op.outputs = op.outputs.empty() ? "z: T" : op.outputs;
   op.attrs = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
   op.traits |= TENON_OP_NO_GRADIENT;
-  op.shape = op.shape == nullptr ? ShapeFunction<BroadcastShape> : op.shape;
+  op.shape = shape;
   return DefineOp(op);
 }
 
@@ -34,14 +34,12 @@ TENON_OP(kInvert) = OfBits({
     .inputs = "x: T",
     .outputs = "y: T",
     .doc = "Every bit the other way.",
-    .shape = ShapeFunction<SameShape>,
-});
+}, ShapeFunction<SameShape>);
 TENON_OP(kPopulationCount) = OfBits({
     .name = "PopulationCount",
     .inputs = "x: T",
     .outputs = "y: uint8",
     .doc = "How many bits are 1.",
-    .shape = ShapeFunction<SameShape>,
-});
+}, ShapeFunction<SameShape>);
 
 }  // namespace tenon::ops

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Complex numbers and their parts.
-#include "tenon/sdk/op/op.h"
+#include "parts.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -18,27 +18,17 @@ TENON_OP(kConj) = DefineOp({
 
 namespace {
 
-// The complex type that goes with float or double, and back.
-uint32_t ComplexOf(uint32_t real) { return real == TENON_DT_DOUBLE ? TENON_DT_COMPLEX128 : TENON_DT_COMPLEX64; }
-uint32_t RealOf(uint32_t complex) { return complex == TENON_DT_COMPLEX128 ? TENON_DT_DOUBLE : TENON_DT_FLOAT; }
-
 Output Complex(GradientContext& g, Output real, Output imag) {
   return g.Op("Complex", {real, imag}, {Attribute::Type("Tout", ComplexOf(g.type(real)))});
 }
 Output Part(GradientContext& g, std::string_view op, Output x) { return g.Op(op, {x}, {Attribute::Type("Tout", RealOf(g.type(x)))}); }
 
-// T and Tout are of one width: TensorFlow has no kernel for others.
-void SameWidth(ShapeContext& c) {
-  const uint32_t from = c.input_type(0), to = c.output_type(0);
-  if ((IsComplex(from) ? RealOf(from) : ComplexOf(from)) == to) return;
-  c.Invalid("the types ", TypeName(from), " and ", TypeName(to), " do not go together: complex64 is of float, complex128 of double");
-}
 void PartShape(ShapeContext& c) {
-  SameWidth(c);
+  CheckParts(c, c.output_type(0), c.input_type(0));
   SameShape(c);
 }
 void ComplexShape(ShapeContext& c) {
-  SameWidth(c);
+  CheckParts(c, c.input_type(0), c.output_type(0));
   BroadcastShape(c);
 }
 

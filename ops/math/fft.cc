@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Discrete Fourier transforms along the last one, two or three dims, of complex numbers and of real ones. A spectrum of real numbers is its
 // own mirror image, so that its last dim has n / 2 + 1 of n elements. Inverse transforms are divided by the number of elements.
-#include "tenon/sdk/op/op.h"
+#include "parts.h"
 
 namespace tenon::ops {
 using namespace sdk;
 
 namespace {
-
-uint32_t ComplexOf(uint32_t real) { return real == TENON_DT_DOUBLE ? TENON_DT_COMPLEX128 : TENON_DT_COMPLEX64; }
-uint32_t RealOf(uint32_t complex) { return complex == TENON_DT_COMPLEX128 ? TENON_DT_DOUBLE : TENON_DT_FLOAT; }
 
 template <int kRank>
 void ComplexShape(ShapeContext& c) {
@@ -21,10 +18,7 @@ template <int kRank, bool kToReal>
 void RealShape(ShapeContext& c) {
   const Shape input = c.WithRankAtLeast(0, kRank);
   if (c.Merge(c.WithRank(1, 1)[0], kRank, "the elements of fft_length and the dims that are transformed"); !c.ok()) return;
-  const uint32_t real = kToReal ? c.output_type(0) : c.input_type(0), complex = kToReal ? c.input_type(0) : c.output_type(0);
-  if (ComplexOf(real) != complex) {
-    return c.Invalid("the types ", TypeName(real), " and ", TypeName(complex), " do not go together: complex64 is of float, complex128 of double");
-  }
+  CheckParts(c, kToReal ? c.output_type(0) : c.input_type(0), kToReal ? c.input_type(0) : c.output_type(0));
   if (!input.known_rank()) return;
   Shape out = input;
   const auto lengths = c.Integers(1);
