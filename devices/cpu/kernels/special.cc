@@ -48,14 +48,20 @@ TENON_CPU_SPECIAL(BesselK1, Eigen::numext::bessel_k1(x))
 TENON_CPU_SPECIAL(BesselK1e, Eigen::numext::bessel_k1e(x))
 #undef TENON_CPU_SPECIAL
 
+// x as it is, but where Eigen turns it into a whole number of 64 bits, to see whether it is even, no larger than those go: it is even there.
+template <class T>
+T Countable(T x, T q) {
+  return q <= 0 && x > T(0x1p62) ? T(0x1p62) : x;
+}
+
 #define TENON_CPU_SPECIAL(Name, expression)          \
   struct Name##Op {                                  \
-    static constexpr double kCost = 100;             \
+    static constexpr double kCost = 500;             \
     template <class T>                               \
     T operator()(T a, T x) const { return expression; } \
   };
-TENON_CPU_SPECIAL(Polygamma, Eigen::numext::polygamma(a, x))
-TENON_CPU_SPECIAL(Zeta, Eigen::numext::zeta(a, x))
+TENON_CPU_SPECIAL(Polygamma, Eigen::numext::polygamma(Countable(a, x), x))
+TENON_CPU_SPECIAL(Zeta, Eigen::numext::zeta(Countable(a, x), x))
 TENON_CPU_SPECIAL(Igamma, Eigen::numext::igamma(a, x))
 TENON_CPU_SPECIAL(Igammac, Eigen::numext::igammac(a, x))
 TENON_CPU_SPECIAL(IgammaGradA, Eigen::numext::igamma_der_a(a, x))
@@ -81,7 +87,7 @@ struct BetaincKernel {
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     Plain::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
-      c.ParallelFor(plan.count, 200, [&](int64_t begin, int64_t end) {
+      c.ParallelFor(plan.count, 1000, [&](int64_t begin, int64_t end) {
         const auto at = [&](int input, int64_t i) { return c.input<T>(input)[i * plan.step[input]]; };
         for (int64_t i = begin; i < end; ++i) c.output<T>(0)[i] = Eigen::numext::betainc(at(0, i), at(1, i), at(2, i));
       });
