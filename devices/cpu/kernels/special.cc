@@ -6,6 +6,9 @@
 #define _BSD_SOURCE  // NOLINT
 #include <unsupported/Eigen/SpecialFunctions>
 
+#include <algorithm>
+#include <limits>
+
 #include "kernels/elementwise.h"
 #include "kernels/integrals.h"
 
@@ -53,6 +56,16 @@ template <class T>
 T Countable(T x, T q) {
   return q <= 0 && x > T(0x1p62) ? T(0x1p62) : x;
 }
+// Sums of nothing but zeros are 0, where Eigen says NaN.
+template <class T>
+T ZetaOf(T x, T q) {
+  return q == std::numeric_limits<T>::infinity() && x > 1 ? T(0) : Eigen::numext::zeta(Countable(x, q), q);
+}
+template <class T>
+T PolygammaOf(T n, T x) {
+  if (x == std::numeric_limits<T>::infinity() && n >= 1 && n == std::floor(n)) return std::fmod(n, T(2)) == 0 ? -T(0) : T(0);
+  return Eigen::numext::polygamma(Countable(n, x), x);
+}
 
 #define TENON_CPU_SPECIAL(Name, expression)          \
   struct Name##Op {                                  \
@@ -60,8 +73,8 @@ T Countable(T x, T q) {
     template <class T>                               \
     T operator()(T a, T x) const { return expression; } \
   };
-TENON_CPU_SPECIAL(Polygamma, Eigen::numext::polygamma(Countable(a, x), x))
-TENON_CPU_SPECIAL(Zeta, Eigen::numext::zeta(Countable(a, x), x))
+TENON_CPU_SPECIAL(Polygamma, PolygammaOf(a, x))
+TENON_CPU_SPECIAL(Zeta, ZetaOf(a, x))
 TENON_CPU_SPECIAL(Igamma, Eigen::numext::igamma(a, x))
 TENON_CPU_SPECIAL(Igammac, Eigen::numext::igammac(a, x))
 TENON_CPU_SPECIAL(IgammaGradA, Eigen::numext::igamma_der_a(a, x))

@@ -102,7 +102,7 @@ def clip(d):
 
 
 FUNCTIONS = {
-    "Lgamma": (0.01, 40), "Digamma": (0.01, 40), "Ndtri": (0, 1), "Erfinv": (-1, 1), "Dawsn": (-15, 15), "Expint": (0, 60), "Spence": (0, 30),
+    "Lgamma": (0.01, 40), "Digamma": (0.01, 40), "Ndtri": (0, 1), "Erfinv": (-0.97, 0.97), "Dawsn": (-15, 15), "Expint": (0, 60), "Spence": (0, 30),
     "FresnelSin": (-8, 8), "FresnelCos": (-8, 8), "BesselI0": (-10, 10), "BesselI0e": (-30, 30), "BesselI1": (-10, 10), "BesselI1e": (-30, 30),
     "BesselJ0": (-10, 10), "BesselJ1": (-10, 10), "BesselY0": (0, 20), "BesselY1": (0, 20), "BesselK0": (0, 20), "BesselK0e": (0, 30),
     "BesselK1": (0, 20), "BesselK1e": (0, 30)}
