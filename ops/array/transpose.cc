@@ -27,7 +27,8 @@ static void TransposeShape(ShapeContext& c) {
   c.SetOutput(0, out);
 }
 
-static void TransposeGradient(GradientContext& g) {
+// dy in the order that the input had, by `op`.
+static void PutBack(GradientContext& g, std::string_view op) {
   const Output perm = g.input(1);
   if (const auto known = g.Integers(perm)) {
     const int64_t rank = static_cast<int64_t>(known->size());
@@ -38,10 +39,12 @@ static void TransposeGradient(GradientContext& g) {
       if (front < 0 || front >= rank) return g.Invalid("perm ", *known, " is not a permutation");
       inverse[static_cast<size_t>(front)] = i;
     }
-    return g.SetDx(0, g.Op("Transpose", {g.dy(0), g.Vector(inverse, g.type(perm))}));
+    return g.SetDx(0, g.Op(op, {g.dy(0), g.Vector(inverse, g.type(perm))}));
   }
-  g.SetDx(0, g.Op("Transpose", {g.dy(0), g.Op("InvertPermutation", {perm})}));
+  g.SetDx(0, g.Op(op, {g.dy(0), g.Op("InvertPermutation", {perm})}));
 }
+
+static void TransposeGradient(GradientContext& g) { PutBack(g, "Transpose"); }
 
 TENON_OP(kTranspose) = DefineOp({
     .name = "Transpose",
@@ -52,6 +55,22 @@ TENON_OP(kTranspose) = DefineOp({
     .doc = "The input with its dims in another order: dim i of the output is dim perm[i] of the input.",
     .shape = ShapeFunction<TransposeShape>,
     .gradient = GradientFunction<TransposeGradient>,
+});
+
+static void ConjugateTransposeGradient(GradientContext& g) { PutBack(g, "ConjugateTranspose"); }
+static void DecomposeConjugateTranspose(DecomposeContext& d) {
+  d.SetOutput(0, d.Conj(d.Op("Transpose", {d.input(0), d.input(1)})));
+}
+TENON_OP(kConjugateTranspose) = DefineOp({
+    .name = "ConjugateTranspose",
+    .inputs = "x: T, perm: Tperm",
+    .outputs = "y: T",
+    .attrs = "T: type; Tperm: {int32, int64} = int32",
+    .constraints = "rank(perm) == 1; dim(perm, 0) == rank(x); value(perm) >= -rank(x); value(perm) < rank(x)",
+    .doc = "Transpose, and of complex numbers the conjugates.",
+    .shape = ShapeFunction<TransposeShape>,
+    .gradient = GradientFunction<ConjugateTransposeGradient>,
+    .decompose = DecomposeFunction<DecomposeConjugateTranspose>,
 });
 
 static void InvertPermutationShape(ShapeContext& c) { c.SetOutput(0, c.WithRank(0, 1)); }

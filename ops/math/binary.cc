@@ -102,6 +102,19 @@ TENON_OP(kFloorMod) = Binary({
     .gradient = GradientFunction<FloorModGradient>,
 });
 
+TENON_OP(kTruncateMod) = Binary({
+    .name = "TruncateMod",
+    .attrs = "T: {int32, int64, bfloat16, half, float, double}",
+    .doc = "What TruncateDiv leaves over; it has x's sign. Division by the integer 0 is an error.",
+});
+static void DecomposeMod(DecomposeContext& d) { d.SetOutput(0, d.Op("TruncateMod", {d.input(0), d.input(1)})); }
+TENON_OP(kMod) = Binary({
+    .name = "Mod",
+    .attrs = "T: {int32, int64, half, half, bfloat16, float, double}",
+    .doc = "TruncateMod under its older name.",
+    .decompose = DecomposeFunction<DecomposeMod>,
+});
+
 static void DivNoNanGradient(GradientContext& g) {
   const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), dz = g.dy(0);
   const Output twice = g.Op("DivNoNan", {g.Op("DivNoNan", {g.Neg(x), y}), y});
@@ -156,6 +169,32 @@ TENON_OP(kXlogy) = Binary({
     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
     .doc = "x * log(y), and 0 where x is 0, whatever y is.",
     .gradient = GradientFunction<XlogyGradient>,
+});
+
+static void Xlog1pyGradient(GradientContext& g) {
+  const Output x = g.input(0), y = g.input(1), dz = g.dy(0);
+  SetBoth(g, g.Mul(dz, g.Op("Xlog1py", {NotZero(g, x), y})), g.Mul(dz, g.Op("Xdivy", {x, g.Add(y, g.Scalar(1, y))})));
+}
+TENON_OP(kXlog1py) = Binary({
+    .name = "Xlog1py",
+    .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
+    .doc = "x * log(1 + y), exact for small y, and 0 where x is 0, whatever y is.",
+    .gradient = GradientFunction<Xlog1pyGradient>,
+});
+
+// x2 only says which way.
+static void NextAfterGradient(GradientContext& g) {
+  g.SetDxUnbroadcast(0, 1, g.dy(0));
+  g.SetDx(1, g.ZerosLike(g.input(1)));
+}
+TENON_OP(kNextAfter) = DefineOp({
+    .name = "NextAfter",
+    .inputs = "x1: T, x2: T",
+    .outputs = "output: T",
+    .attrs = "T: {double, float} = float",
+    .doc = "The number of the type that is next to x1 on the way to x2.",
+    .shape = ShapeFunction<BroadcastShape>,
+    .gradient = GradientFunction<NextAfterGradient>,
 });
 
 // Where both are equal the whole gradient goes to x.

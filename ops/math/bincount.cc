@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting how often each number stands in a tensor.
+// Counting how often each number, or one of a range, stands in a tensor.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -41,6 +41,36 @@ TENON_OP(kDenseBincount) = DefineOp({
     .doc = "Bincount of a vector, or of each row of a matrix; binary_output: 1 where there is any.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<DenseBincountShape>,
+});
+
+TENON_OP(kBucketize) = DefineOp({
+    .name = "Bucketize",
+    .inputs = "input: T",
+    .outputs = "output: int32",
+    .attrs = "T: {int32, int64, float, double}; boundaries: list(float)",
+    .doc = "How many of the boundaries, which are sorted, are not above each element.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<SameShape>,
+});
+
+static void HistogramShape(ShapeContext& c) {
+  const Shape range = c.WithRank(1, 1);
+  c.Merge(range[0], 2, "the elements of value_range and the ends of a range");
+  c.WithRank(2, 0);
+  const auto bins = c.Integer(2);
+  if (bins.has_value() && *bins <= 0) return c.Invalid("nbins is ", *bins, "; there must be one at least");
+  c.SetOutput(0, {bins.value_or(kUnknown)});
+}
+
+TENON_OP(kHistogramFixedWidth) = DefineOp({
+    .name = "HistogramFixedWidth",
+    .inputs = "values: T, value_range: T, nbins: int32",
+    .outputs = "out: dtype",
+    .attrs = "T: {int32, int64, float, double}; dtype: {int32, int64} = int32",
+    .constraints = "rank(value_range) == 1; dim(value_range, 0) == 2; rank(nbins) == 0; value(nbins) >= 1",
+    .doc = "How many values fall into each of nbins bins of one width, which make up the range; what is outside goes to the bin at that end.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<HistogramShape>,
 });
 
 }  // namespace tenon::ops

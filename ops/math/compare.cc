@@ -63,6 +63,22 @@ TENON_OP(kGreaterEqual) = Comparison({
     .doc = "Whether x >= y.",
 });
 
+// AddN, as it does not broadcast.
+static void DecomposeApproximateEqual(DecomposeContext& d) {
+  const Output distance = d.Op("Abs", {d.Op("AddN", {d.input(0), d.Neg(d.input(1))})});
+  d.SetOutput(0, d.Op("Less", {distance, d.Scalar(d.Float("tolerance"), distance)}));
+}
+TENON_OP(kApproximateEqual) = DefineOp({
+    .name = "ApproximateEqual",
+    .inputs = "x: T, y: T",
+    .outputs = "z: bool",
+    .attrs = "T: numbertype; tolerance: float = 1e-05",
+    .doc = "Whether x and y, of one shape, lie less than the tolerance apart.",
+    .traits = TENON_OP_COMMUTATIVE | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<EqualShapes>,
+    .decompose = DecomposeFunction<DecomposeApproximateEqual>,
+});
+
 TENON_OP(kLogicalAnd) = DefineOp({
     .name = "LogicalAnd",
     .inputs = "x: bool, y: bool",

@@ -185,6 +185,26 @@ TENON_OP(kProd) = Reduction({
     .gradient = GradientFunction<ProdGradient>,
 });
 
+static void EuclideanNormGradient(GradientContext& g) {
+  g.SetDx(0, g.Div(g.input(0), g.Div(KeepDims(g, g.output(0)), KeepDims(g, g.dy(0)))));
+}
+// Halves are summed as floats; the root of whole numbers is cut off.
+static void DecomposeEuclideanNorm(DecomposeContext& d) {
+  const uint32_t type = d.input_type(0);
+  const bool narrow = type == TENON_DT_HALF || type == TENON_DT_BFLOAT16;
+  const Output x = narrow ? d.Cast(d.input(0), TENON_DT_FLOAT) : d.input(0);
+  const Output sum = d.Sum(IsComplex(type) ? d.Mul(x, d.Conj(x)) : d.Op("Square", {x}), d.input(1), d.Bool("keep_dims"));
+  const Output root = d.Op("Sqrt", {IsDifferentiable(type) ? sum : d.Cast(sum, TENON_DT_DOUBLE)});
+  d.SetOutput(0, d.Cast(root, type));
+}
+TENON_OP(kEuclideanNorm) = Reduction({
+    .name = "EuclideanNorm",
+    .attrs = kNumberAttrs,
+    .doc = "The square root of the sum of the squares along the axes.",
+    .gradient = GradientFunction<EuclideanNormGradient>,
+    .decompose = DecomposeFunction<DecomposeEuclideanNorm>,
+});
+
 TENON_OP(kAll) = Reduction({
     .name = "All",
     .inputs = "input: bool, reduction_indices: Tidx",

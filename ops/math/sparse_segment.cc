@@ -14,6 +14,15 @@ void SegmentShape(ShapeContext& c) {
   c.SetOutput(0, Join({kUnknown}, data.Slice(1)));
 }
 
+void NumberedSegmentShape(ShapeContext& c) {
+  const Shape data = c.WithRankAtLeast(0, 1), indices = c.WithRank(1, 1), ids = c.WithRank(2, 1);
+  c.WithRank(3, 0);
+  c.Merge(indices[0], ids[0], "the numbers of indices and of segment_ids");
+  const auto segments = c.Integer(3);
+  if (segments.has_value() && *segments < 0) return c.Invalid("num_segments is ", *segments, "; it must not be negative");
+  c.SetOutput(0, Join({segments.value_or(kUnknown)}, data.Slice(1)));
+}
+
 void SegmentGradShape(ShapeContext& c) {
   const Shape grad = c.WithRankAtLeast(0, 1), indices = c.WithRank(1, 1), ids = c.WithRank(2, 1);
   c.WithRank(3, 0);
@@ -50,6 +59,15 @@ consteval tenon_op_definition Segment(OpDefinition op) {
   op.constraints = "rank(data) >= 1; rank(indices) == 1; rank(segment_ids) == 1; dim(indices, 0) == dim(segment_ids, 0); "
                    "element(indices) >= 0; element(indices) < dim(data, 0); element(segment_ids) >= 0";
   op.shape = ShapeFunction<SegmentShape>;
+  return DefineOp(op);
+}
+consteval tenon_op_definition NumberedSegment(OpDefinition op) {
+  op.inputs = "data: T, indices: Tidx, segment_ids: Tsegmentids, num_segments: Tnumsegments";
+  op.outputs = "output: T";
+  op.constraints = "rank(data) >= 1; rank(indices) == 1; rank(segment_ids) == 1; dim(indices, 0) == dim(segment_ids, 0); rank(num_segments) == 0; "
+                   "value(num_segments) >= 0; element(indices) >= 0; element(indices) < dim(data, 0); element(segment_ids) >= 0; "
+                   "element(segment_ids) < value(num_segments)";
+  op.shape = ShapeFunction<NumberedSegmentShape>;
   return DefineOp(op);
 }
 consteval tenon_op_definition SegmentGrad(OpDefinition op) {
@@ -89,6 +107,27 @@ TENON_OP(kSparseSegmentSqrtN) = Segment({
     .name = "SparseSegmentSqrtN",
     .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
     .doc = "For each segment the sum of the rows of data that indices name, over the square root of their number.",
+    .gradient = GradientFunction<SegmentGradient<kOfSqrtN>>,
+});
+TENON_OP(kSparseSegmentSumWithNumSegments) = NumberedSegment({
+    .name = "SparseSegmentSumWithNumSegments",
+    .attrs = "T: realnumbertype; Tidx: {int32, int64} = int32; Tnumsegments: {int32, int64} = int32; "
+             "Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
+    .doc = "SparseSegmentSum of num_segments segments, also where the last of them have no rows.",
+    .gradient = GradientFunction<SegmentGradient<kOfSum>>,
+});
+TENON_OP(kSparseSegmentMeanWithNumSegments) = NumberedSegment({
+    .name = "SparseSegmentMeanWithNumSegments",
+    .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tnumsegments: {int32, int64} = int32; "
+             "Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
+    .doc = "SparseSegmentMean of num_segments segments, also where the last of them have no rows.",
+    .gradient = GradientFunction<SegmentGradient<kOfMean>>,
+});
+TENON_OP(kSparseSegmentSqrtNWithNumSegments) = NumberedSegment({
+    .name = "SparseSegmentSqrtNWithNumSegments",
+    .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tnumsegments: {int32, int64} = int32; "
+             "Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
+    .doc = "SparseSegmentSqrtN of num_segments segments, also where the last of them have no rows.",
     .gradient = GradientFunction<SegmentGradient<kOfSqrtN>>,
 });
 TENON_OP(kSparseSegmentSumGrad) =

@@ -77,6 +77,16 @@ TENON_OP(kRound) = Unary({
     .traits = TENON_OP_NO_GRADIENT,
 });
 
+static void NoGradient(GradientContext&) {}  // said, so that nobody asks the ops that it is made of
+static void DecomposeRint(DecomposeContext& d) { d.SetOutput(0, d.Op("Round", {d.input(0)})); }
+TENON_OP(kRint) = Unary({
+    .name = "Rint",
+    .attrs = kReals,
+    .doc = "Round, of real numbers alone.",
+    .gradient = GradientFunction<NoGradient>,
+    .decompose = DecomposeFunction<DecomposeRint>,
+});
+
 TENON_OP(kIsNan) = Unary({
     .name = "IsNan",
     .outputs = "y: bool",
@@ -205,6 +215,24 @@ TENON_OP(kReciprocalGrad) = UnaryGrad({
     .name = "ReciprocalGrad",
     .doc = "The gradient of Reciprocal: -dy * y * y, where y is Reciprocal's output.",
     .gradient = GradientFunction<ReciprocalGradGradient>,
+});
+
+// The older names of Reciprocal and its gradient.
+static void DecomposeInv(DecomposeContext& d) { d.SetOutput(0, d.Op("Reciprocal", {d.input(0)})); }
+TENON_OP(kInv) = Unary({
+    .name = "Inv",
+    .attrs = kSigned,
+    .doc = "1 / x.",
+    .gradient = GradientFunction<ReciprocalGradient>,
+    .decompose = DecomposeFunction<DecomposeInv>,
+});
+
+static void DecomposeInvGrad(DecomposeContext& d) { d.SetOutput(0, d.Op("ReciprocalGrad", {d.input(0), d.input(1)})); }
+TENON_OP(kInvGrad) = UnaryGrad({
+    .name = "InvGrad",
+    .doc = "The gradient of Inv: -dy * y * y, where y is Inv's output.",
+    .gradient = GradientFunction<ReciprocalGradGradient>,
+    .decompose = DecomposeFunction<DecomposeInvGrad>,
 });
 
 // ---- Waves and curves ----

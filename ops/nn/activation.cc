@@ -84,6 +84,27 @@ TENON_OP(kEluGrad) = ActivationGrad({
     .gradient = GradientFunction<EluGradGradient>,
 });
 
+static void SeluGradient(GradientContext& g) { g.SetDx(0, g.Op("SeluGrad", {g.dy(0), g.output(0)})); }
+TENON_OP(kSelu) = Activation({
+    .name = "Selu",
+    .attrs = kReals,
+    .doc = "1.0507 * features, and 1.7581 * (Exp(features) - 1) where they are negative: outputs of mean 0 and variance 1 stay so.",
+    .gradient = GradientFunction<SeluGradient>,
+});
+
+static void SeluGradGradient(GradientContext& g) {
+  const Output dy = g.input(0), y = g.input(1), gg = g.dy(0);
+  g.SetDx(0, g.Op("SeluGrad", {gg, y}));
+  g.SetDx(1, g.Select(g.Op("Less", {y, g.Scalar(0, y)}), g.Mul(gg, dy), g.Scalar(0, gg)));
+}
+TENON_OP(kSeluGrad) = ActivationGrad({
+    .name = "SeluGrad",
+    .inputs = "gradients: T, outputs: T",
+    .attrs = kReals,
+    .doc = "The gradient of Selu, from its outputs: gradients * (outputs + 1.7581) where they are negative, else 1.0507 * gradients.",
+    .gradient = GradientFunction<SeluGradGradient>,
+});
+
 static void LeakyReluGradient(GradientContext& g) {
   g.SetDx(0, g.Op("LeakyReluGrad", {g.dy(0), g.input(0)}, {{"alpha", g.Float("alpha")}}));
 }
@@ -124,6 +145,20 @@ TENON_OP(kSoftplusGrad) = ActivationGrad({
     .attrs = kReals,
     .doc = "The gradient of Softplus: gradients * Sigmoid(features).",
     .gradient = GradientFunction<SoftplusGradGradient>,
+});
+
+static void SoftsignGradient(GradientContext& g) { g.SetDx(0, g.Op("SoftsignGrad", {g.dy(0), g.input(0)})); }
+TENON_OP(kSoftsign) = Activation({
+    .name = "Softsign",
+    .attrs = kReals,
+    .doc = "features / (1 + Abs(features)).",
+    .gradient = GradientFunction<SoftsignGradient>,
+});
+
+TENON_OP(kSoftsignGrad) = ActivationGrad({
+    .name = "SoftsignGrad",
+    .attrs = kReals,
+    .doc = "The gradient of Softsign: gradients / (1 + Abs(features))^2.",
 });
 
 }  // namespace tenon::ops

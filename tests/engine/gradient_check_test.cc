@@ -68,6 +68,39 @@ void AddUnary(Cases& cases) {
   cases.push_back({"Cast", {X({4})}, {{"DstT", DType::kFloat}}, true, 0.25, 1e-5});
 }
 
+// Angles, special functions, and what else is of numbers one by one.
+void AddCurves(Cases& cases) {
+  struct Range {
+    const char* op;
+    double low, high;
+  };
+  for (const Range& r :
+       {Range{"Tan", -1, 1}, Range{"Asin", -0.8, 0.8}, Range{"Acos", -0.8, 0.8}, Range{"Atan", -3, 3}, Range{"Sinh", -2, 2}, Range{"Cosh", -2, 2},
+        Range{"Asinh", -3, 3}, Range{"Acosh", 1.3, 4}, Range{"Atanh", -0.8, 0.8}, Range{"Selu", -2, 2}, Range{"Inv", 0.4, 2},
+        Range{"Lgamma", 0.6, 4}, Range{"Lgamma", -1.8, -1.2}, Range{"Digamma", 0.6, 4}, Range{"Erfinv", -0.8, 0.8}, Range{"Ndtri", 0.1, 0.9},
+        Range{"Dawsn", -3, 3}, Range{"Expint", 0.5, 3}, Range{"Spence", 0.3, 3}, Range{"FresnelSin", -2, 2}, Range{"FresnelCos", -2, 2},
+        Range{"BesselI0", -2, 2}, Range{"BesselI0e", 0.3, 2}, Range{"BesselI1", 0.3, 2}, Range{"BesselI1e", 0.3, 2}, Range{"BesselJ0", -4, 4},
+        Range{"BesselJ1", 0.3, 4}, Range{"BesselY0", 0.5, 4}, Range{"BesselY1", 0.6, 4}, Range{"BesselK0", 0.5, 3}, Range{"BesselK0e", 0.5, 3},
+        Range{"BesselK1", 0.6, 3}, Range{"BesselK1e", 0.6, 3}})
+    for (const Shape& shape : {Shape{}, Shape{2, 3}, Shape{2, 0}}) cases.push_back({r.op, {X(shape, r.low, r.high)}});
+  cases.push_back({"Softsign", {X({2, 3})}, {}, false});
+  cases.push_back({"InvGrad", {X({2, 3}, 0.5, 2), X({2, 3})}});
+  cases.push_back({"SeluGrad", {X({5}), X({5}, -0.9, 2)}});
+  for (const auto& [x, y] : BroadcastPairs()) {
+    cases.push_back({"Atan2", {X(x, 0.5, 2), X(y, 0.5, 2)}});
+    cases.push_back({"Xlog1py", {X(x, 0.5, 2), X(y, 0.2, 2)}});
+    cases.push_back({"Igamma", {X(x, 0.5, 3), X(y, 0.5, 3)}, {}, false});
+    cases.push_back({"Igammac", {X(x, 0.5, 3), X(y, 0.5, 3)}, {}, false});
+  }
+  cases.push_back({"NextAfter", {X({2, 3}), Fixed({3}, {-3, 0, 3})}});
+  cases.push_back({"Polygamma", {Fixed({3}, {1, 2, 3}), X({2, 3}, 1.5, 4)}});
+  cases.push_back({"Zeta", {Fixed({3}, {2, 3, 2.5}), X({2, 3}, 1, 3)}});
+  cases.push_back({"Betainc", {Fixed({3}, {1.5, 2, 0.7}), Fixed({3}, {2, 0.8, 1.5}), X({3}, 0.2, 0.8)}, {}, false});
+  cases.push_back({"Betainc", {Fixed({2}, {1.5, 2}), Fixed({}, {2}), X({}, 0.2, 0.8)}, {}, false});
+  cases.push_back({"ClipByValue", {X({2, 3}), X({}, -1, -0.5), X({}, 0.5, 1)}});
+  cases.push_back({"ClipByValue", {X({7}), X({7}, -1, -0.5), X({7}, 0.5, 1)}});
+}
+
 void AddReductions(Cases& cases) {
   for (const char* op : {"Sum", "Mean", "Max", "Min", "Prod"}) {
     for (const bool keep_dims : {false, true}) {
@@ -80,6 +113,12 @@ void AddReductions(Cases& cases) {
     }
   }
   for (const char* op : {"Sum", "Prod"}) cases.push_back({op, {X({3, 0}), List({1})}});
+  for (const bool keep_dims : {false, true}) {
+    for (const std::vector<double>& axes : std::vector<std::vector<double>>{{0}, {-1, 0}, {0, 1, 2}})
+      cases.push_back({"EuclideanNorm", {X({2, 3, 2}, 0.5, 2), List(axes)}, {{"keep_dims", keep_dims}}});
+    cases.push_back({"CumulativeLogsumexp", {X({2, 3, 2}), One(1)}, {{"reverse", keep_dims}}, false});
+  }
+  cases.push_back({"IsotonicRegression", {XAt({2, 4}, {3, 1, 2, 0.5, 1, 2, 4, 0})}, {{"output_dtype", DType::kDouble}}});
   // One zero in a row, two, and none. The second gradient is exact only where there is none (ops/math/reduce.cc).
   cases.push_back({"Prod", {XAt({3, 3}, {0, 2, 3, 0, 0, 3, 1, 2, 3}), List({1})}, {}, false});
 }
@@ -111,6 +150,22 @@ void AddProducts(Cases& cases) {
   cases.push_back({"UnsortedSegmentSum", {X({3}), List({0, 1, 0}), Longs({}, {2})}});
 }
 
+void AddSegments(Cases& cases) {
+  for (const char* op : {"SegmentMean", "SegmentProd", "SegmentMax", "SegmentMin"}) {
+    cases.push_back({op, {X({4, 2}), List({0, 0, 1, 3})}});
+    cases.push_back({op, {X({3}), LongList({0, 1, 1})}});
+  }
+  for (const char* op : {"UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin"}) {
+    cases.push_back({op, {X({4, 2}), List({2, 0, -1, 1}), One(3)}});
+    cases.push_back({op, {X({2, 2, 3}), Longs({2, 2}, {1, 0, -1, 1}), One(2)}});
+    cases.push_back({op, {X({3}), List({0, 1, 0}), Longs({}, {2})}});
+  }
+  // The second gradient is exact only where no element is zero.
+  cases.push_back({"SegmentProd", {XAt({6}, {0, 2, 0, 0, 3, 4}), List({0, 0, 1, 1, 1, 2})}, {}, false});
+  cases.push_back({"UnsortedSegmentProd", {XAt({6}, {0, 2, 0, 0, 3, 4}), List({0, 0, 1, 1, 1, -1}), One(2)}, {}, false});
+  cases.push_back({"AccumulateNV2", {X({2, 2}), X({2, 2})}, {{"shape", Shape{2, 2}}}});
+}
+
 void AddShapes(Cases& cases) {
   cases.push_back({"Reshape", {X({2, 3}), List({3, -1})}});
   cases.push_back({"Reshape", {X({}), LongList({1, 1})}});
@@ -138,6 +193,7 @@ void AddShapes(Cases& cases) {
   cases.push_back({"Pack", {X({}), X({}), X({})}});
   cases.push_back({"Transpose", {X({2, 3, 2}), List({2, 0, 1})}});
   cases.push_back({"Transpose", {X({2, 3}), LongList({1, 0})}});
+  cases.push_back({"ConjugateTranspose", {X({2, 3, 2}), List({2, 0, 1})}});
   cases.push_back({"Tile", {X({2, 2}), List({2, 3})}});
   cases.push_back({"Tile", {X({2}), LongList({1})}});
   cases.push_back({"Tile", {X({2}), List({0})}});
@@ -281,12 +337,16 @@ void AddLosses(Cases& cases) {
   cases.push_back({"BiasAdd", {X({4, 2}), X({2})}});
   cases.push_back({"BiasAdd", {X({0, 2}), X({2})}});
   cases.push_back({"BiasAddGrad", {X({4, 2})}});
+  for (const bool scaled : {false, true}) {
+    const Attrs attrs = {{"variance_epsilon", 0.1f}, {"scale_after_normalization", scaled}};
+    cases.push_back({"BatchNormWithGlobalNormalization", {X({2, 1, 2, 3}), X({3}), X({3}, 0.5, 2), X({3}), X({3})}, attrs, false});
+  }
 }
 
 const Cases& AllCases() {
   static const Cases all = [] {
     Cases cases;
-    for (const auto add : {AddBinary, AddUnary, AddReductions, AddProducts, AddShapes, AddStridedSlices, AddChoices,
+    for (const auto add : {AddBinary, AddUnary, AddCurves, AddReductions, AddProducts, AddSegments, AddShapes, AddStridedSlices, AddChoices,
                            AddConvolutions, AddPools, AddLosses})
       add(cases);
     return cases;
@@ -400,6 +460,7 @@ const std::map<std::string, std::string>& CheckedElsewhere() {
       {"TensorArrayConcatV3", "golden_functions_test"}, {"TensorArrayGatherV3", "golden_functions_test"},
       {"TensorArrayReadV3", "golden_functions_test"}, {"TensorArrayScatterV3", "golden_functions_test"},
       {"TensorArraySplitV3", "golden_functions_test"}, {"TensorArrayWriteV3", "golden_functions_test"},
+      {"Rint", "none, which it says, as it is made of another op"},
       {"Conj", "of complex numbers, which the golden cases have"}};
   return elsewhere;
 }
@@ -417,7 +478,8 @@ const std::set<std::string>& WithGoldenGradients() {
       "TensorListGather", "TensorListGetItem", "TensorListPopBack", "TensorListPushBack", "TensorListResize",
       "TensorListScatterIntoExistingList", "TensorListScatterV2", "TensorListSetItem", "TensorListSplit", "TensorListStack",
       "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "TopKV2", "Xdivy",
-      "Xlogy", "CropAndResize", "ExtractImagePatches", "RGBToHSV", "ResizeBicubic", "ScaleAndTranslate"};
+      "Xlogy", "Angle", "Complex", "ComplexAbs", "Imag", "Real", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "IRFFT", "IRFFT2D", "RFFT", "RFFT2D",
+      "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments", "CropAndResize", "ExtractImagePatches", "RGBToHSV", "ResizeBicubic", "ScaleAndTranslate"};
   return ops;
 }
 
@@ -426,16 +488,19 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
   static const std::map<std::string, std::vector<std::string>> reasons = {
       {"answers with booleans",
        {"All", "Any", "Equal", "Greater", "GreaterEqual", "InTopKV2", "IsFinite", "IsNan", "Less", "LessEqual", "LogicalAnd",
-        "LogicalNot", "LogicalOr", "NotEqual", "IsInf", "OptionalHasValue", "ToBool"}},
+        "LogicalNot", "LogicalOr", "NotEqual", "IsInf", "OptionalHasValue", "ToBool", "ApproximateEqual"}},
       {"answers with whole numbers: positions, shapes, counts",
        {"ArgMax", "ArgMin", "BroadcastGradientArgs", "ConcatOffset", "InvertPermutation", "Rank", "Shape", "ShapeN", "Size",
-        "Where", "VariableShape", "ComputeAccidentalHits", "SparseReshape", "StatelessRandomGetKeyCounter"}},
+        "Where", "VariableShape", "ComputeAccidentalHits", "SparseReshape", "StatelessRandomGetKeyCounter", "Bucketize",
+        "HistogramFixedWidth"}},
+      {"is of bits", {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert", "LeftShift", "PopulationCount", "RightShift"}},
+      {"has none in TensorFlow either", {"Mod", "TruncateMod", "IRFFT3D", "RFFT3D"}},
       {"is flat between its jumps, and its gradient is taken as none", {"Ceil", "Floor", "FloorDiv", "Round", "TruncateDiv"}},
       {"does not depend on the values of its floating inputs", {"OnesLike", "ZerosLike"}},
       {"counts, with weights that TensorFlow does not differentiate either", {"Bincount", "DenseBincount", "DenseCountSparseOutput", "RaggedCountSparseOutput", "SparseCountSparseOutput"}},
       {"is made of settings or whole numbers", {"OneHot", "Range", "LinSpace", "RaggedRange"}},
       {"which elements are equal jumps with the data", {"Unique", "UniqueWithCounts"}},
-      {"has no inputs, or is where values come from", {"Const", "Placeholder", "_Arg"}},
+      {"has no inputs, or is where values come from", {"Const", "Placeholder", "_Arg", "Timestamp"}},
       {"stops gradients by definition", {"StopGradient"}},
       {"carries no value", {"ControlTrigger", "NoOp", "_Retval", "Assert"}},
       {"is made when a graph is parted, after its gradients were", {"_HostRecv", "_HostSend", "_Recv", "_Send"}},
@@ -445,7 +510,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
       {"becomes dataflow before it is differentiated: golden_functions_test",
        {"Case", "If", "PartitionedCall", "RemoteCall", "StatefulPartitionedCall", "StatelessCase", "StatelessIf", "StatelessWhile", "SymbolicGradient", "While"}},
       {"is made of other ops, which have gradients: decomposition_test", {"_FusedBatchNormEx", "_FusedConv2D", "_FusedMatMul", "_SwitchN",
-        "AdjustContrastv2"}},
+        "AdjustContrastv2", "BatchNormWithGlobalNormalizationGrad", "SegmentMaxV2", "SegmentMinV2", "SegmentProdV2", "SegmentSumV2"}},
       {"is random", {"RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal", "LogUniformCandidateSampler", "RandomShuffle", "StatelessRandomNormalV2", "StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessTruncatedNormalV2"}},
       {"names, reads or changes state",
        {"ApplyAdagrad", "ApplyAdam", "ApplyGradientDescent", "ApplyMomentum", "Assign", "AssignAdd", "AssignAddVariableOp",
@@ -532,7 +597,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "ResourceAccumulatorSetGlobalStep", "ResourceAccumulatorTakeGradient", "ResourceConditionalAccumulator", "SparseAccumulatorApplyGradient",
         "SparseAccumulatorTakeGradient", "SparseConditionalAccumulator", "Stage", "StageClear", "StagePeek", "StageSize", "Unstage"}},
       {"is a gradient that TensorFlow does not differentiate either",
-       {"LRNGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "SparseFillEmptyRowsGrad", "SparseSegmentMeanGrad", "SparseSegmentSumGrad",
+       {"SoftsignGrad", "IgammaGradA", "RandomGammaGrad", "LRNGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "SparseFillEmptyRowsGrad", "SparseSegmentMeanGrad", "SparseSegmentSumGrad",
         "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGrad", "SparseSegmentSqrtNGradV2", "SparseSegmentSumGradV2"}},
       {"meets the group's other members; TensorFlow has no gradient of it either",
        {"CollectiveBcastRecv", "CollectiveBcastRecvV2", "CollectiveBcastSend", "CollectiveBcastSendV2", "CollectiveGather", "CollectiveGatherV2",

@@ -2,6 +2,8 @@
 // Sessions: extending, feeding and fetching any edge, concurrent and partial steps, limits. Covers A4, A6, C1 to C8, C10,
 // C11, D1, D2, N1, N2.
 #include <atomic>
+#include <chrono>
+#include <set>
 #include <thread>
 
 #include "tests/engine/engine.h"
@@ -309,6 +311,26 @@ TEST(Session, FoldsConstantsAndMergesEqualNodes) {
   ASSERT_TRUE(metrics.ok());
   EXPECT_GE(metrics->nodes_merged, 1u);
   EXPECT_GE(metrics->nodes_folded, 1u);
+}
+
+TEST(Session, ReadsTheClockAnewForEachNodeAndStep) {
+  Graph g(TheRuntime());
+  const Output before = g.Op("Timestamp", {}), after = Output(g.AddNode("Timestamp", {}, {}, "after"));
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status();
+  const auto now = [] { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); };
+  std::set<double> seen;
+  const double first = now();
+  for (int step = 0; step < 3; ++step) {
+    auto values = session->Run({}, {before, after});
+    ASSERT_TRUE(values.ok()) << values.status();
+    for (const Tensor& value : *values) {
+      EXPECT_GE(Values<double>(value)[0], first - 1e-3);
+      EXPECT_LE(Values<double>(value)[0], now() + 1e-3);
+      seen.insert(Values<double>(value)[0]);
+    }
+  }
+  EXPECT_GE(seen.size(), 3u) << "a step does not see the time of another";
 }
 
 TEST(Session, RefusesATerabyteAndGoesOn) {

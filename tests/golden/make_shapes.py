@@ -97,7 +97,7 @@ def fails(op, inputs, attrs):
     return True
 
 
-TYPES = {"out_type", "DstT", "dtype", "output_type", "Tout", "index_type"}
+TYPES = {"out_type", "DstT", "dtype", "output_type", "Tout", "index_type", "Treal", "Tcomplex", "output_dtype"}
 TYPE_LISTS = {"sparse_types", "ragged_value_types", "ragged_split_types", "context_sparse_types", "context_ragged_value_types", "context_ragged_split_types",
               "feature_list_sparse_types", "feature_list_dense_types", "feature_list_ragged_value_types", "feature_list_ragged_split_types"}
 SHAPE_LISTS = {"dense_shapes", "context_dense_shapes", "feature_list_dense_shapes"}
@@ -273,6 +273,50 @@ def math():
     case("UnsortedSegmentSum", {"data": x(4), "segment_ids": x(4, t=I), "num_segments": v(-1)})
     case("SegmentSum", {"data": x(4, 5), "segment_ids": x(4, t=I)})
     case("SegmentSum", {"data": x(4, 5), "segment_ids": x(3, t=I)})
+
+
+def special():
+    """Segments, Fourier transforms, and what else of the math package has a shape function of its own."""
+    for op in ("UnsortedSegmentMax", "UnsortedSegmentProd"):
+        case(op, {"data": x(4, 5, 6), "segment_ids": x(4, 5, t=I), "num_segments": v(3)})
+        case(op, {"data": x(4, 5, 6), "segment_ids": x(4, t=I), "num_segments": x(t=I)})
+        case(op, {"data": x(4, 5, 6), "segment_ids": x(5, t=I), "num_segments": v(3)})
+    for op in ("SegmentMean", "SegmentMax"):
+        for ids in (x(4, t=I), x(3, t=I), x(None, t=I), x(2, 2, t=I)):
+            case(op, {"data": x(4, 5), "segment_ids": ids})
+    for indices, segments, count in itertools.product((x(3, t=I), x(None, t=I)), (x(3, t=I), x(2, t=I)), (v(5), x(t=I), v(-1), v([1]))):
+        case("SparseSegmentSumWithNumSegments", {"data": x(4, 5), "indices": indices, "segment_ids": segments, "num_segments": count})
+    c64, f64 = tf.complex64, tf.float64
+    for op, shape in itertools.product(("FFT", "IFFT2D", "FFT3D"), (x(2, 3, 4, t=c64), x(3, t=c64), x(t=c64), x(None, 4, t=c64), x(UNKNOWN, t=c64))):
+        case(op, {"input": shape})
+    for shape, length in itertools.product((x(2, 3, 9), x(9), x(None, 9), x(UNKNOWN), x()), (v([4]), v([9]), v([3, 5]), x(1, t=I), x(2, t=I), x(UNKNOWN, t=I))):
+        for op in ("RFFT", "RFFT2D"):
+            case(op, {"input": shape, "fft_length": length}, Tcomplex=c64)
+        for op in ("IRFFT", "IRFFT2D"):
+            case(op, {"input": (c64, *shape[1:]), "fft_length": length}, Treal=F)
+    for a, b, z in itertools.product((x(), x(2, 3), x(None, 3), x(UNKNOWN)), (x(), x(2, None)), (x(2, 3), x(3), x())):
+        case("Betainc", {"a": a, "b": b, "x": z})
+    for t, low, high in itertools.product((x(2, 3), x(None, 3), x(UNKNOWN)), (x(), x(2, 3)), (x(), x(2, None), x(2, 3))):
+        case("ClipByValue", {"t": t, "clip_value_min": low, "clip_value_max": high})
+    for op in ("Atan2", "Igamma", "NextAfter", "Zeta", "BitwiseAnd"):
+        kind = I if op == "BitwiseAnd" else F
+        names = {"Atan2": "yx", "Igamma": "ax", "Zeta": "xq", "BitwiseAnd": "xy", "NextAfter": ("x1", "x2")}[op]
+        for one, other in itertools.product((x(2, 1, t=kind), x(None, t=kind)), (x(3, t=kind), x(2, 3, t=kind), x(3, 3, t=kind))):
+            case(op, {names[0]: one, names[1]: other})
+    case("Complex", {"real": x(2, 1), "imag": x(3)}, Tout=c64)
+    case("Real", {"input": x(2, None, t=c64)}, Tout=F)
+    for op in ("SeluGrad", "SoftsignGrad"):
+        case(op, {"gradients": x(2, None), "outputs" if op == "SeluGrad" else "features": x(None, 3)})
+    case("ApproximateEqual", {"x": x(2, None), "y": x(None, 3)})
+    case("ApproximateEqual", {"x": x(2, 3), "y": x(3)})
+    for perm in (v([1, 0, 2]), x(3, t=I), x(None, t=I), v([0, 1])):
+        case("ConjugateTranspose", {"x": x(2, 3, None, t=c64), "perm": perm})
+    for axes in (v([0]), v([-1, 0]), x(1, t=I), v([5])):
+        case("EuclideanNorm", {"input": x(2, 3, None), "reduction_indices": axes})
+    for values, bounds, bins in itertools.product((x(UNKNOWN), x(2, 3)), (x(2), x(3), x()), (v(5), x(t=I), v(0), v(-1))):
+        case("HistogramFixedWidth", {"values": values, "value_range": bounds, "nbins": bins})
+    case("CumulativeLogsumexp", {"x": x(2, 3), "axis": v(1)})
+    case("IsotonicRegression", {"input": x(2, None)})
 
 
 def nn():
@@ -525,7 +569,7 @@ def parse():
 
 
 def main():
-    for fill in (array, strided, math, nn, batch_norm, checks, products, places, images, pictures, choices, sparse, parse):
+    for fill in (array, strided, math, special, nn, batch_norm, checks, products, places, images, pictures, choices, sparse, parse):
         fill()
     for op, inputs, attrs in CASES:
         outputs = infer(op, inputs, attrs)

@@ -37,6 +37,28 @@ struct HalfTruncateDivOp : TruncateDivOp {
   }
 };
 
+// What TruncateDiv leaves over, of x's sign.
+struct TruncateModOp : sdk::ByZero {
+  static constexpr double kCost = 4;
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      return y == T(-1) ? T(0) : static_cast<T>(x % y);
+    } else {
+      return std::fmod(x, y);
+    }
+  }
+};
+struct NextAfterOp {
+  static constexpr double kCost = 4;
+  template <class T>
+  T operator()(T x, T y) const { return std::nextafter(x, y); }
+};
+struct Xlog1pyOp {
+  static constexpr double kCost = 4;
+  template <class T>
+  T operator()(T x, T y) const { return x == T(0) ? T(0) : x * math::Log1p(y); }
+};
 struct FloatingPowOp {
   static constexpr double kCost = 4;
   template <class T>
@@ -65,6 +87,9 @@ TENON_CPU_KERNEL(TruncateDiv) = CpuBinary<HalfTruncateDivOp, Numbers>("TruncateD
 TENON_CPU_KERNEL(MulNoNan) = CpuBinary<MulNoNanOp, Reals::AndComplex>("MulNoNan");
 TENON_CPU_KERNEL(Xdivy) = CpuBinary<XdivyOp, Reals::AndComplex>("Xdivy");
 TENON_CPU_KERNEL(Xlogy) = CpuBinary<XlogyOp, Reals::AndComplex>("Xlogy");
+TENON_CPU_KERNEL(Xlog1py) = CpuBinary<Xlog1pyOp, Reals::AndComplex>("Xlog1py");
+TENON_CPU_KERNEL(TruncateMod) = CpuBinary<TruncateModOp, Types<float, double, int32_t, int64_t, Half, Bfloat16>>("TruncateMod");
+TENON_CPU_KERNEL(NextAfter) = CpuBinary<NextAfterOp, Types<float, double>>("NextAfter");
 TENON_CPU_KERNEL(Pow) = CpuBinary<sdk::AnyPowOp<FloatingPowOp>, PowNumbers>("Pow");
 
 }  // namespace tenon::cpu

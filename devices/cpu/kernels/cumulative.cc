@@ -1,23 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cumsum and Cumprod. Every step is rounded to the element type, as what is written is what goes on.
+// Cumsum, Cumprod and CumulativeLogsumexp. Every step is rounded to the element type, as what is written is what goes on.
 #include <algorithm>
+#include <cmath>
 #include <complex>
+#include <limits>
 
 #include "kernels/types.h"
+#include "tenon/sdk/kernel/elementwise.h"
 
 namespace tenon::cpu {
 namespace {
 
-template <bool kProduct, class T>
+// What goes before the first element, and what an element adds.
+struct SumStep {
+  template <class T>
+  static T First() { return T(0.0f); }
+  template <class T>
+  static T Combine(T x, T y) { return sdk::AddOp()(x, y); }
+};
+struct ProductStep {
+  template <class T>
+  static T First() { return T(1.0f); }
+  template <class T>
+  static T Combine(T x, T y) { return sdk::MulOp()(x, y); }
+};
+struct LogsumexpStep {
+  template <class T>
+  static T First() { return T(-std::numeric_limits<float>::infinity()); }
+  template <class T>
+  static T Combine(T x, T y) {
+    const T larger = sdk::MaximumOp()(x, y), smaller = x < y ? x : y;
+    if (larger - larger != T(0)) return larger;  // infinite or NaN
+    return larger + std::log1p(std::exp(smaller - larger));
+  }
+};
+template <class Step, class T>
 T Combine(T x, T y) {
-  if constexpr (std::is_integral_v<T>) {
-    using U = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
-    return static_cast<T>(kProduct ? static_cast<U>(x) * static_cast<U>(y) : static_cast<U>(x) + static_cast<U>(y));
-  } else if constexpr (kIsHalf<T>) {
-    const float a = x, b = y;
-    return static_cast<T>(kProduct ? a * b : a + b);
+  if constexpr (kIsHalf<T>) {
+    return static_cast<T>(Step::template Combine<float>(x, y));
   } else {
-    return kProduct ? x * y : x + y;
+    return Step::template Combine<T>(x, y);
   }
 }
 
@@ -26,7 +48,7 @@ struct Axis {
   int64_t outer = 1, n = 1, inner = 1;
 };
 
-template <bool kProduct>
+template <class Step, class Set>
 struct CumulativeKernel {
   explicit CumulativeKernel(sdk::CreateContext& c) : exclusive(c.Bool("exclusive")), reverse(c.Bool("reverse")) {}
   void Run(sdk::RunContext c) const {
@@ -39,13 +61,8 @@ struct CumulativeKernel {
     const auto at = static_cast<size_t>(axis);
     const Axis shape = {sdk::Count(dims.first(at)), dims[at], sdk::Count(dims.subspan(at + 1))};
     if (shape.outer * shape.n * shape.inner == 0) return;
-    switch (c.input_view(0).dtype) {
-      case TENON_DT_COMPLEX64: return Typed<std::complex<float>>(c, shape);
-      case TENON_DT_COMPLEX128: return Typed<std::complex<double>>(c, shape);
-      default: Plain::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(c, shape); });
-    }
+    Set::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(c, shape); });
   }
-  using Plain = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 
  private:
   // Columns of a block go on together, so that the inner loop runs along memory.
@@ -64,13 +81,13 @@ struct CumulativeKernel {
   template <class T>
   void Block(const Axis& s, const T* x, T* out, int64_t at, int64_t count) const {
     T so_far[kColumns];
-    std::fill_n(so_far, count, T(kProduct ? 1.0f : 0.0f));
+    std::fill_n(so_far, count, Step::template First<T>());
     for (int64_t step = 0; step < s.n; ++step) {
       const int64_t row = at + (reverse ? s.n - 1 - step : step) * s.inner;
       for (int64_t j = 0; j < count; ++j) {
         const T before = so_far[j];
         // The first element is itself, so that -0 stays.
-        so_far[j] = step == 0 && !exclusive ? x[row + j] : Combine<kProduct, T>(before, x[row + j]);
+        so_far[j] = step == 0 && !exclusive ? x[row + j] : Combine<Step, T>(before, x[row + j]);
         out[row + j] = exclusive ? before : so_far[j];
       }
     }
@@ -79,16 +96,15 @@ struct CumulativeKernel {
   bool exclusive, reverse;
 };
 
-constexpr sdk::Traits kTraits = {
-    .constraints = sdk::Constraints<
-        sdk::Allowed<"T", TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_HALF, TENON_DT_BFLOAT16,
-                     TENON_DT_UINT8, TENON_DT_INT8, TENON_DT_INT16, TENON_DT_UINT16, TENON_DT_UINT32, TENON_DT_UINT64,
-                     TENON_DT_COMPLEX64, TENON_DT_COMPLEX128>,
-        Indices::Constraint<"Tidx">>::list};
+template <class Step, class Set>
+constexpr tenon_kernel_registration Cumulative(std::string_view op) {
+  return CpuKernel<CumulativeKernel<Step, Set>>(op, {.constraints = sdk::Constraints<typename Set::template Constraint<"T">, Indices::Constraint<"Tidx">>::list});
+}
 
 }  // namespace
 
-TENON_CPU_KERNEL(Cumsum) = CpuKernel<CumulativeKernel<false>>("Cumsum", kTraits);
-TENON_CPU_KERNEL(Cumprod) = CpuKernel<CumulativeKernel<true>>("Cumprod", kTraits);
+TENON_CPU_KERNEL(Cumsum) = Cumulative<SumStep, Numbers::AndComplex>("Cumsum");
+TENON_CPU_KERNEL(Cumprod) = Cumulative<ProductStep, Numbers::AndComplex>("Cumprod");
+TENON_CPU_KERNEL(CumulativeLogsumexp) = Cumulative<LogsumexpStep, Reals>("CumulativeLogsumexp");
 
 }  // namespace tenon::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops whose output shapes depend on values: Unique, DynamicStitch, DynamicPartition. And sums by segment.
+// Ops whose output shapes depend on values: Unique, DynamicStitch, DynamicPartition.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -15,8 +15,6 @@
 
 namespace tenon::cpu {
 namespace {
-
-using sdk::AddOrSubtract;
 
 using UniqueTypes = Numbers::And<bool>;
 
@@ -186,58 +184,6 @@ struct DynamicPartitionStringKernel : DynamicPartitionKernel {
   }
 };
 
-using Summable = Numbers::AndComplex;
-
-// SegmentSum wants sorted ids and lets them say how many rows there are; UnsortedSegmentSum drops negative ids.
-template <bool kSorted>
-struct SegmentSumKernel {
-  void Run(sdk::RunContext c) const {
-    const View& ids = c.input_view(1);
-    const sdk::Dims segments = sdk::DimsOf(ids), tail = sdk::TailOf("segment_ids", segments, sdk::DimsOf(c.input_view(0)));
-    const int64_t width = sdk::Count(tail);
-    const int64_t count = sdk::Count(segments);
-    const void* id = sdk::Data<void>(ids);
-    int64_t rows = 0;
-    if constexpr (kSorted) {
-      for (int64_t i = 0, last = 0; i < count; ++i) {
-        const int64_t row = IndexAt(id, ids.dtype, i);
-        if (row < last) sdk::Fail(TENON_INVALID_ARGUMENT, "segment ids are not increasing, or negative, at ", i);
-        if (row == std::numeric_limits<int64_t>::max()) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", row, " leaves no number for how many there are");
-        last = row;
-        rows = row + 1;
-      }
-      sdk::AllocRows(c, 0, rows, tail);
-    } else {
-      const View& given = c.input_view(2);
-      rows = IndexAt(sdk::Data<void>(given), given.dtype, 0);
-      if (rows < 0 || sdk::Multiply(rows, width) != sdk::Count(c.output_view(0))) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments ", rows, " does not give the output's shape ",
-                  sdk::DimsOf(c.output_view(0)));
-      }
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t row = IndexAt(id, ids.dtype, i);
-        if (row >= rows) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", row, " is out of range [0, ", rows, ")");
-        }
-      }
-    }
-    Summable::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      const T* x = c.input<T>(0);
-      T* out = c.output<T>(0);
-      std::fill_n(out, rows * width, T(0));
-      sdk::CancelPoll poll(c);
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t row = IndexAt(id, ids.dtype, i);
-        if (row < 0) continue;
-        T* to = out + row * width;
-        const T* from = x + i * width;
-        poll(1 + width / 4);
-        for (int64_t j = 0; j < width; ++j) to[j] = AddOrSubtract<false>(to[j], from[j]);
-      }
-    });
-  }
-};
-
 constexpr sdk::Traits Plain(uint64_t dynamic) {
   return {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .dynamic_outputs = dynamic};
 }
@@ -258,9 +204,4 @@ TENON_CPU_KERNEL(UniqueWithCountsString) = CpuKernel<UniqueStringKernel<true>>("
 TENON_CPU_KERNEL(DynamicStitchString) = CpuKernel<DynamicStitchStringKernel>("DynamicStitch", Strings(1));
 TENON_CPU_KERNEL(DynamicPartitionString) =
     CpuKernel<DynamicPartitionStringKernel>("DynamicPartition", Strings(TENON_DYNAMIC_ALL));
-TENON_CPU_KERNEL(UnsortedSegmentSum) = CpuKernel<SegmentSumKernel<false>>(
-    "UnsortedSegmentSum", {.constraints = sdk::Constraints<Summable::Constraint<"T">>::list});
-TENON_CPU_KERNEL(SegmentSum) = CpuKernel<SegmentSumKernel<true>>(
-    "SegmentSum", {.constraints = sdk::Constraints<Summable::Constraint<"T">>::list, .dynamic_outputs = 1});
-
 }  // namespace tenon::cpu

@@ -41,7 +41,7 @@ constexpr double CostOf() {
   }
 }
 
-// op(x) in the type that T computes in; bool results stay bool. An op that rounds on its way has Rounded<T> for halves.
+// op(x) in the type that T computes in; results of other types stay. An op that rounds on its way has Rounded<T> for halves.
 template <class Result, class T, class Op>
 inline Result Apply(const Op& op, T x) {
   if constexpr (kIsHalf<T>) {
@@ -129,13 +129,14 @@ struct RowSizes {
 void RunUnary(sdk::RunContext c, UnaryRow row, const void* op, int64_t count, const RowSizes& sizes);
 void RunBinary(sdk::RunContext c, BinaryRow row, const void* op, const Broadcast<2>& shape, const RowSizes& sizes);
 
+// The op's result is of T, or of another type (bool, a part of a complex number), which it then stays.
 template <class Op, class T>
-using ResultOf = std::conditional_t<
-    std::is_same_v<decltype(std::declval<const Op&>()(std::declval<Wide<T>>())), bool>, bool, T>;
+using ResultOf = std::conditional_t<std::is_same_v<decltype(std::declval<const Op&>()(std::declval<Wide<T>>())), Wide<T>>, T,
+                                    decltype(std::declval<const Op&>()(std::declval<Wide<T>>()))>;
 template <class Op, class T>
-using BinaryResultOf = std::conditional_t<
-    std::is_same_v<decltype(std::declval<const Op&>()(std::declval<Wide<T>>(), std::declval<Wide<T>>())), bool>, bool,
-    T>;
+using BinaryResultOf =
+    std::conditional_t<std::is_same_v<decltype(std::declval<const Op&>()(std::declval<Wide<T>>(), std::declval<Wide<T>>())), Wide<T>>, T,
+                       decltype(std::declval<const Op&>()(std::declval<Wide<T>>(), std::declval<Wide<T>>()))>;
 
 // Integer ops with operands that have no answer say so: Op::Invalid(y) and Op::kInvalidText. Asked before the output,
 // which may be y's memory, is written.
@@ -236,6 +237,11 @@ constexpr tenon_kernel_registration CpuBinary(std::string_view op) {
   return CpuKernel<BinaryKernel<Op, Set>>(op, {.constraints = Constraint::list, .in_place = kInPlaceEither});
 }
 // For results of another dtype: nothing in place.
+template <class Op, class Set, sdk::FixedString kAttr = "T">
+constexpr tenon_kernel_registration CpuConversion(std::string_view op) {
+  using Constraint = sdk::Constraints<typename Set::template Constraint<kAttr>>;
+  return CpuKernel<UnaryKernel<Op, Set>>(op, {.constraints = Constraint::list});
+}
 template <class Op, class Set, sdk::FixedString kAttr = "T">
 constexpr tenon_kernel_registration CpuCompare(std::string_view op) {
   using Constraint = sdk::Constraints<typename Set::template Constraint<kAttr>>;

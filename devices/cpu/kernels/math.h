@@ -33,9 +33,20 @@ TENON_CPU_DECLARE(cos)
 TENON_CPU_DECLARE(tanh)
 TENON_CPU_DECLARE(erf)
 TENON_CPU_DECLARE(erfc)
+TENON_CPU_DECLARE(tan)
+TENON_CPU_DECLARE(asin)
+TENON_CPU_DECLARE(acos)
+TENON_CPU_DECLARE(atan)
+TENON_CPU_DECLARE(sinh)
+TENON_CPU_DECLARE(cosh)
+TENON_CPU_DECLARE(asinh)
+TENON_CPU_DECLARE(acosh)
+TENON_CPU_DECLARE(atanh)
 #undef TENON_CPU_DECLARE
 TENON_CPU_SIMD double pow(double, double) noexcept(true);
 TENON_CPU_SIMD float powf(float, float) noexcept(true);
+TENON_CPU_SIMD double atan2(double, double) noexcept(true);
+TENON_CPU_SIMD float atan2f(float, float) noexcept(true);
 }
 
 namespace tenon::cpu::math {
@@ -51,6 +62,15 @@ TENON_CPU_DEFINE(Cos, ::cos)
 TENON_CPU_DEFINE(Tanh, ::tanh)
 TENON_CPU_DEFINE(Erf, ::erf)
 TENON_CPU_DEFINE(Erfc, ::erfc)
+TENON_CPU_DEFINE(Tan, ::tan)
+TENON_CPU_DEFINE(Asin, ::asin)
+TENON_CPU_DEFINE(Acos, ::acos)
+TENON_CPU_DEFINE(Atan, ::atan)
+TENON_CPU_DEFINE(Sinh, ::sinh)
+TENON_CPU_DEFINE(Cosh, ::cosh)
+TENON_CPU_DEFINE(Asinh, ::asinh)
+TENON_CPU_DEFINE(Acosh, ::acosh)
+TENON_CPU_DEFINE(Atanh, ::atanh)
 #undef TENON_CPU_DEFINE
 inline double Exp(double x) { return ::exp(x); }
 
@@ -71,6 +91,8 @@ inline float Exp(float x) {
 }
 inline float Pow(float x, float y) { return ::powf(x, y); }
 inline double Pow(double x, double y) { return ::pow(x, y); }
+inline float Atan2(float y, float x) { return ::atan2f(y, x); }
+inline double Atan2(double y, double x) { return ::atan2(y, x); }
 
 // Complex numbers go one by one.
 #define TENON_CPU_COMPLEX(Name, name)                                                   \
@@ -83,6 +105,15 @@ TENON_CPU_COMPLEX(Log, std::log)
 TENON_CPU_COMPLEX(Sin, std::sin)
 TENON_CPU_COMPLEX(Cos, std::cos)
 TENON_CPU_COMPLEX(Tanh, std::tanh)
+TENON_CPU_COMPLEX(Tan, std::tan)
+TENON_CPU_COMPLEX(Asin, std::asin)
+TENON_CPU_COMPLEX(Acos, std::acos)
+TENON_CPU_COMPLEX(Atan, std::atan)
+TENON_CPU_COMPLEX(Sinh, std::sinh)
+TENON_CPU_COMPLEX(Cosh, std::cosh)
+TENON_CPU_COMPLEX(Asinh, std::asinh)
+TENON_CPU_COMPLEX(Acosh, std::acosh)
+TENON_CPU_COMPLEX(Atanh, std::atanh)
 #undef TENON_CPU_COMPLEX
 // exp(a)(cos b + i sin b) - 1, where cos b - 1 is -2 sin^2(b / 2).
 template <class T>

@@ -20,7 +20,8 @@ using sdk::Divisor, sdk::Over, sdk::SegmentShape;
 
 using Summed = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 
-template <Over kOver>
+// kNumbered: input 3 says how many segments there are; else the last id does.
+template <Over kOver, bool kNumbered = false>
 struct SegmentKernel {
   using Set = std::conditional_t<kOver == Over::kOne, Summed, Reals>;
   struct Plan {
@@ -34,14 +35,17 @@ struct SegmentKernel {
     const View& ids = c.input_view(2);
     const SegmentShape shape(c.frame()->inputs);
     const int64_t count = shape.count, row = shape.width;
+    const int64_t segments = kNumbered ? sdk::ValueAt(c.input_view(3), 0) : std::numeric_limits<int64_t>::max();
+    if (segments < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments is ", segments, "; it must not be negative");
     for (int64_t i = 0, before = 0; i < count; ++i) {
       const int64_t id = sdk::ValueAt(ids, i);
       if (id < before) sdk::Fail(TENON_INVALID_ARGUMENT, i == 0 ? "segment ids must be >= 0" : "segment ids are not increasing", ": segment_ids[", i, "] = ", id);
+      if (kNumbered && id >= segments) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is not below num_segments, ", segments);
       if (id == std::numeric_limits<int64_t>::max()) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " leaves no number for how many there are");
       before = id;
       sdk::CheckRow(sdk::ValueAt(c.input_view(1), i), i, data.dl.shape[0]);
     }
-    sdk::AllocRows(c, 0, count == 0 ? 0 : sdk::ValueAt(ids, count - 1) + 1, shape.tail);
+    sdk::AllocRows(c, 0, kNumbered ? segments : count == 0 ? 0 : sdk::ValueAt(ids, count - 1) + 1, shape.tail);
     Set::Dispatch(data.dtype, [&]<class T>(Tag<T>) { Sum<T>(c, count, row); });
   }
 
@@ -168,6 +172,9 @@ constexpr sdk::Traits Typed(uint64_t dynamic_outputs) {
 TENON_CPU_KERNEL(SparseSegmentSum) = CpuKernel<SegmentKernel<Over::kOne>>("SparseSegmentSum", Typed<Summed>(1));
 TENON_CPU_KERNEL(SparseSegmentMean) = CpuKernel<SegmentKernel<Over::kCount>>("SparseSegmentMean", Typed<Reals>(1));
 TENON_CPU_KERNEL(SparseSegmentSqrtN) = CpuKernel<SegmentKernel<Over::kRoot>>("SparseSegmentSqrtN", Typed<Reals>(1));
+TENON_CPU_KERNEL(SparseSegmentSumWithNumSegments) = CpuKernel<SegmentKernel<Over::kOne, true>>("SparseSegmentSumWithNumSegments", Typed<Summed>(1));
+TENON_CPU_KERNEL(SparseSegmentMeanWithNumSegments) = CpuKernel<SegmentKernel<Over::kCount, true>>("SparseSegmentMeanWithNumSegments", Typed<Reals>(1));
+TENON_CPU_KERNEL(SparseSegmentSqrtNWithNumSegments) = CpuKernel<SegmentKernel<Over::kRoot, true>>("SparseSegmentSqrtNWithNumSegments", Typed<Reals>(1));
 TENON_CPU_KERNEL(SparseSegmentSumGrad) = CpuKernel<SegmentGradKernel<Over::kOne>>("SparseSegmentSumGrad", Typed<Reals>(0));
 TENON_CPU_KERNEL(SparseSegmentMeanGrad) = CpuKernel<SegmentGradKernel<Over::kCount>>("SparseSegmentMeanGrad", Typed<Reals>(0));
 TENON_CPU_KERNEL(SparseSegmentSqrtNGrad) = CpuKernel<SegmentGradKernel<Over::kRoot>>("SparseSegmentSqrtNGrad", Typed<Reals>(0));

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fourier transforms along the last one, two or three dims: line by line along each of them, in double.
+#include "kernels/fourier.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace tenon::cpu {
+namespace {
+
+using Complex = Fourier::Complex;
+
+enum class Kind { kForward, kInverse, kToComplex, kToReal };
+
+// Where the elements of the lines along one dim of a tensor are.
+struct Lines {
+  Lines(sdk::Dims dims, size_t along) : stride(sdk::Count(dims.subspan(along + 1))), length(dims[along]) {}
+  int64_t begin(int64_t line) const { return line / stride * stride * length + line % stride; }
+  int64_t stride, length;
+};
+
+// The transformed part of `from` begins where `from` does, in each dim.
+template <int kRank, Kind kKind>
+struct FftKernel {
+  static constexpr bool kOfReal = kKind == Kind::kToComplex || kKind == Kind::kToReal;
+  static constexpr bool kBack = kKind == Kind::kInverse || kKind == Kind::kToReal;
+  static constexpr size_t kLast = kRank - 1;
+
+  struct Plan {
+    Plan(const FftKernel&, sdk::PrepareContext& c) {
+      const sdk::Dims in = sdk::DimsOf(c.input(0)), out = sdk::DimsOf(c.output(0));
+      if (in.size() < kRank || out.size() != in.size()) sdk::Fail(TENON_INVALID_ARGUMENT, "an input of shape ", in, "; the transform needs ", kRank, " dims at least");
+      outer = sdk::Count(in.first(in.size() - kRank));
+      empty = sdk::Count(out) == 0;
+      if (empty) return;
+      // The spectrum has the dims of the complex side, cut to what is transformed; its last line may be half.
+      int64_t longest = 0, scratch = 0;
+      for (size_t d = 0; d < kRank; ++d) {
+        const size_t at = in.size() - kRank + d;
+        int64_t length = out[at];
+        bool or_less = false;
+        if (kKind == Kind::kToComplex && d == kLast) {  // of two lengths the output has as many elements
+          const int32_t* known = c.Constant<int32_t>(1);
+          length = known != nullptr && known[d] / 2 + 1 == out[at] ? known[d] : 2 * out[at] - 1;
+          or_less = known == nullptr && length > 1;
+        }
+        spectrum[d] = kKind == Kind::kToReal && d == kLast ? length / 2 + 1 : out[at];
+        if (length < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "a Fourier transform of no elements");
+        lines[d] = Fourier(length, kBack);
+        if (or_less) even = Fourier(length - 1, kBack);
+        longest = std::max(longest, length);
+        scratch = std::max({scratch, lines[d].scratch(), even.scratch()});
+        elements = sdk::Multiply(elements, spectrum[d]);
+      }
+      shares = c.threads();
+      share = sdk::Multiply(sdk::Add(2 * longest, scratch), sizeof(Complex));
+      whole = c.Workspace(kRank == 1 ? 0 : sdk::Multiply(sdk::Multiply(outer, elements), sizeof(Complex)));
+      rest = c.Workspace(sdk::Multiply(shares, share));
+    }
+    std::array<Fourier, kRank> lines;
+    Fourier even;  // the last line's other length, where a run says which
+    std::array<int64_t, kRank> spectrum = {};
+    int64_t outer = 1, elements = 1, shares = 1, share = 0, whole = 0, rest = 0;
+    bool empty = false;
+  };
+
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    if (plan.empty) return;
+    double size = 1;
+    for (const Fourier& line : plan.lines) size *= static_cast<double>(line.length());
+    const bool wide = c.input_view(0).dtype == TENON_DT_DOUBLE || c.input_view(0).dtype == TENON_DT_COMPLEX128;
+    wide ? Typed<double>(plan, c, 1 / size) : Typed<float>(plan, c, 1 / size);
+  }
+
+ private:
+  template <class T>
+  static void Typed(const Plan& plan, const sdk::RunContext& c, double scale) {
+    using From = std::conditional_t<kKind == Kind::kToComplex, T, std::complex<T>>;
+    using To = std::conditional_t<kKind == Kind::kToReal, T, std::complex<T>>;
+    const From* from = c.input<From>(0);
+    To* to = c.output<To>(0);
+    const sdk::Dims in = sdk::DimsOf(c.input_view(0)).last(kRank), out = sdk::DimsOf(c.output_view(0)).last(kRank);
+    const int64_t inputs = sdk::Count(in), outputs = sdk::Count(out);
+    Complex* whole = c.workspace<Complex>(plan.whole);
+    const sdk::Dims spectrum(plan.spectrum);
+    const Fourier& last = Last(plan, c);
+
+    const auto read = [&](int64_t line, Complex* values) {  // of the last dim, from the input
+      const From* row = from + Row(in, spectrum, line, inputs);
+      if constexpr (kKind == Kind::kToReal) {
+        Unfold([&](int64_t k) { return Complex(row[k]); }, last.length(), values);
+      } else {
+        for (int64_t k = 0; k < last.length(); ++k) values[k] = Complex(row[k]);
+      }
+    };
+    const auto write = [&](int64_t line, const Complex* values) {  // of the last dim, to the output
+      To* row = to + Row(out, out, line, outputs);
+      for (int64_t k = 0; k < out[kLast]; ++k) {
+        const Complex value = kBack ? values[k] * scale : values[k];
+        if constexpr (kKind == Kind::kToReal) row[k] = static_cast<T>(value.real());
+        else row[k] = To(static_cast<T>(value.real()), static_cast<T>(value.imag()));
+      }
+    };
+    const int64_t rows = plan.outer * (plan.elements / plan.spectrum[kLast]);
+    if constexpr (kRank == 1) {
+      Each(plan, c, last, rows, read, write);
+    } else if constexpr (kKind == Kind::kToReal) {
+      // The other dims first, of which there is half, and then the lines that become real.
+      c.ParallelFor(rows, 2.0 * static_cast<double>(plan.spectrum[kLast]), [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+          const From* row = from + Row(in, spectrum, line, inputs);
+          for (int64_t k = 0; k < plan.spectrum[kLast]; ++k) whole[line * plan.spectrum[kLast] + k] = Complex(row[k]);
+        }
+      });
+      Others(plan, c, whole);
+      const auto half = [&](int64_t line, Complex* values) {
+        const Complex* row = whole + line * plan.spectrum[kLast];
+        Unfold([&](int64_t k) { return row[k]; }, last.length(), values);
+      };
+      Each(plan, c, last, rows, half, write);
+    } else {
+      const auto keep = [&](int64_t line, const Complex* values) { std::copy_n(values, plan.spectrum[kLast], whole + line * plan.spectrum[kLast]); };
+      Each(plan, c, last, rows, read, keep);
+      Others(plan, c, whole);
+      c.ParallelFor(rows, 2.0 * static_cast<double>(plan.spectrum[kLast]), [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) write(line, whole + line * plan.spectrum[kLast]);
+      });
+    }
+  }
+
+  // Where line `line` of a spectrum's last dim begins in a tensor of `elements` whose dims are `dims`, at least as large.
+  static int64_t Row(sdk::Dims dims, sdk::Dims spectrum, int64_t line, int64_t elements) {
+    int64_t at = 0, stride = dims[kLast];
+    for (size_t d = kLast; d-- > 0;) {
+      at += line % spectrum[d] * stride;
+      line /= spectrum[d];
+      stride *= dims[d];
+    }
+    return at + line * elements;
+  }
+
+  // A line out of its half spectrum. What is its own mirror image is real.
+  template <class Half>
+  static void Unfold(const Half& half, int64_t length, Complex* values) {
+    values[0] = half(0).real();
+    for (int64_t k = 1; 2 * k <= length; ++k) {
+      values[k] = half(k);
+      values[length - k] = std::conj(values[k]);
+    }
+    if (length % 2 == 0) values[length / 2] = half(length / 2).real();
+  }
+
+  // The transform of the last dim; its length may be one less than what the output's shape allows.
+  static const Fourier& Last(const Plan& plan, const sdk::RunContext& c) {
+    if constexpr (kKind == Kind::kToComplex) {
+      const int64_t length = c.input<int32_t>(1)[kLast];
+      if (length == plan.even.length()) return plan.even;
+      if (length != plan.lines[kLast].length()) sdk::Fail(TENON_INVALID_ARGUMENT, "fft_length ", length, " does not give the output's shape");
+    }
+    return plan.lines[kLast];
+  }
+
+  // All dims of the spectrum but the last, in place.
+  static void Others(const Plan& plan, const sdk::RunContext& c, Complex* whole) {
+    for (size_t d = 0; d < kLast; ++d) {
+      const Lines lines(sdk::Dims(plan.spectrum), d);
+      const auto read = [&](int64_t line, Complex* values) {
+        const Complex* at = whole + lines.begin(line);
+        for (int64_t k = 0; k < lines.length; ++k) values[k] = at[k * lines.stride];
+      };
+      const auto write = [&](int64_t line, const Complex* values) {
+        Complex* at = whole + lines.begin(line);
+        for (int64_t k = 0; k < lines.length; ++k) at[k * lines.stride] = values[k];
+      };
+      Each(plan, c, plan.lines[d], plan.outer * (plan.elements / lines.length), read, write);
+    }
+  }
+
+  // write(line, transform of what read(line, memory) wrote) for each line; a share of the lines has memory of its own.
+  template <class Read, class Write>
+  static void Each(const Plan& plan, const sdk::RunContext& c, const Fourier& transform, int64_t count, const Read& read, const Write& write) {
+    const int64_t shares = std::min(plan.shares, count), length = transform.length();
+    const double one = 10 + 4.0 * static_cast<double>(std::max(length, transform.scratch())) * std::log2(static_cast<double>(length) + 1);
+    c.ParallelFor(shares, one * static_cast<double>(count) / static_cast<double>(shares), [&](int64_t first, int64_t last) {
+      sdk::CancelPoll poll(c);
+      for (int64_t share = first; share < last; ++share) {
+        Complex* from = c.workspace<Complex>(plan.rest + share * plan.share);
+        Complex *to = from + length, *scratch = to + length;
+        for (int64_t line = share * count / shares; line < (share + 1) * count / shares; ++line) {
+          read(line, from);
+          transform.Run(from, to, scratch);
+          write(line, to);
+          poll(static_cast<int64_t>(one));
+        }
+      }
+    });
+  }
+};
+
+using Complexes = Types<std::complex<float>, std::complex<double>>;
+using Parts = Types<float, double>;
+
+template <int kRank, Kind kKind>
+constexpr tenon_kernel_registration Transform(std::string_view op) {
+  if constexpr (kKind == Kind::kForward || kKind == Kind::kInverse) {
+    return CpuKernel<FftKernel<kRank, kKind>>(op, {.constraints = sdk::Constraints<Complexes::Constraint<"Tcomplex">>::list});
+  } else {
+    return CpuKernel<FftKernel<kRank, kKind>>(op, {.constraints = sdk::Constraints<Parts::Constraint<"Treal">, Complexes::Constraint<"Tcomplex">>::list});
+  }
+}
+
+}  // namespace
+
+TENON_CPU_KERNEL(FFT) = Transform<1, Kind::kForward>("FFT");
+TENON_CPU_KERNEL(IFFT) = Transform<1, Kind::kInverse>("IFFT");
+TENON_CPU_KERNEL(FFT2D) = Transform<2, Kind::kForward>("FFT2D");
+TENON_CPU_KERNEL(IFFT2D) = Transform<2, Kind::kInverse>("IFFT2D");
+TENON_CPU_KERNEL(FFT3D) = Transform<3, Kind::kForward>("FFT3D");
+TENON_CPU_KERNEL(IFFT3D) = Transform<3, Kind::kInverse>("IFFT3D");
+TENON_CPU_KERNEL(RFFT) = Transform<1, Kind::kToComplex>("RFFT");
+TENON_CPU_KERNEL(IRFFT) = Transform<1, Kind::kToReal>("IRFFT");
+TENON_CPU_KERNEL(RFFT2D) = Transform<2, Kind::kToComplex>("RFFT2D");
+TENON_CPU_KERNEL(IRFFT2D) = Transform<2, Kind::kToReal>("IRFFT2D");
+TENON_CPU_KERNEL(RFFT3D) = Transform<3, Kind::kToComplex>("RFFT3D");
+TENON_CPU_KERNEL(IRFFT3D) = Transform<3, Kind::kToReal>("IRFFT3D");
+
+}  // namespace tenon::cpu
