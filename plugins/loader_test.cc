@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/loader.h"
-
+// Covers A11.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

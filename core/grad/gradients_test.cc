@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gradients look like as graphs; what they compute is checked against differences in tests/engine.
+// What gradients look like as graphs; what they compute is checked against differences in tests/engine. Covers K1 to K3.
 #include "core/grad/gradients.h"
 
 #include "core/graph/graph.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graph.h"
-
+// Covers A2, A3, A6 to A8, A14, L12.
 #include "core/graph/function/function_def.h"
 #include "core/graph/node_name.h"
 

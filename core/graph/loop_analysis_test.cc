@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/loop_analysis.h"
-
+// Covers A14, L12.
 #include "core/graph/graph.h"
 
 #include "tests/fakes/tiny_ops.h"

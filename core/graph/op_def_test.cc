@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/op_def.h"
-
+// Covers A2, A7, A8.
 #include "tests/fakes/tiny_ops.h"
 
 namespace tenon::graph {

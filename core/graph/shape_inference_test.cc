@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/shape_inference.h"
-
+// Covers A3, N2.
 #include "core/graph/graph.h"
 
 #include "tests/fakes/tiny_ops.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/optimize/optimize.h"
-
+// Covers C2, C3, N2.
 #include "core/graph/graph.h"
 #include "tests/fakes/tiny_ops.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers H1, H2, H6, H12, L7, L8.
+// Covers B9, H1, H2, H6, H12, L7, L8.
 #include "core/partition/partition.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing devices, against the best of all choices. Ids: G3, G8.
+// Choosing devices, against the best of all choices. Covers G3, G8.
 #include "core/place/choose.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids: G1, G2.
+// Covers G1, G2, Q3.
 #include "core/place/cost_model.h"
 
 #include <cmath>

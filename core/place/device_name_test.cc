@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids: E1.
+// Covers E1.
 #include "core/place/device_name.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Id: G11.
+// Covers G11, Q3.
 #include "core/place/external_placer.h"
 
 #include "core/graph/graph.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of a placement. Ids: G4, G5, G6, G7, G9, G12.
+// What must hold of a placement. Covers G4 to G7, G9, G12.
 #include "core/place/place.h"
 
 #include "core/graph/graph.h"

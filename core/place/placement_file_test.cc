@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Id: G10.
+// Covers G10.
 #include "core/place/placement_file.h"
 
 #include "tests/fakes/place_request.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/buffer.h"
-
+// Covers E6.
 #include <gtest/gtest.h>
 
 #include <cstdint>

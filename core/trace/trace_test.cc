@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/trace/trace.h"
-
+// Covers R3.
 #include <gtest/gtest.h>
 
 #include <cctype>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-
+// Covers R10.
 #include <cmath>
 #include <functional>
 #include <limits>

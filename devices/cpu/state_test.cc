@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-
+// Covers P5.
 #include <cmath>
 
 #include "tenon/sdk/kernel/random.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's kernels against the plain ones of devices/cpu, by shapes, layouts and shares.
+// oneDNN's kernels against the plain ones of devices/cpu, by shapes, layouts and shares. Covers N4.
 #include <gtest/gtest.h>
 #include <omp.h>
 

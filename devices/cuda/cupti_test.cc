@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profile of watched GPUs by CUPTI, on emulated GPUs and an emulated CUPTI that records what they do, and by events without it.
+// The profile of watched GPUs by CUPTI, on emulated GPUs and an emulated CUPTI that records what they do, and by events without it. Covers R3.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precision policy with NVIDIA's libraries, on emulated ones.
+// The precision policy with NVIDIA's libraries, on emulated ones. Covers N4.
 #include "tests/device/libraries.h"
 
 namespace tenon::device_test {

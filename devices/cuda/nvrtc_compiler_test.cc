@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the compiler of chains writes is what NVRTC takes: compiled to machine code, which needs no GPU.
+// What the compiler of chains writes is what NVRTC takes: compiled to machine code, which needs no GPU. Covers N8, Q4.
 #include <gtest/gtest.h>
 
 #include "nvrtc_compiler.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver through its table: memory, queues, timelines, faults, simulated time.
+// The driver through its table: memory, queues, timelines, faults, simulated time. Covers E2, H8, R4.
 #include <setjmp.h>
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is gRPC's own: credentials, its standard services, Unix sockets, and peers that die or freeze. tests/transport
-// has the rest.
+// has the rest. Covers H8, I6.
 //
 // This program links gRPC's shared library for a client of its own; the plugin has another copy inside, so that each
 // test also shows that the two live in one process.

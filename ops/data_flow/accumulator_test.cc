@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulators: which take waits for which gradients, and what they refuse. Covers B (what steps hand to one another), M3, M5, M8, M9.
+// Accumulators: which take waits for which gradients, and what they refuse. Covers B7, M7, M9.
 #include "testing/steps.h"
 
 #include <gtest/gtest.h>

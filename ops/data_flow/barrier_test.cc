@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers: takes that wait for whole elements, closing, and what an insert leaves that fails half-way. Covers B (what steps hand to one another), M3, M5, M8, M9.
+// Barriers: takes that wait for whole elements, closing, and what an insert leaves that fails half-way. Covers B7, M9.
 #include "testing/steps.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Priority queues: their order, and what a cancelled dequeue leaves. Covers B (what steps hand to one another), M3, M5, M8, M9.
+// Priority queues: their order, and what a cancelled dequeue leaves. Covers B10, M6, M9.
 #include "testing/steps.h"
 
 #include <gtest/gtest.h>

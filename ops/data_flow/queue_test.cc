@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues, one attempt after the other on one thread: who waits, who ends, and with what. Covers B (queues), M3, M5, M8, M9.
+// Queues, one attempt after the other on one thread: who waits, who ends, and with what. Covers B7, B10, M3, M5, M9.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staging areas: who waits for an element or for room, and what they refuse. Covers B (what steps hand to one another), M3, M5, M8, M9.
+// Staging areas: who waits for an element or for room, and what they refuse. Covers B7, M3, M9.
 #include "testing/steps.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers over a queue of the test's and files in memory: what they give, who waits, who ends, and what damaged files do. What is expected of whole files is TensorFlow's.
+// Readers over a queue of the test's and files in memory: what they give, who waits, who ends, and what damaged files do. What is expected of whole files is TensorFlow's. Covers B13, M1.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of the io package, and the file format under them, over files in memory.
+// The kernels of the io package, and the file format under them, over files in memory. Covers B6, E5, J7.
 #include "bundle.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The power goes at every moment of saving, of merging two shards, of recovering, and of what is done when one of these fails, and the disk
 // comes back with any of the changes that no sync had put in order (the model stands in tests/fakes/crash_disk.h): restoring then gives
-// the checkpoint that was there or the one that was written, whole, and the next save works. Covers R10.
+// the checkpoint that was there or the one that was written, whole, and the next save works. Covers J6.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of bin/tenon that scripts rely on, tested through the program itself.
+// The contract of bin/tenon that scripts rely on, tested through the program itself. Covers R3, R6.
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/ioctl.h>

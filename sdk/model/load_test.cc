@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SavedModels that TensorFlow wrote, loaded and run, against what TensorFlow computed; and hostile ones, refused.
+// SavedModels that TensorFlow wrote, loaded and run, against what TensorFlow computed; and hostile ones, refused. Covers B16, R5.
 #include "tenon/model/load.h"
 
 #include <gtest/gtest.h>

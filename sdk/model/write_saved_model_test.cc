@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written is read again here; that TensorFlow reads it too is shown by tests/golden/judge_files.py.
+// What is written is read again here; that TensorFlow reads it too is shown by tests/golden/judge_files.py. Covers R5.
 #include "tenon/model/write_saved_model.h"
 
 #include <gtest/gtest.h>

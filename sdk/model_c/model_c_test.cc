@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models through C: what TensorFlow wrote, opened, called by its signatures, written again; and what a caller gets wrong.
+// Models through C: what TensorFlow wrote, opened, called by its signatures, written again; and what a caller gets wrong. Covers O2, R5.
 #include <gtest/gtest.h>
 
 #include <cmath>

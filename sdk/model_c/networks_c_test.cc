@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What networks are trained with, through C: learning rates, clipping, loops over elements, recurrent networks, losses over classes and L-BFGS, against
-// what TensorFlow gives for the C++ ones; and what a caller gets wrong. Covers P6, P9, P10.
+// what TensorFlow gives for the C++ ones; and what a caller gets wrong. Covers L9, O2, P6, P9, P10.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training through C: a line is fitted, saved, restored and recorded; and what a caller gets wrong.
+// Training through C: a line is fitted, saved, restored and recorded; and what a caller gets wrong. Covers O2, P6.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses over many classes: sampled ones against TensorFlow's, the sharded softmax against the whole one, however the classes are parted. Covers P9, P10.
+// Losses over many classes: sampled ones against TensorFlow's, the sharded softmax against the whole one, however the classes are parted. Covers B16, P9, P10.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clipping against TensorFlow's, of gradients that are small, large, none, infinite and no number; and as an option of Minimize.
+// Clipping against TensorFlow's, of gradients that are small, large, none, infinite and no number; and as an option of Minimize. Covers B15, K5.
 #include "tenon/train/clipping.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches that come into a device's memory ahead: all of them, in their order, failures once; nobody waits for ever. Covers M9.
+// Batches that come into a device's memory ahead: all of them, in their order, failures once; nobody waits for ever. Covers M4.
 #include "tenon/train/device_prefetcher.h"
 
 #include <gtest/gtest.h>

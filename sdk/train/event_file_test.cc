@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/train/event_file.h"
-
+// Covers R1, R2.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers against TensorFlow's, of whole variables and of rows; gradients of several steps, applied at once. Covers P1, D4.
+// Optimizers against TensorFlow's, of whole variables and of rows; gradients of several steps, applied at once. Covers D4, M7, P5, P6.
 #include "tenon/train/optimizer.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent cells and loops against Keras's and TensorFlow's, against differences, and on a task that needs memory.
+// Recurrent cells and loops against Keras's and TensorFlow's, against differences, and on a task that needs memory. Covers L10.
 #include "tenon/train/recurrent.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of one process: which are kept, found, passed over and restored, on each file system. Covers J4, J12.
+// Checkpoints of one process: which are kept, found, passed over and restored, on each file system. Covers J4, J9, J12.
 #include <gtest/gtest.h>
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training library on a real engine with the real plugins.
+// The training library on a real engine with the real plugins. Covers J4, J9, J10, N5, P5, P6, R10.
 #include <gtest/gtest.h>
 
 #include <algorithm>

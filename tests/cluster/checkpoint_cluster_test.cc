@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of a cluster, within this process: a shard for each task, all of them or none. Covers J5, J6, J7, J8.
+// Checkpoints of a cluster, within this process: a shard for each task, all of them or none. Covers J5 to J7.
 #include <cstdlib>
 
 #include "tenon/data/file.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps over several tasks: values, state, control flow, failures that are named. Covers C8, E5, H1, I1 to I4, J1.
+// Steps over several tasks: values, state, control flow, failures that are named. Covers D5, E5, H1, H12, I1 to I4, J1, L7, R3.
 #include <thread>
 
 #include "tests/cluster/local_cluster.h"

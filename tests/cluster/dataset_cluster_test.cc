@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input at a task: files are read, parsed, shuffled and batched where the nodes are placed; what travels is what a step asks for. Covers M1, M4, P16.
+// Input at a task: files are read, parsed, shuffled and batched where the nodes are placed; what travels is what a step asks for. Covers M1, M2, P16.
 #include <fstream>
 #include <numeric>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of a client's graph that kernels call at a worker: the part carries them, and they run there, with that
-// task's state.
+// task's state. Covers Q1.
 #include "tests/cluster/local_cluster.h"
 
 namespace tenon::engine {

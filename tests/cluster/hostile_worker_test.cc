@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker whose port gets messages that no honest master sends: random, truncated, mutated ones, and data under random keys. It
-// stays, its memory does not grow, and it answers honest ones. Covers J9.
+// stays, its memory does not grow, and it answers honest ones.
 #include <fstream>
 #include <random>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a worker does not allow: too many sessions, too much memory, too large messages. Whoever asks for it is told, and honest clients go
-// on. Covers J3.
+// on. Covers E4, J3.
 #include "tests/cluster/counting.h"
 
 namespace tenon::engine {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tasks say of themselves, scraped over HTTP from real processes: exact counts of steps, messages and bytes.
-// Covers I4.
+// Covers C9, H4, I4.
 #include <filesystem>
 #include <future>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas with clients of their own, over parameter servers: asynchronous, synchronous, and with backups. Covers P2, P12 to P14, R9.
+// Replicas with clients of their own, over parameter servers: asynchronous, synchronous, and with backups. Covers D8, P2, P12 to P14, R9.
 #include "tenon/train/replicas.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on a cluster whose tasks are killed and frozen at random moments: it goes on by itself from its last checkpoint, and
-// ends with the very weights of one that nobody disturbed. Replicas on tasks give what they give in one process. Covers J6, J10, P2, R9.
+// ends with the very weights of one that nobody disturbed. Replicas on tasks give what they give in one process. Covers J3, J6, P1, R9.
 #include <filesystem>
 #include <random>
 #include <sstream>

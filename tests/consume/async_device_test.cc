@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The template of a device with queues, built out of tree, runs a part of a graph. Covers E2, E3.
+// The template of a device with queues, built out of tree, runs a part of a graph. Covers E2, E3, O5.
 #include <cmath>
 
 #include "tests/engine/engine.h"

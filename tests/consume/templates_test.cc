@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the templates, built out of tree against an installed prefix, and uses what they provide as a host would.
+// Opens the templates, built out of tree against an installed prefix, and uses what they provide as a host would. Covers A11, O5.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DSOURCE= -DPREFIX= -DCUBE= -DFOLDER= -DGENERATOR= -DCC= -DCXX= -P build_examples.cmake
-# PREFIX is an installed Tenon, CUBE a plugin that was built over it.
+# PREFIX is an installed Tenon, CUBE a plugin that was built over it. Covers A16, B12, O2.
 
 # Runs a command; `output` is what it printed.
 function(run)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that finish elsewhere, in any order, late or never; kernels that run at once. Covers L5, A14.
+// Kernels that finish elsewhere, in any order, late or never; kernels that run at once. Covers A14, C11, F4, F5, L5, L6, P4.
 //
 // The test says when each call finishes (tests/fakes/async_plugin.cc): nothing here depends on how long something takes.
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions with what follows them as one operation: the numbers are those of the nodes one by one, and what must stay apart does.
+// Convolutions with what follows them as one operation: the numbers are those of the nodes one by one, and what must stay apart does. Covers N5, Q2.
 #include <cmath>
 #include <map>
 #include <string>

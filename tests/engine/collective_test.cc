@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives in whole steps: on the host, beside the kernels of simulated accelerators, and on emulated GPUs with and without a library
-// of the vendor. All give the sums of the ranks' order; who cannot meet gets an error that names both. Covers E2, M4, M9.
+// of the vendor. All give the sums of the ranks' order; who cannot meet gets an error that names both. Covers H11.
 #include <dlfcn.h>
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random programs run by several threads at once, in one session: each step gives what the program means for its own feeds,
-// whatever the others do. Covers C8, F1. Made to be run under ThreadSanitizer too.
+// whatever the others do. Covers C4, C6, C8, C11, F1, P4. Made to be run under ThreadSanitizer too.
 #include <atomic>
 #include <functional>
 #include <thread>

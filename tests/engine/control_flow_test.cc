@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops, conditionals and their gradients, in both executors and under several scheduling orders. Covers L1 to L6, K6, K7,
-// A14. Random ones: random_graph_test.
+// Loops, conditionals and their gradients, in both executors and under several scheduling orders. Covers A14, K4, K6, K7,
+// L1 to L6. Random ones: random_graph_test.
 #include <cmath>
 #include <functional>
 

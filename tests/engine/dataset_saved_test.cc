@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets that are kept in files: caches that passes write beside one another, leave, or find damaged; folders that are saved not to their end. That TensorFlow reads and writes the same
-// folders is shown in tests/golden. Covers M4, M11.
+// folders is shown in tests/golden. Covers M1.
 #include <filesystem>
 #include <fstream>
 #include <string>

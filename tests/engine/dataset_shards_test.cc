@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iterators for several devices: elements dealt to shards, whoever asks first and however many threads; steps that give up, passes that replace one another, the end. Covers M1, M2, M4, M11.
+// Iterators for several devices: elements dealt to shards, whoever asks first and however many threads; steps that give up, passes that replace one another, the end. Covers M4.
 #include <algorithm>
 #include <chrono>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a pass over a dataset stands, written and read again: while steps wait in it, give up in it, and by what it was not written for. That the elements are the right ones behind each
-// element of each pipeline stands in tests/golden. Covers M1, M4.
+// element of each pipeline stands in tests/golden. Covers M1.
 #include <chrono>
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets: passes that many steps take from, that wait, fail, are cancelled and end with their session; files as sources. What their elements are stands in
-// tests/golden. Covers M1, M2, M4, M11.
+// tests/golden. Covers M1, M4.
 #include <zlib.h>
 
 #include <chrono>

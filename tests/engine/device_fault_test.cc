@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of a device, at every place in a training step: one clear status, nothing hangs, what did not depend on it goes
-// on. Covers E3, E4; the faults are the simulator's.
+// on. Covers E3, E4. The faults are the simulator's.
 #include <chrono>
 #include <set>
 #include <thread>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds and fetches that stay in a device's memory, which the host cannot read, and cross to other libraries as DLPack.
+// Feeds and fetches that stay in a device's memory, which the host cannot read, and cross to other libraries as DLPack. Covers E10.
 #include "tests/engine/engine.h"
 
 namespace tenon::engine {

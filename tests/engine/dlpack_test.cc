@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors that cross to other libraries as DLPack.
+// Tensors that cross to other libraries as DLPack. Covers E7, E10.
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fold, Scan and MapWithState against the loops that they stand for and TensorFlow's, and their gradients against differences.
+// Fold, Scan and MapWithState against the loops that they stand for and TensorFlow's, and their gradients against differences. Covers B14, L9.
 #include <cmath>
 #include <fstream>
 #include <functional>

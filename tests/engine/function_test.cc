@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions through every front end: the C API, its C++ face and GraphDef; called, differentiated, branched and looped over, mapped.
+// Functions through every front end: the C API, its C++ face and GraphDef; called, differentiated, branched and looped over, mapped. Covers A15, L9, Q1.
 #include <algorithm>
 #include <cmath>
 #include <functional>

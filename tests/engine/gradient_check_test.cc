@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every gradient against central differences in double. Covers G1 to G3.
+// Every gradient against central differences in double. Covers K1 to K3.
 //
 // Each op of the runtime that has a gradient has a case here (or a reason), and each op that has none a reason: an op
 // that is new and stands nowhere fails the test with its name.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulators, staging areas and barriers between steps of a session: steps wait for one another, and are cancelled. Covers F5, F6, M3, M4.
+// Accumulators, staging areas and barriers between steps of a session: steps wait for one another, and are cancelled. Covers F5, F6, M4, M7.
 #include <thread>
 
 #include "tests/engine/engine.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Damaged and hostile GraphDefs: truncated, mutated by structure and by byte. Each is refused with a clear status, or runs
-// within its limits; never a crash, a hang, a leak or an unbounded allocation. Covers A7, N2.
+// within its limits; never a crash, a hang, a leak or an unbounded allocation. Covers A14.
 //
 // TENON_MUTATION="graph:number" runs one mutation alone: what a crash or a hang prints.
 #include <sys/resource.h>

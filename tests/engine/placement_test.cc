@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement through the C++ face, on several CPU devices. Ids: G2, G5, G7, G9, G10, G11.
+// Placement through the C++ face, on several CPU devices. Covers G2, G5, G7, G9 to G11.
 #include "tests/engine/engine.h"
 
 namespace tenon::engine {

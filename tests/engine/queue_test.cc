@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues between steps: pipelines, containers, cancellation, and thousands that wait on few threads. Covers F5, F6, M3, M4, M9, M10.
+// Queues between steps: pipelines, containers, cancellation, and thousands that wait on few threads. Covers D5, D7, F5, F6, M3, M4, M9, M10.
 #include <atomic>
 #include <filesystem>
 #include <latch>

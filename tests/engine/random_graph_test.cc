@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs give one answer: in straight code, unoptimized, in the dynamic executor and under any order in which it may
-// run nodes; and the answer is what the graph means, calculated directly. Covers F1, F2, L1 to L6.
+// run nodes; and the answer is what the graph means, calculated directly. Covers A4, A12, F1, F2, F8, L1 to L6.
 #include "tests/engine/random_graph.h"
 
 namespace tenon::engine {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers as an application meets them: names through a queue of data_flow, files on the disk, steps that wait, are given up and time out, and records parsed.
+// Readers as an application meets them: names through a queue of data_flow, files on the disk, steps that wait, are given up and time out, and records parsed. Covers B13, M1.
 #include <unistd.h>
 
 #include <algorithm>

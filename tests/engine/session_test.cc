@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: extending, feeding and fetching any edge, concurrent and partial steps, limits. Covers A4, A6, C1 to C8, C10,
-// C11, D1, D2, N1, N2.
+// Sessions: extending, feeding and fetching any edge, concurrent and partial steps, limits. Covers A4, A6, C1 to C8,
+// C10, C11, D1, D2, E9, F3, N1, N2.
 #include <atomic>
 #include <chrono>
 #include <set>
@@ -174,7 +174,7 @@ uint64_t PeakOfBranches(uint32_t executor, uint64_t seed, bool in_a_loop) {
   return session->Metrics()->peak_bytes;
 }
 
-TEST(Session, TheDynamicExecutorKeepsAsFewValuesAsStraightCode) {  // F3
+TEST(Session, TheDynamicExecutorKeepsAsFewValuesAsStraightCode) {
   const uint64_t straight = PeakOfBranches(TENON_EXECUTOR_AUTO, 0, false);
   EXPECT_LT(straight, 4u << 20);
   EXPECT_LE(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 0, false), straight);

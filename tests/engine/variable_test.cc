@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables under updates: concurrent ones, updates of rows, failed ones. Covers D1, D2, D3, D7.
+// Variables under updates: concurrent ones, updates of rows, failed ones. Covers D1, D2, D3, D4, D5, D7.
 #include <thread>
 
 #include "tests/engine/engine.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops of vendors: names of theirs, versions of theirs, and a gradient that another package brings.
+// Ops of vendors: names of theirs, versions of theirs, and a gradient that another package brings. Covers A11, K3.
 #include <string>
 #include <vector>
 

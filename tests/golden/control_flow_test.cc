@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conditionals and loops over functions, and tensor arrays in frames, as TensorFlow wrote them, against what TensorFlow computed: values,
-// gradients, the order of effects. Covers A9, E1, E2.
+// gradients, the order of effects. Covers B8, B14, K6, K7, L9, Q1.
 #include <map>
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that call functions, as TensorFlow wrote them, against what TensorFlow computed: values, and gradients
-// through the calls.
+// through the calls. Covers Q1.
 #include <nlohmann/json.hpp>
 
 #include "tests/engine/engine.h"

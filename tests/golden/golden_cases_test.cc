@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every committed case against what TensorFlow computed or refused, with each set of kernels. Covers G1, G2.
+// Every committed case against what TensorFlow computed or refused, with each set of kernels. Covers A8, B1 to B5, B7, B8, B10 to B13, B15 to B19, E8.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real TensorFlow as the judge of files: those that Tenon writes load there, and its text forms load here.
+"""Real TensorFlow as the judge of files: those that Tenon writes load there, and its text forms load here. Covers R1, R2.
 
     judge_files.py --tenon build/release/bin/tenon
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every op of ops/ has TensorFlow's signature, and says of itself what the engine can use.
+// Every op of ops/ has TensorFlow's signature, and says of itself what the engine can use. Covers A7, B9.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of hostile cases, each refused in clear words by every set of kernels, whatever is known when a step is planned. Covers N2.
+// The table of hostile cases, each refused in clear words by every set of kernels, whatever is known when a step is planned.
 #include <gtest/gtest.h>
 
 #include "tests/golden/replay.h"

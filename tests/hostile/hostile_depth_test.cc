@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that are deep, long or wide, and messages within messages: what goes along them must not do so on the stack. Covers N2.
+// Graphs that are deep, long or wide, and messages within messages: what goes along them must not do so on the stack. Covers K2.
 #include <gtest/gtest.h>
 
 #include <chrono>

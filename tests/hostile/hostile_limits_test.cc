@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a small graph may ask for before a step runs, and what another step may change while one runs. Covers N2.
+// What a small graph may ask for before a step runs, and what another step may change while one runs.
 //
 // Graphs that ask for memory are tried with a limit of 64 MB, and the process's own peak is looked at: the limit and 64 MB more.
 #include <gtest/gtest.h>

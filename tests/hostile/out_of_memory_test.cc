@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that is not there: each allocation of making a runtime, reading a graph, planning, running and releasing fails, once or from
-// then on, and what comes of it is a status. Covers N2.
+// then on, and what comes of it is a status.
 //
 // The program's operator new is everybody's: the engine's, the plugins' and that of the C++ libraries below them. Each point is tried in
 // a process of its own. `make test` tries some two thousand; TENON_OUT_OF_MEMORY_STEP=1 tries all (some minutes), and

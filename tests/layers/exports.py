@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the built libraries export: libtenon.so and libtenon_model_c.so tenon_* alone, a plugin its entry point alone; and libtenon.so's size.
+"""What the built libraries export: libtenon.so and libtenon_model_c.so tenon_* alone, a plugin its entry point alone; and libtenon.so's size. Covers A17, O2.
 
 usage: exports.py BUILD_FOLDER
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the tree, and plants violations to prove that each check can fail. Usage: layers_test.py [ROOT]"""
+"""Checks the tree, and plants violations to prove that each check can fail. Usage: layers_test.py [ROOT]. Covers O1, O3."""
 
 import sys
 import tempfile

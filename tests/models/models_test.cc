@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiny networks that TensorFlow built: what they infer, and loss and variables after one, five and twenty steps.
+// Tiny networks that TensorFlow built: what they infer, and loss and variables after one, five and twenty steps. Covers L10, P11, P15, R8.
 #include <gtest/gtest.h>
 
 #include <fstream>

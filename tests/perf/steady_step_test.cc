@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A steady step, the tenth and later of a cached binding, on the CPU and without input or output ops, makes no
-// allocation, no page fault and no system call.
+// allocation, no page fault and no system call. Covers C5, F7, J11.
 //
 // Allocations: this program's own malloc and its kin take the place of the C library's for every library of the
 // process, and count while asked to. Page faults: getrusage. System calls: this program runs itself under ptrace, and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The digit classifier trains unchanged on the CPU, on one simulated TPU, and on the CPU and two TPUs placed by the engine:
-// the losses agree. In bfloat16 it still learns. Covers G3, R9, E1.
+// the losses agree. In bfloat16 it still learns. Covers E2, P1, P3, R9.
 #include <gtest/gtest.h>
 
 #include <cmath>

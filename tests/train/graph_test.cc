@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tenon train GRAPH`: what TensorFlow exported is trained here with TensorFlow's losses (tests/golden/make_trained.py), killed and resumed with the very same, and exported so that others
-// go on from there; and what it says where something is wrong.
+// go on from there; and what it says where something is wrong. Covers R2, R8.
 #include <gtest/gtest.h>
 
 #include <csignal>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tenon train images`: it learns from a folder of pictures and from records of them, with all of its input in the graph; killed at random moments, in the middle of a pass, it ends with the
-// very weights of a run that nobody disturbed, so that no example was lost or seen twice. Covers M1, M2, M11.
+// very weights of a run that nobody disturbed, so that no example was lost or seen twice. Covers A1, M1, M2, M11, P16, R7.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training that is killed (SIGKILL) at random moments resumes each time, and ends with the very weights of a run that
-// nobody disturbed.
+// nobody disturbed. Covers J4, J6.
 //
 // A checkpoint is written at each step, so that most kills fall into the writing of one. The moments are random in
 // time; nothing waits longer than the child runs, and no outcome depends on how fast the machine is.

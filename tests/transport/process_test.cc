@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transports between processes: what they do when the other one is killed, frozen, or comes again.
+// Transports between processes: what they do when the other one is killed, frozen, or comes again. Covers I6, J1.
 #include "tests/transport/other_process.h"
 #include "tests/transport/suite.h"
 

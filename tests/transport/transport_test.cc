@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite of sdk/testing for transports, over each that was built.
+// The suite of sdk/testing for transports, over each that was built. Covers H3, H8, I6.
 #include "tests/transport/suite.h"
 
 namespace tenon::transport_testing {

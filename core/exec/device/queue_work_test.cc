@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step submits, and how its end is known, on a card of the test's own whose work is done as soon as it is submitted.
+// What a step submits, and how its end is known, on a card of the test's own whose work is done as soon as it is submitted. Covers A13.
 #include "core/exec/device/queue_work.h"
 
 #include <gtest/gtest.h>

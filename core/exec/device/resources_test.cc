@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/device/resources.h"
-
+// Covers D1 to D3.
 #include <gtest/gtest.h>
 
 #include <atomic>

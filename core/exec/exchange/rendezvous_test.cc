@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/exchange/rendezvous.h"
-
+// Covers H5, H6, H12, J1.
 #include <gtest/gtest.h>
 
 #include <atomic>

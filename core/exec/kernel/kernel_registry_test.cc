@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/kernel/kernel_registry.h"
-
+// Covers A10, G4, N5.
 #include <cstddef>
 
 #include "tests/fakes/tiny_ops.h"

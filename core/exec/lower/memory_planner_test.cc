@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/lower/memory_planner.h"
-
+// Covers N3.
 #include <gtest/gtest.h>
 
 #include <algorithm>

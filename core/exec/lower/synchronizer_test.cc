@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operation waits for which, on code written by hand: two queues of one driver, one of another, and the host.
+// Which operation waits for which, on code written by hand: two queues of one driver, one of another, and the host. Covers A13, R4.
 #include "core/exec/lower/synchronizer.h"
 
 #include <gtest/gtest.h>

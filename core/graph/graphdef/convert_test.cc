@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graphdef/convert.h"
-
+// Covers A9, E5.
 #include <sys/mman.h>
 
 #include "core/graph/function/function_def.h"

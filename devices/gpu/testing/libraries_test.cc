@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products and convolutions that go to a vendor's libraries: emulated GPUs, and emulated libraries with the functions of the real ones.
-// The products and convolutions of devices/gpu are tested in this program too: each compares with the CPU's kernels.
+// The products and convolutions of devices/gpu are tested in this program too: each compares with the CPU's kernels. Covers N4.
 #include "tests/device/libraries.h"
 
 namespace tenon::device_test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-
+// Covers R3.
 #include <algorithm>
 
 #include "sdk/cli/timeline/svg_timeline.h"

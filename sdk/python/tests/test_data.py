@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines of input: tenon.data, input that is brought to a device, TensorFlow 1's queues."""
+"""Pipelines of input: tenon.data, input that is brought to a device, TensorFlow 1's queues. Covers M1, M4, M8."""
 
 import numpy
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fold, scan, map_with_state: values, forms, gradients, errors. map is in test_functions.py."""
+"""fold, scan, map_with_state: values, forms, gradients, errors. map is in test_functions.py. Covers L9."""
 
 import numpy as np
 import pytest

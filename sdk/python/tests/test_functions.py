@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions, conditionals, loops and maps, what they capture, and gradients through them."""
+"""Functions, conditionals, loops and maps, what they capture, and gradients through them. Covers A15, L9, Q1."""
 
 import gc
 import weakref

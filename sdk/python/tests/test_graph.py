@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs: nodes, names, blocks, operators, gradients, and what is refused."""
+"""Graphs: nodes, names, blocks, operators, gradients, and what is refused. Covers A15."""
 
 import subprocess
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values in and out: whose memory it is, how long it lives, and what becomes of each type."""
+"""Values in and out: whose memory it is, how long it lives, and what becomes of each type. Covers E5."""
 
 import gc
 import subprocess

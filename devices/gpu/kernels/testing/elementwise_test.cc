@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise kernels of the GPU plugins against the CPU's, on the emulated grid.
+// Element-wise kernels of the GPU plugins against the CPU's, on the emulated grid. Covers E11.
 #include <limits>
 
 #include "tests/device/tested.h"
