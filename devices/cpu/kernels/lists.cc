@@ -207,8 +207,8 @@ struct BroadcastArgsKernel {
 // Two orders of the same letters, each a dim.
 struct Formats {
   explicit Formats(sdk::CreateContext& c) : source(c.String("src_format")), target(c.String("dst_format")) {
-    if (source.size() != 4 && source.size() != 5) return c.Invalid("src_format must be of length 4 or 5, received '", source, "'");
-    if (target.size() != source.size()) return c.Invalid("dst_format '", target, "' must be as long as src_format '", source, "'");
+    if (source.size() != 4 && source.size() != 5) c.Invalid("src_format must be of length 4 or 5, received '", source, "'");
+    if (target.size() != source.size()) c.Invalid("dst_format '", target, "' must be as long as src_format '", source, "'");
     std::string one = source, other = target;
     std::sort(one.begin(), one.end());
     std::sort(other.begin(), other.end());
