@@ -34,22 +34,24 @@ class Elimination {
     least_ = std::numeric_limits<Real>::epsilon() * largest;
   }
 
+  // Both are false where a pivot is 0, and leave x half-way then.
   // Without exchanges of rows: Thomas's.
-  void Plain(Rows<T>& x) {
+  bool Plain(Rows<T>& x) {
     std::vector<T> factors(static_cast<size_t>(a_.n));
     for (int64_t i = 0; i < a_.n; ++i) {
       T pivot = a_.main[i];
       if (i > 0) pivot -= a_.below[i] * factors[static_cast<size_t>(i - 1)];
-      if (pivot == T(0)) Fail(TENON_INVALID_ARGUMENT, "pivot ", i, " of a tridiagonal matrix is 0; with partial_pivoting there may be a solution");
+      if (pivot == T(0)) return false;
       if (i > 0) x.row(i) -= a_.below[i] * x.row(i - 1);
       x.row(i) /= pivot;
       if (i + 1 < a_.n) factors[static_cast<size_t>(i)] = a_.above[i] / pivot;
     }
     for (int64_t i = a_.n - 2; i >= 0; --i) x.row(i) -= factors[static_cast<size_t>(i)] * x.row(i + 1);
+    return true;
   }
 
   // With the larger one of two rows first, so that the upper triangle has two diagonals above the main one.
-  void Pivoted(Rows<T>& x) {
+  bool Pivoted(Rows<T>& x) {
     const int64_t n = a_.n;
     std::vector<std::array<T, 3>> upper(static_cast<size_t>(n));
     upper[0] = {a_.main[0], n > 1 ? a_.above[0] : T(0), T(0)};
@@ -57,7 +59,7 @@ class Elimination {
       auto &row = upper[static_cast<size_t>(i)], &next = upper[static_cast<size_t>(i + 1)];
       const T beyond = i + 2 < n ? a_.above[i + 1] : T(0);
       if (std::abs(row[0]) >= std::abs(a_.below[i + 1])) {
-        Settle(row[0], i);
+        if (!Settle(row[0])) return false;
         const T factor = a_.below[i + 1] / row[0];
         next = {a_.main[i + 1] - factor * row[1], beyond, T(0)};
         x.row(i + 1) -= factor * x.row(i);
@@ -70,19 +72,20 @@ class Elimination {
         x.row(i + 1) -= factor * x.row(i);
       }
     }
-    Settle(upper[static_cast<size_t>(n - 1)][0], n - 1);
+    if (!Settle(upper[static_cast<size_t>(n - 1)][0])) return false;
     for (int64_t i = n - 1; i >= 0; --i) {
       const auto& row = upper[static_cast<size_t>(i)];
       if (i + 1 < n) x.row(i) -= row[1] * x.row(i + 1);
       if (i + 2 < n) x.row(i) -= row[2] * x.row(i + 2);
       x.row(i) /= row[0];
     }
+    return true;
   }
 
  private:
-  void Settle(T& pivot, int64_t row) const {
+  bool Settle(T& pivot) const {
     if (perturb_ && std::abs(pivot) <= least_) pivot += std::real(pivot) >= 0 ? T(least_) : T(-least_);
-    if (pivot == T(0)) Fail(TENON_INVALID_ARGUMENT, "a tridiagonal matrix is not invertible: pivot ", row, " is 0");
+    return pivot != T(0);
   }
 
   const Diagonals<T> a_;
@@ -107,7 +110,7 @@ struct TridiagonalSolve {
           const T* const from = c.input<T>(0) + i * diagonals.size();
           Rows<T> x = Eigen::Map<const Rows<T>>(c.input<T>(1) + i * right.size(), right.rows, right.columns);
           Elimination<T> elimination({from, from + n, from + 2 * n, n}, perturb);
-          pivoting ? elimination.Pivoted(x) : elimination.Plain(x);
+          if (!(pivoting ? elimination.Pivoted(x) : elimination.Plain(x))) x.setConstant(std::numeric_limits<RealOf<T>>::quiet_NaN());
           Store(x, c.output<T>(0) + i * right.size());
         }
       });
@@ -214,7 +217,7 @@ TENON_OP(kTridiagonalSolve) = DefineOp({
     .outputs = "output: T",
     .attrs = "partial_pivoting: bool = true; perturb_singular: bool = false; T: {double, float, complex64, complex128}",
     .constraints = "rank(diagonals) >= 2; rank(rhs) == rank(diagonals); dim(diagonals, -2) == 3; dim(diagonals, -1) == dim(rhs, -2)",
-    .doc = "The x of a x = rhs, of which a's diagonals are rows: that above the main one, the main one, that below it. perturb_singular: pivots that are 0 beside the largest row are made a little larger.",
+    .doc = "The x of a x = rhs, of which a's diagonals are rows: that above the main one, the main one, that below it. perturb_singular: pivots that are 0 beside the largest row are made a little larger; else x is NaN where a pivot is 0.",
     .shape = ShapeFunction<TridiagonalSolveShape>,
     .gradient = GradientFunction<TridiagonalSolveGradient>,
 });

@@ -84,7 +84,7 @@ def solve(d):
 def cholesky(d):
     n = side(d)
     matrix = hermitian(d, d.dtype(), (*batch(d), n, n))
-    if n == 1 and d.chance(0.4):  # of larger ones TensorFlow leaves what is above the diagonal unwritten
+    if n == 1 and not np.iscomplexobj(matrix) and d.chance(0.6):  # of larger ones TensorFlow leaves what is above the diagonal unwritten, and complex ones are 0
         matrix[...] = d.pick([-1, -10, 0])
     if d.chance(0.2):
         matrix = np.tril(matrix)  # all that is read
@@ -164,8 +164,8 @@ def diagonals_of(d, dtype, dims, n):
 def tridiagonal_solve(d):
     dtype, dims, n = d.dtype(), batch(d), side(d)
     values = diagonals_of(d, dtype, dims, n)
-    if values.size and d.chance(0.06):
-        values[..., :, d.int(0, n - 1)] = 0
+    if values.size and not dtype.is_complex and d.chance(0.06):
+        values[..., :, d.int(0, n - 1)] = 0  # NaN, for which complex numbers of TensorFlow's have 0
     return Case([values, rhs_of(d, dtype, dims, n)], {"partial_pivoting": d.chance(0.6), "perturb_singular": d.chance(0.1)},
                 gradients=not dtype.is_complex)  # TensorFlow's are those of real numbers
 
@@ -266,12 +266,13 @@ def program(d, dtype, make, matrix, about, differentiable=True):
         if differentiable:
             weighted = tf.reduce_sum(y * tf.constant(d.tensor(dtype, y.shape, -1, 1)))
             tf.cast(weighted, dtype.real_dtype, "loss") if dtype.is_complex else tf.identity(weighted, "loss")
-    fetches = ["y:0", "loss:0"] if differentiable else ["y:0"]
-    return Program(graph, [({"x:0": matrix}, fetches, [])], about, (["loss"], ["x"]) if differentiable else None)
+    return Program(graph, [({"x:0": matrix}, ["y:0"], [])], about, (["loss"], ["x"]) if differentiable else None)
 
 
 def together(left, values, right):
-    return tf.matmul(left * tf.expand_dims(tf.cast(values, left.dtype), -2), right, adjoint_b=True)
+    """Of values that are real, whatever their type."""
+    squares = tf.square(tf.cast(values, values.dtype.real_dtype) if values.dtype.is_complex else values)
+    return tf.matmul(left * tf.expand_dims(tf.cast(squares, left.dtype), -2), right, adjoint_b=True)
 
 
 @op("Svd", count=80)
@@ -283,7 +284,7 @@ def svd(d):
 
     def make(x):
         s, u, v = raw.Svd(input=x, compute_uv=not values, full_matrices=full)
-        return s if values else together(u[..., :min(rows, columns)], tf.square(s), v[..., :min(rows, columns)])
+        return s if values else together(u[..., :min(rows, columns)], s, v[..., :min(rows, columns)])
     return program(d, dtype, make, matrix, f"{rows} x {columns}, values alone: {values}, full: {full}", differentiable=values or not full or abs(rows - columns) <= 1)
 
 
@@ -294,7 +295,7 @@ def self_adjoint(d):
 
     def make(x):
         e, v = raw.SelfAdjointEigV2(input=x, compute_v=not values)
-        return e if values else together(v, tf.square(e), v)
+        return e if values else together(v, e, v)
     return program(d, dtype, make, matrix, f"{n} x {n}, values alone: {values}")
 
 
