@@ -12,7 +12,8 @@ static void UniqueShape(ShapeContext& c) {
   if (axes.has_value() && axes->size() > 1) return c.Invalid("axis has ", axes->size(), " elements; it must have one at most");
   if (c.output_count() > 2) c.SetOutput(2, {kUnknown});
   c.SetOutput(1, {kUnknown});
-  if (!x.known_rank() || !axes.has_value()) return;
+  if (!x.known_rank()) return;
+  if (!axes.has_value()) return c.SetOutput(0, Shape::OfRank(x.rank()));
   if (axes->empty() && x.rank() != 1) return c.Invalid("without an axis there must be a vector; the shape is ", x);
   const auto axis = axes->empty() ? 0 : c.CheckAxis(axes->front(), x.rank());
   if (!axis.has_value()) return;

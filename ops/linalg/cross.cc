@@ -8,7 +8,7 @@ using namespace linalg;
 
 namespace {
 
-// Whole numbers wrap around.
+// Whole numbers wrap around; halves are rounded after each step, as TensorFlow's are.
 template <class T>
 T Difference(T a, T b, T c, T d) {
   if constexpr (std::is_integral_v<T>) {
@@ -16,7 +16,8 @@ T Difference(T a, T b, T c, T d) {
     return static_cast<T>(wide(a) * wide(b) - wide(c) * wide(d));
   } else {
     using Real = sdk::Wide<T>;
-    return T(static_cast<Real>(a) * static_cast<Real>(b) - static_cast<Real>(c) * static_cast<Real>(d));
+    const auto product = [](T x, T y) { return static_cast<Real>(T(static_cast<Real>(x) * static_cast<Real>(y))); };
+    return T(product(a, b) - product(c, d));
   }
 }
 

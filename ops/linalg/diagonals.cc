@@ -212,7 +212,7 @@ void MatrixDiagShape(ShapeContext& c) {
   const bool given = c.input_count() > 2;
   const auto rows = given ? c.Integer(2) : std::optional<int64_t>(-1), columns = given ? c.Integer(3) : std::optional<int64_t>(-1);
   if (!c.ok()) return;
-  if (longest < 0 || !rows.has_value() || !columns.has_value()) return c.SetOutput(0, Join(batch, Shape{kUnknown, kUnknown}));
+  if (longest < 0 || !rows.has_value() || !columns.has_value()) return c.SetOutput(0, Join(batch, Shape{rows.value_or(kUnknown), columns.value_or(kUnknown)}));
   const int64_t least_rows = c.Add(longest, -std::min<int64_t>(band->upper, 0)), least_columns = c.Add(longest, std::max<int64_t>(band->lower, 0));
   int64_t height = *rows, width = *columns;
   if (height != -1 && height < least_rows) return c.Invalid("The number of rows is too small: ", height, "; the diagonals need ", least_rows);
@@ -251,8 +251,12 @@ void MatrixDiagPartShape(ShapeContext& c) {
 }
 void MatrixSetDiagShape(ShapeContext& c) {
   Shape input = c.WithRankAtLeast(0, 2);
-  const Shape diagonal = c.WithRankAtLeast(1, 1);
   const auto band = BandOf(c, 2);
+  const Shape diagonal = c.WithRankAtLeast(1, band.has_value() && band->count() > 1 ? 2 : 1);
+  if (input.known_rank() && diagonal.known_rank() && diagonal.rank() != input.rank() && diagonal.rank() != input.rank() - 1)
+    return c.Invalid("diagonals of shape ", diagonal, " are not those of matrices of shape ", input);
+  if (c.ok() && band.has_value() && diagonal.known_rank() && !input.known_rank())
+    return c.SetOutput(0, Join(diagonal.Slice(0, band->count() == 1 ? -1 : -2), Shape{kUnknown, kUnknown}));
   const auto packed = PackedShape(c, input, band);
   if (packed.has_value()) {
     const Shape merged = c.Merge(*packed, diagonal, "the shapes of the matrices' diagonals and of diagonal");

@@ -106,6 +106,7 @@ void TriangularSolveShape(ShapeContext& c) {
 void BandedSolveShape(ShapeContext& c) {
   const Shape bands = c.WithRankAtLeast(0, 2), right = c.WithRankAtLeast(1, 2);
   const int64_t rows = c.Merge(bands[-1], right[-2], "the columns of the bands and the rows of rhs");
+  if (bands[-2] == 0 || (rows >= 0 && bands[-2] > rows)) return c.Invalid("there are ", bands[-2], " bands of a matrix of ", rows, " rows; there must be one at least, and no more than rows");
   if (!bands.known_rank() || !right.known_rank()) return;
   c.SetOutput(0, Join(c.Broadcast(bands.Slice(0, -2), right.Slice(0, -2)), Shape{rows, right[-1]}));
 }
