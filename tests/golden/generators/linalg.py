@@ -98,14 +98,6 @@ def cholesky_grad(d):
     return Case([np.tril(factor) if d.chance(0.5) else factor, d.tensor(factor.dtype, factor.shape, -2, 2)], disturb=False)
 
 
-@op("Qr", count=60)
-def qr(d):
-    shape, full = (*batch(d), side(d), side(d)), d.chance(0.4)
-    # TensorFlow has gradients where it knows the shape, and where nothing completes q.
-    return Case([rectangle(d, d.dtype(), shape)], {"full_matrices": full},
-                gradients=lambda case: not case.blind and case.inputs[0].ndim >= 2 and not (full and case.inputs[0].shape[-2] > case.inputs[0].shape[-1]))
-
-
 @op("MatrixTriangularSolve", count=60)
 def triangular_solve(d):
     dtype, n, dims = d.dtype(), side(d), batch(d)
@@ -273,6 +265,17 @@ def together(left, values, right):
     """Of values that are real, whatever their type."""
     squares = tf.square(tf.cast(values, values.dtype.real_dtype) if values.dtype.is_complex else values)
     return tf.matmul(left * tf.expand_dims(tf.cast(squares, left.dtype), -2), right, adjoint_b=True)
+
+
+@op("Qr", count=60)
+def qr(d):
+    dtype, shape, full = d.dtype(), (*batch(d), side(d), side(d)), d.chance(0.4)
+    matrix = rectangle(d, dtype, shape)
+    if dtype.is_complex and shape[-2] <= shape[-1]:  # where it is for rounding to say whether the last element is real already
+        return program(d, dtype, lambda x: tf.matmul(*raw.Qr(input=x, full_matrices=full)), matrix, f"factors of {shape[-2]} x {shape[-1]}, full: {full}")
+    # TensorFlow has gradients where it knows the shape, and where nothing completes q.
+    return Case([matrix], {"full_matrices": full},
+                gradients=lambda case: not case.blind and case.inputs[0].ndim >= 2 and not (full and case.inputs[0].shape[-2] > case.inputs[0].shape[-1]))
 
 
 @op("Svd", count=80)
