@@ -14,12 +14,12 @@ namespace {
 template <class T>
 using Factors = Eigen::PartialPivLU<Matrix<T>>;
 
-// Where a pivot is exactly 0 there is no inverse; nothing is said of matrices that nearly have none.
+// Where a pivot is exactly 0 there is no inverse, nor where the first one is no number; nothing is said of matrices that nearly have none.
 template <class T>
 void CheckPivots(const Factors<T>& factors, std::string_view what) {
   const auto& lu = factors.matrixLU();
   for (int64_t i = 0; i < lu.rows(); ++i)
-    if (lu(i, i) == sdk::Wide<T>(0)) Fail(TENON_INVALID_ARGUMENT, what, " is not invertible: pivot ", i, " is 0");
+    if (i == 0 ? !(std::abs(lu(i, i)) > 0) : lu(i, i) == sdk::Wide<T>(0)) Fail(TENON_INVALID_ARGUMENT, what, " is not invertible: pivot ", i, " is ", std::abs(lu(i, i)));
 }
 
 struct Inverse {
@@ -90,14 +90,13 @@ struct Determinant {
     sign = Number(static_cast<RealOf<T>>(factors.permutationP().determinant()));
     const auto& lu = factors.matrixLU();
     for (int64_t i = 0; i < lu.rows(); ++i) {
-      const RealOf<T> size = std::abs(lu(i, i));
+      const Number factor = lu(i, i);
+      const RealOf<T> size = std::abs(factor);
       log_size += std::log(size);
-      sign *= lu(i, i) / size;
+      if (factor == Number(0)) sign = Number(0);
+      else if constexpr (kIsComplex<Number>) sign *= factor / size;
+      else sign *= std::isnan(factor) ? factor : std::copysign(Number(1), factor);
     }
-    if (std::isfinite(log_size)) return;
-    constexpr RealOf<T> kInfinity = std::numeric_limits<RealOf<T>>::infinity();
-    sign = Number(0);
-    log_size = log_size > 0 ? kInfinity : -kInfinity;
   }
   Number sign = Number(1);
   RealOf<T> log_size = 0;

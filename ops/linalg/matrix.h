@@ -2,7 +2,8 @@
 // What the kernels share: stacks of matrices, which are the last two dims of tensors, as Eigen's.
 //
 // Halves are computed as floats and rounded once. A matrix is copied into Eigen's order (columns first), because what its factorizations do to it they do in place.
-// Scratch of a factorization is Eigen's own, a few times the matrix; who finds no memory ends with RESOURCE_EXHAUSTED.
+// Scratch of a factorization is Eigen's own, a few times the matrix; who finds no memory ends with RESOURCE_EXHAUSTED. What is begun with a matrix is finished, even where
+// the step was given up meanwhile.
 #ifndef TENON_OPS_LINALG_MATRIX_H_
 #define TENON_OPS_LINALG_MATRIX_H_
 
@@ -39,7 +40,8 @@ using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 struct Stack {
   Dims batch;
   int64_t count = 0, rows = 0, columns = 0;
-  int64_t size() const { return rows * columns; }
+  // Elements of one; without matrices there may be no number for them.
+  int64_t size() const { return count == 0 ? 0 : rows * columns; }
 
   static Stack Of(const tenon_tensor_view& view) {
     const Dims dims = DimsOf(view);

@@ -35,7 +35,7 @@ struct EigKernel {
       ForEachMatrix(c, stack.count, 3 * stack.rows, [&](int64_t i) {
         const Complexes matrix = Load<T>(c, 0, stack, i).template cast<std::complex<double>>();
         const Eigen::ComplexEigenSolver<Complexes> factors(matrix, vectors);
-        if (factors.info() != Eigen::Success) Fail(TENON_INVALID_ARGUMENT, "Eigen decomposition was not successful: that of matrix ", i, " does not converge. Is all of it finite?");
+        if (factors.info() != Eigen::Success || !matrix.allFinite()) Fail(TENON_INVALID_ARGUMENT, "Eigen decomposition was not successful: that of matrix ", i, " does not converge. Is all of it finite?");
         StorePrecise(factors.eigenvalues(), c.output<Number>(0) + i * stack.rows);
         if (vectors) StorePrecise(factors.eigenvectors(), c.output<Number>(1) + i * stack.size());
       });
@@ -61,8 +61,8 @@ constexpr Point kPoints[] = {{0.025446043828620737, 0.064742483084434846}, {0.12
 constexpr double kNear = 0.25;
 constexpr int kMostRoots = 2200;  // each brings the exponent of an element halfway to 0
 
-// The principal logarithm of an upper triangle; false where it has none, or is not found.
-bool LogOfTriangle(Complexes& triangle) {
+// The principal logarithm of scale times an upper triangle; false where it has none, or is not found.
+bool LogOfTriangle(Complexes& triangle, double scale) {
   const Eigen::VectorXcd values = triangle.diagonal();
   const Complexes one = Complexes::Identity(triangle.rows(), triangle.cols());
   if ((values.array() == 0.0).any()) return false;
@@ -80,11 +80,11 @@ bool LogOfTriangle(Complexes& triangle) {
   }
   triangle = sum * std::ldexp(1.0, roots);
   // The roots of what was near 1 have lost their last digits; the diagonal is known exactly.
-  triangle.diagonal() = values.array().log().matrix();
+  triangle.diagonal() = (values.array().log() + std::log(scale)).matrix();
   return true;
 }
 
-// function(triangle) makes a function of a matrix of that of its triangle, and says whether there is one; where there is none, all is NaN.
+// function(triangle, scale) makes a function of scale times a matrix of the matrix's triangle, and says whether there is one; where there is none, all is NaN.
 template <class T, class Function>
 void ApplyToTriangles(const RunContext& c, const Function& function) {
   const Stack stack = Stack::OfSquare(c.input_view(0));
@@ -93,10 +93,12 @@ void ApplyToTriangles(const RunContext& c, const Function& function) {
     const Complexes matrix = Load<T>(c, 0, stack, i).template cast<std::complex<double>>();
     T* const out = c.output<T>(0) + i * stack.size();
     if (matrix.allFinite()) {
-      const Eigen::ComplexSchur<Complexes> schur(matrix);
+      // Squares of elements must be numbers.
+      const double largest = matrix.cwiseAbs().maxCoeff(), scale = largest > 1e100 || (largest < 1e-100 && largest > 0) ? largest : 1;
+      const Eigen::ComplexSchur<Complexes> schur(matrix / scale);
       if (schur.info() != Eigen::Success) Fail(TENON_INVALID_ARGUMENT, "the Schur decomposition of matrix ", i, " does not converge");
       Complexes triangle = schur.matrixT();
-      if (function(triangle)) {
+      if (function(triangle, scale)) {
         const Complexes result = schur.matrixU() * triangle * schur.matrixU().adjoint();
         if constexpr (kIsComplex<T>) return StorePrecise(result, out);
         else return StorePrecise(result.real(), out);
@@ -115,11 +117,11 @@ struct Logarithm {
 struct SquareRoot {
   void Run(RunContext c) const {
     Stored::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      ApplyToTriangles<T>(c, [](Complexes& triangle) {
+      ApplyToTriangles<T>(c, [](Complexes& triangle, double scale) {
         // The root of a negative number is not real.
         const double nothing = triangle.cwiseAbs().maxCoeff() * static_cast<double>(Eigen::NumTraits<RealOf<T>>::epsilon());
         if (!kIsComplex<T> && (triangle.diagonal().real().array() < -nothing && triangle.diagonal().imag().array().abs() <= nothing).any()) return false;
-        triangle = RootOfTriangle(triangle);
+        triangle = RootOfTriangle(triangle) * std::sqrt(scale);
         return true;
       });
     });

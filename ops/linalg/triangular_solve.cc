@@ -78,7 +78,7 @@ struct BandedSolve {
       else return value;
     };
     for (int64_t row = 0; row < n; ++row)
-      if (at(row, row) == Number(0)) Fail(TENON_INVALID_ARGUMENT, "Input matrix is not invertible: element ", row, " of its diagonal is 0");
+      if (row == 0 ? !(std::abs(at(row, row)) > 0) : at(row, row) == Number(0)) Fail(TENON_INVALID_ARGUMENT, "Input matrix is not invertible: element ", row, " of its diagonal is ", std::abs(at(row, row)));
     CancelPoll poll(c);
     const bool down = lower != adjoint;
     for (int64_t step = 0; step < n; ++step) {

@@ -334,10 +334,19 @@ def old(d, producer, inputs, attrs, kinds):
         node.attr[name].type = tf.as_dtype(kind).as_datatype_enum
     for name, value in attrs.items():
         node.attr[name].b = value
+    fetch = "y:0"
+    if d.op == "SelfAdjointEig":  # the first row: the vectors below it have any sign
+        rank = inputs[0].ndim
+        for name, numbers in (("begin", [0] * rank), ("size", [-1] * (rank - 2) + [1, -1])):
+            node = graph_def.node.add(name=name, op="Const")
+            node.attr["dtype"].type = tf.int32.as_datatype_enum
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(numbers, tf.int32))
+        node = graph_def.node.add(name="first", op="Slice", input=["y", "begin", "size"])
+        node.attr["T"].type, node.attr["Index"].type, fetch = tf.as_dtype(kinds["T"]).as_datatype_enum, tf.int32.as_datatype_enum, "first:0"
     graph = tf.Graph()
     with graph.as_default():
         tf.graph_util.import_graph_def(graph_def, name="")
-    return Program(graph, [({f"x{i}:0": value for i, value in enumerate(inputs)}, ["y:0"], [])], f"in a graph of producer {producer}")
+    return Program(graph, [({f"x{i}:0": value for i, value in enumerate(inputs)}, [fetch], [])], f"in a graph of producer {producer}")
 
 
 @op("MatrixExponential", count=40)
@@ -345,3 +354,9 @@ def exponential(d):
     dtype, n = d.dtype(), side(d)
     matrix = near_identity(d, dtype, (*batch(d), n, n)) * d.pick([0.1, 1, 3])
     return old(d, 20, [matrix.astype(tf.as_dtype(dtype).as_numpy_dtype)], {}, {"T": dtype})
+
+
+@op("SelfAdjointEig", count=25)
+def old_self_adjoint(d):
+    dtype, n = d.dtype(), max(side(d), 1)
+    return old(d, 10, [hermitian(d, dtype, (*batch(d), n, n))], {}, {"T": dtype})
