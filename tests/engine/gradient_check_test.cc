@@ -343,11 +343,74 @@ void AddLosses(Cases& cases) {
   }
 }
 
+// Matrices whose rows are led by their diagonal, and whose values lie apart.
+void AddMatrices(Cases& cases) {
+  const Input square = XAt({3, 3}, {3, 0.4, -0.3, 0.2, -2, 0.5, -0.6, 0.1, 1.5}), stack = XAt({2, 2, 2}, {2, 0.3, -0.4, 1.2, -1.1, 0.5, 0.2, 3});
+  for (const bool adjoint : {false, true}) {
+    cases.push_back({"MatrixInverse", {square}, {{"adjoint", adjoint}}});
+    cases.push_back({"MatrixInverse", {stack}, {{"adjoint", adjoint}}});
+    cases.push_back({"MatrixSolve", {square, X({3, 2})}, {{"adjoint", adjoint}}});
+    cases.push_back({"MatrixSolve", {stack, X({2, 2, 1})}, {{"adjoint", adjoint}}});
+    for (const bool lower : {false, true}) {
+      const Attrs attrs = {{"adjoint", adjoint}, {"lower", lower}};
+      cases.push_back({"MatrixTriangularSolve", {square, X({3, 2})}, attrs});
+      cases.push_back({"MatrixTriangularSolve", {stack, X({2, 2})}, attrs});
+      cases.push_back({"MatrixTriangularSolve", {XAt({1, 2, 2}, {2, 0.3, -0.4, 1.2}), X({3, 2, 1})}, attrs});
+      cases.push_back({"BandedTriangularSolve", {XAt({2, 3}, {2, -1.5, 1.2, 1.6, -1.8, 2.1}), X({3, 2})}, attrs});
+      cases.push_back({"BandedTriangularSolve", {XAt({1, 3}, {2, -1.5, 1.2}), X({2, 3, 2})}, attrs});
+    }
+  }
+  for (const char* op : {"MatrixDeterminant", "LogMatrixDeterminant"})
+    for (const Input& matrix : {square, stack}) cases.push_back({op, {matrix}});
+  const Input tall = XAt({3, 2}, {2, 0.3, -0.4, 1.2, 0.5, -0.7}), wide = XAt({2, 3}, {2, 0.3, -0.4, 0.6, 1.2, 0.5});
+  for (const double regularizer : {0.0, 0.5})
+    for (const Input& matrix : {tall, wide, square}) cases.push_back({"MatrixSolveLs", {matrix, X({matrix.shape.dims()[0], 2}), Fixed({}, {regularizer})}});
+  for (const Input& matrix : {tall, wide, square, stack}) {
+    cases.push_back({"Qr", {matrix}, {}, false});
+    cases.push_back({"Svd", {matrix}, {{"compute_uv", false}}, false});
+    cases.push_back({"Svd", {matrix}, {}, false});
+  }
+  for (const bool vectors : {false, true})
+    for (const Input& matrix : {square, stack}) cases.push_back({"SelfAdjointEigV2", {matrix}, {{"compute_v", vectors}}, false});
+  cases.push_back({"MatrixSquareRoot", {XAt({3, 3}, {3, 0.4, -0.3, 0.2, 2, 0.5, -0.6, 0.1, 1.5})}});
+  cases.push_back({"MatrixSquareRoot", {XAt({2, 2, 2}, {2, 0.3, -0.4, 1.2, 1.1, 0.5, 0.2, 3})}});
+  for (const bool pivoting : {false, true})
+    cases.push_back({"TridiagonalSolve", {XAt({3, 3}, {0.3, -0.4, 0.5, 2, -1.5, 1.8, 0.6, 0.7, -0.2}), X({3, 2})}, {{"partial_pivoting", pivoting}}});
+  cases.push_back({"TridiagonalMatMul", {X({1, 3}), X({1, 3}), X({1, 3}), X({3, 2})}});
+  cases.push_back({"TridiagonalMatMul", {X({2, 1, 2}), X({2, 1, 2}), X({2, 1, 2}), X({2, 2, 1})}});
+  cases.push_back({"Cross", {X({2, 3}), X({2, 3})}});
+  cases.push_back({"Diag", {X({2, 2})}});
+  cases.push_back({"DiagPart", {X({2, 3, 2, 3})}});
+  cases.push_back({"MatrixDiag", {X({2, 3})}});
+  for (const Shape& shape : {Shape{3, 3}, Shape{2, 3, 2}}) cases.push_back({"MatrixDiagPart", {X(shape)}});
+  cases.push_back({"MatrixSetDiag", {X({2, 2, 3}), X({2, 2})}});
+  for (const std::string version : {"V2", "V3"})
+    for (const char* align : {"LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"}) {
+      const Attrs attrs = version == "V3" ? Attrs{{"align", align}} : Attrs{};
+      cases.push_back({"MatrixDiag" + version, {X({2, 3, 3}), List({-1, 1}), One(-1), One(4), Fixed({}, {7})}, attrs});
+      cases.push_back({"MatrixDiag" + version, {X({2, 3}), One(1), One(-1), One(-1), Fixed({}, {7})}, attrs});
+      cases.push_back({"MatrixDiagPart" + version, {X({2, 3, 4}), List({-2, 1}), Fixed({}, {7})}, attrs});
+      cases.push_back({"MatrixSetDiag" + version, {X({3, 4}), X({3, 3}), List({-1, 1})}, attrs});
+    }
+}
+
+void AddMoves(Cases& cases) {
+  cases.push_back({"Roll", {X({2, 3, 2}), List({1, -4}), LongList({1, -1})}});
+  cases.push_back({"Roll", {X({3}), One(2), One(0)}});
+  cases.push_back({"Snapshot", {X({2})}});
+  cases.push_back({"ParallelDynamicStitch", {List({3, 0}), Ints({}, {2}), X({2, 2}), X({2})}, {{"N", 2}}});
+  cases.push_back({"TensorStridedSliceUpdate", {X({3, 4}), List({1, 0}), List({2, 4}), List({1, 3}), X({2})}, {{"shrink_axis_mask", 1}}});
+  cases.push_back({"TensorStridedSliceUpdate", {X({5}), LongList({4}), LongList({0}), LongList({-2}), X({})}});
+  cases.push_back({"NthElement", {X({2, 4}), One(1)}});
+  cases.push_back({"NthElement", {X({3}), One(0)}, {{"reverse", true}}});
+  cases.push_back({"BiasAddV1", {X({2, 2, 3}), X({3})}});
+}
+
 const Cases& AllCases() {
   static const Cases all = [] {
     Cases cases;
     for (const auto add : {AddBinary, AddUnary, AddCurves, AddReductions, AddProducts, AddSegments, AddShapes, AddStridedSlices, AddChoices,
-                           AddConvolutions, AddPools, AddLosses})
+                           AddConvolutions, AddPools, AddLosses, AddMatrices, AddMoves})
       add(cases);
     return cases;
   }();
@@ -479,7 +542,7 @@ const std::set<std::string>& WithGoldenGradients() {
       "TensorListScatterIntoExistingList", "TensorListScatterV2", "TensorListSetItem", "TensorListSplit", "TensorListStack",
       "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "TopKV2", "Xdivy",
       "Xlogy", "Angle", "Complex", "ComplexAbs", "Imag", "Real", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "IRFFT", "IRFFT2D", "RFFT", "RFFT2D",
-      "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments", "CropAndResize", "ExtractImagePatches", "RGBToHSV", "ResizeBicubic", "ScaleAndTranslate"};
+      "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments", "Cholesky", "CropAndResize", "Eig", "ExtractImagePatches", "RGBToHSV", "ResizeBicubic", "ScaleAndTranslate"};
   return ops;
 }
 
@@ -487,19 +550,19 @@ const std::set<std::string>& WithGoldenGradients() {
 const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
   static const std::map<std::string, std::vector<std::string>> reasons = {
       {"answers with booleans",
-       {"All", "Any", "Equal", "Greater", "GreaterEqual", "InTopKV2", "IsFinite", "IsNan", "Less", "LessEqual", "LogicalAnd",
+       {"All", "Any", "Equal", "Greater", "GreaterEqual", "InTopK", "InTopKV2", "IsFinite", "IsNan", "Less", "LessEqual", "LogicalAnd",
         "LogicalNot", "LogicalOr", "NotEqual", "IsInf", "OptionalHasValue", "ToBool", "ApproximateEqual"}},
       {"answers with whole numbers: positions, shapes, counts",
        {"ArgMax", "ArgMin", "BroadcastGradientArgs", "ConcatOffset", "InvertPermutation", "Rank", "Shape", "ShapeN", "Size",
-        "Where", "VariableShape", "ComputeAccidentalHits", "SparseReshape", "StatelessRandomGetKeyCounter", "Bucketize",
+        "Where", "VariableShape", "ComputeAccidentalHits", "SparseReshape", "BroadcastArgs", "DataFormatDimMap", "DataFormatVecPermute", "StatelessRandomGetKeyCounter", "Bucketize",
         "HistogramFixedWidth"}},
       {"is of bits", {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert", "LeftShift", "PopulationCount", "RightShift"}},
-      {"has none in TensorFlow either", {"Mod", "TruncateMod", "IRFFT3D", "RFFT3D"}},
+      {"has none in TensorFlow either", {"Bitcast", "InplaceAdd", "InplaceSub", "InplaceUpdate", "IRFFT3D", "Lu", "MatrixExponential", "MatrixLogarithm", "Mod", "RFFT3D", "TruncateMod"}},
       {"is flat between its jumps, and its gradient is taken as none", {"Ceil", "Floor", "FloorDiv", "Round", "TruncateDiv"}},
       {"does not depend on the values of its floating inputs", {"OnesLike", "ZerosLike"}},
       {"counts, with weights that TensorFlow does not differentiate either", {"Bincount", "DenseBincount", "DenseCountSparseOutput", "RaggedCountSparseOutput", "SparseCountSparseOutput"}},
       {"is made of settings or whole numbers", {"OneHot", "Range", "LinSpace", "RaggedRange"}},
-      {"which elements are equal jumps with the data", {"Unique", "UniqueWithCounts"}},
+      {"which elements are equal jumps with the data", {"ListDiff", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2"}},
       {"has no inputs, or is where values come from", {"Const", "Placeholder", "_Arg", "Timestamp"}},
       {"stops gradients by definition", {"StopGradient"}},
       {"carries no value", {"ControlTrigger", "NoOp", "_Retval", "Assert"}},
@@ -510,7 +573,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
       {"becomes dataflow before it is differentiated: golden_functions_test",
        {"Case", "If", "PartitionedCall", "RemoteCall", "StatefulPartitionedCall", "StatelessCase", "StatelessIf", "StatelessWhile", "SymbolicGradient", "While"}},
       {"is made of other ops, which have gradients: decomposition_test", {"_FusedBatchNormEx", "_FusedConv2D", "_FusedMatMul", "_SwitchN",
-        "AdjustContrastv2", "BatchNormWithGlobalNormalizationGrad", "SegmentMaxV2", "SegmentMinV2", "SegmentProdV2", "SegmentSumV2"}},
+        "AdjustContrastv2", "BatchNormWithGlobalNormalizationGrad", "CholeskyGrad", "GuaranteeConst", "ParallelConcat", "SelfAdjointEig", "SegmentMaxV2", "SegmentMinV2", "SegmentProdV2", "SegmentSumV2"}},
       {"is random", {"RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal", "LogUniformCandidateSampler", "RandomShuffle", "StatelessRandomNormalV2", "StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessTruncatedNormalV2"}},
       {"names, reads or changes state",
        {"ApplyAdagrad", "ApplyAdam", "ApplyGradientDescent", "ApplyMomentum", "Assign", "AssignAdd", "AssignAddVariableOp",

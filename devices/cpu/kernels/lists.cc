@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// UniqueV2, UniqueWithCountsV2, ListDiff, NthElement, BroadcastArgs, DataFormatDimMap and DataFormatVecPermute.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include "kernels/types.h"
+#include "tenon/sdk/kernel/shape_kernels.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+
+namespace tenon::cpu {
+namespace {
+
+using View = tenon_tensor_view;
+using Listed = Numbers::And<bool>;
+
+// ---- Which elements there are ----
+
+// Elements as what they are compared by: numbers, or texts. NaN equals nothing.
+template <class T>
+struct NumberAt {
+  explicit NumberAt(const View& view) : data(sdk::Data<const T>(view)) {}
+  Wide<T> operator()(int64_t i) const { return static_cast<Wide<T>>(data[i]); }
+  const T* data;
+};
+struct TextAt {
+  explicit TextAt(const View& view) : view(&view) {}
+  std::string_view operator()(int64_t i) const { return sdk::StringAt(*view, i); }
+  const View* view;
+};
+template <class Function>
+void DispatchElements(uint32_t dtype, const Function& function) {
+  if (dtype == TENON_DT_STRING) return function(sdk::Tag<TextAt>{});
+  Listed::Dispatch(dtype, [&]<class T>(Tag<T>) { function(sdk::Tag<NumberAt<T>>{}); });
+}
+
+// Elements `places` of an input, as an output of these dims.
+void Gather(sdk::RunContext c, int32_t output, sdk::Dims dims, const View& from, const std::vector<int64_t>& places) {
+  if (from.dtype == TENON_DT_STRING) {
+    std::vector<std::string_view> texts;
+    texts.reserve(places.size());
+    for (const int64_t place : places) texts.push_back(sdk::StringAt(from, place));
+    return sdk::SetStrings(c, output, dims, texts);
+  }
+  c.AllocOutput(output, dims);
+  const uint64_t size = sdk::ElementSize(from.dtype);
+  char* to = c.output<char>(output);
+  for (const int64_t place : places) {
+    std::memcpy(to, sdk::Data<const char>(from) + static_cast<uint64_t>(place) * size, size);
+    to += size;
+  }
+}
+
+template <bool kCounts>
+struct UniqueV2Kernel {
+  void Run(sdk::RunContext c) const {
+    const View &x = c.input_view(0), &axes = c.input_view(1);
+    const sdk::Dims dims = sdk::DimsOf(x);
+    const auto rank = static_cast<int64_t>(dims.size());
+    int64_t axis = 0;
+    if (axes.dl.ndim > 1 || sdk::Count(axes) > 1) sdk::Fail(TENON_INVALID_ARGUMENT, "axis must have one element at most; its shape is ", sdk::DimsOf(axes));
+    if (sdk::Count(axes) == 1) {
+      const int64_t given = IndexAt(sdk::Data<void>(axes), axes.dtype, 0);
+      axis = given < 0 ? given + rank : given;
+      if (axis < 0 || axis >= rank) sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", given, " is outside of [", -rank, ", ", rank, ")");
+    } else if (rank != 1) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "unique expects a 1D vector; the shape is ", dims);
+    }
+    const auto at = static_cast<size_t>(axis);
+    const int64_t outer = sdk::Count(dims.first(at)), n = dims[at], inner = sdk::Count(dims.subspan(at + 1));
+    // Where element k of slice i is.
+    const auto place = [&](int64_t i, int64_t k) { return (k / inner * n + i) * inner + k % inner; };
+    const int64_t width = outer * inner;
+    std::vector<int64_t> numbers(static_cast<size_t>(n)), firsts;  // of each slice the first that equals it; the distinct ones
+    DispatchElements(x.dtype, [&]<class At>(sdk::Tag<At>) {
+      const At element(x);
+      sdk::CancelPoll poll(c);
+      const auto odd = [&](int64_t i) {
+        for (int64_t k = 0; k < width; ++k)
+          if (!(element(place(i, k)) == element(place(i, k)))) return true;
+        return false;
+      };
+      const auto order = [&](int64_t a, int64_t b) {
+        poll(3);
+        for (int64_t k = 0; k < width; ++k) {
+          const auto u = element(place(a, k)), v = element(place(b, k));
+          if (u < v) return -1;
+          if (v < u) return 1;
+          poll();
+        }
+        return 0;
+      };
+      std::vector<int64_t> sorted;
+      for (int64_t i = 0; i < n; ++i) {
+        numbers[static_cast<size_t>(i)] = i;
+        if (!odd(i)) sorted.push_back(i);
+      }
+      std::sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) {
+        const int way = order(a, b);
+        return way != 0 ? way < 0 : a < b;
+      });
+      for (size_t i = 1; i < sorted.size(); ++i)
+        if (order(sorted[i - 1], sorted[i]) == 0) numbers[static_cast<size_t>(sorted[i])] = numbers[static_cast<size_t>(sorted[i - 1])];
+    });
+    c.AllocOutput(1, std::array{n});
+    std::vector<int64_t> counts;
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t& number = numbers[static_cast<size_t>(i)];
+      if (number == i) {
+        number = static_cast<int64_t>(firsts.size());
+        firsts.push_back(i);
+        counts.push_back(0);
+      } else {
+        number = numbers[static_cast<size_t>(number)];
+      }
+      ++counts[static_cast<size_t>(number)];
+      sdk::Put(c.output_view(1), i, number);
+    }
+    std::vector<int64_t> shape(dims.begin(), dims.end()), places;
+    shape[at] = static_cast<int64_t>(firsts.size());
+    for (int64_t o = 0; o < outer; ++o)
+      for (const int64_t first : firsts)
+        for (int64_t k = 0; k < inner; ++k) places.push_back((o * n + first) * inner + k);
+    Gather(c, 0, shape, x, places);
+    if (!kCounts) return;
+    c.AllocOutput(2, std::array{shape[at]});
+    for (size_t i = 0; i < counts.size(); ++i) sdk::Put(c.output_view(2), static_cast<int64_t>(i), counts[i]);
+  }
+};
+
+struct ListDiffKernel {
+  void Run(sdk::RunContext c) const {
+    const View &x = c.input_view(0), &y = c.input_view(1);
+    if (x.dl.ndim != 1 || y.dl.ndim != 1) sdk::Fail(TENON_INVALID_ARGUMENT, "x and y must be vectors; their shapes are ", sdk::DimsOf(x), " and ", sdk::DimsOf(y));
+    std::vector<int64_t> places;
+    DispatchElements(x.dtype, [&]<class At>(sdk::Tag<At>) {
+      const At element(x), other(y);
+      using Value = decltype(other(0));
+      std::vector<Value> removed;
+      for (int64_t i = 0; i < sdk::Count(y); ++i)
+        if (other(i) == other(i)) removed.push_back(other(i));
+      sdk::CancelPoll poll(c);
+      std::sort(removed.begin(), removed.end(), [&](const Value& a, const Value& b) {
+        poll(5);
+        return a < b;
+      });
+      for (int64_t i = 0; i < sdk::Count(x); ++i) {
+        poll(50);
+        const Value value = element(i);
+        if (!(value == value) || !std::binary_search(removed.begin(), removed.end(), value)) places.push_back(i);
+      }
+    });
+    const auto count = static_cast<int64_t>(places.size());
+    Gather(c, 0, std::array{count}, x, places);
+    c.AllocOutput(1, std::array{count});
+    for (int64_t i = 0; i < count; ++i) sdk::Put(c.output_view(1), i, places[static_cast<size_t>(i)]);
+  }
+};
+
+struct NthElementKernel {
+  explicit NthElementKernel(sdk::CreateContext& c) : reverse(c.Bool("reverse")) {}
+  void Run(sdk::RunContext c) const {
+    const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
+    if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "Input must be >= 1-D, got shape []");
+    const int64_t columns = dims.back(), n = *c.input<int32_t>(1);
+    if (n < 0 || n >= columns) sdk::Fail(TENON_INVALID_ARGUMENT, "Input must have at least n+1 columns; n is ", n, ", of ", columns, " columns");
+    const int64_t wanted = reverse ? columns - 1 - n : n;
+    Numbers::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      c.ParallelFor(sdk::Count(dims) / columns, 100 + 5.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
+        std::vector<T> row(static_cast<size_t>(columns));
+        for (int64_t i = begin; i < end; ++i) {
+          std::copy_n(c.input<T>(0) + i * columns, columns, row.begin());
+          // NaN comes last, so that there is an order.
+          std::nth_element(row.begin(), row.begin() + wanted, row.end(), [](const T& a, const T& b) {
+            const Wide<T> u = a, v = b;
+            if constexpr (kIsReal<T>) {
+              if (u != u || v != v) return u == u;
+            }
+            return u < v;
+          });
+          c.output<T>(0)[i] = row[static_cast<size_t>(wanted)];
+        }
+      });
+    });
+  }
+  bool reverse;
+};
+
+// ---- Lists of dims ----
+
+struct BroadcastArgsKernel {
+  void Run(sdk::RunContext c) const {
+    const View *a = &c.input_view(0), *b = &c.input_view(1);
+    if (sdk::Count(*a) < sdk::Count(*b)) std::swap(a, b);
+    const int64_t longer = sdk::Count(*a), missing = longer - sdk::Count(*b);
+    for (int64_t i = 0; i < longer; ++i) {
+      const int64_t x = IndexAt(sdk::Data<void>(*a), a->dtype, i), y = i < missing ? 1 : IndexAt(sdk::Data<void>(*b), b->dtype, i - missing);
+      if (x != y && x != 1 && y != 1) sdk::Fail(TENON_INVALID_ARGUMENT, "Incompatible shapes: dims ", x, " and ", y, " do not broadcast");
+      sdk::Put(c.output_view(0), i, x == 1 ? y : x);
+    }
+  }
+};
+
+// Two orders of the same letters, each a dim.
+struct Formats {
+  explicit Formats(sdk::CreateContext& c) : source(c.String("src_format")), target(c.String("dst_format")) {
+    if (source.size() != 4 && source.size() != 5) c.Invalid("src_format must be of length 4 or 5, received '", source, "'");
+    if (target.size() != source.size()) c.Invalid("dst_format '", target, "' must be as long as src_format '", source, "'");
+    std::string one = source, other = target;
+    std::sort(one.begin(), one.end());
+    std::sort(other.begin(), other.end());
+    if (one != other || std::adjacent_find(one.begin(), one.end()) != one.end())
+      c.Invalid("dst_format '", target, "' is not a permutation of src_format '", source, "'");
+  }
+  std::string source, target;
+};
+
+struct DimMapKernel : Formats {
+  using Formats::Formats;
+  void Run(sdk::RunContext c) const {
+    const View& x = c.input_view(0);
+    const auto n = static_cast<int64_t>(source.size());
+    for (int64_t i = 0; i < sdk::Count(x); ++i) {
+      const int64_t given = IndexAt(sdk::Data<void>(x), x.dtype, i), dim = given < 0 ? given + n : given;
+      if (dim < 0 || dim >= n) sdk::Fail(TENON_INVALID_ARGUMENT, "x[", i, "] = ", given, " is not in [", -n, ", ", n, ")");
+      sdk::Put(c.output_view(0), i, static_cast<int64_t>(target.find(source[static_cast<size_t>(dim)])));
+    }
+  }
+};
+
+struct VecPermuteKernel : Formats {
+  using Formats::Formats;
+  void Run(sdk::RunContext c) const {
+    const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
+    const auto all = static_cast<int64_t>(source.size());
+    if (dims.empty() || dims.size() > 2 || (dims[0] != all && dims[0] != all - 2) || (dims.size() == 2 && dims[1] != 2))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a number or pair for each of ", all - 2, " or of ", all, " dims is needed; the shape is ", dims);
+    std::string from = source, to = target;
+    if (dims[0] != all)
+      for (std::string* format : {&from, &to}) std::erase_if(*format, [](char letter) { return letter == 'N' || letter == 'C'; });
+    if (static_cast<int64_t>(from.size()) != dims[0]) sdk::Fail(TENON_INVALID_ARGUMENT, "without N and C the format '", source, "' has ", from.size(), " dims; x has ", dims[0]);
+    const int64_t each = dims.size() == 2 ? 2 : 1;
+    for (int64_t i = 0; i < dims[0]; ++i)
+      for (int64_t k = 0; k < each; ++k) {
+        const auto place = static_cast<int64_t>(from.find(to[static_cast<size_t>(i)]));
+        sdk::Put(c.output_view(0), i * each + k, IndexAt(sdk::Data<void>(c.input_view(0)), c.input_view(0).dtype, place * each + k));
+      }
+  }
+};
+
+using Texts = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>;
+
+}  // namespace
+
+TENON_CPU_KERNEL(UniqueV2) = CpuKernel<UniqueV2Kernel<false>>("UniqueV2", {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(UniqueV2String) = CpuKernel<UniqueV2Kernel<false>>("UniqueV2", {.constraints = Texts::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(UniqueWithCountsV2) = CpuKernel<UniqueV2Kernel<true>>("UniqueWithCountsV2", {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(UniqueWithCountsV2String) = CpuKernel<UniqueV2Kernel<true>>("UniqueWithCountsV2", {.constraints = Texts::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(ListDiff) = CpuKernel<ListDiffKernel>("ListDiff", {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(ListDiffString) = CpuKernel<ListDiffKernel>("ListDiff", {.constraints = Texts::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(NthElement) = CpuKernel<NthElementKernel>("NthElement", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list});
+TENON_CPU_KERNEL(BroadcastArgs) = CpuKernel<BroadcastArgsKernel>("BroadcastArgs", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
+TENON_CPU_KERNEL(DataFormatDimMap) = CpuKernel<DimMapKernel>("DataFormatDimMap", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
+TENON_CPU_KERNEL(DataFormatVecPermute) = CpuKernel<VecPermuteKernel>("DataFormatVecPermute", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
+
+}  // namespace tenon::cpu
