@@ -116,6 +116,40 @@ TENON_OP(kScatterUpdate) = DefineOp({
     .shape = ShapeFunction<ScatterShape>,
 });
 
+// ScatterMul and its like: what becomes of the rows, one update after the other.
+static consteval tenon_op_definition ScatterOp(OpDefinition op) {
+  op.inputs = "ref: Ref(T), indices: Tindices, updates: T";
+  op.outputs = "output_ref: Ref(T)";
+  if (op.attrs.empty()) op.attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false";
+  op.constraints = "element(indices) >= 0; element(indices) < dim(ref, 0)";
+  op.traits = TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT;
+  op.shape = ShapeFunction<ScatterShape>;
+  return DefineOp(op);
+}
+static consteval tenon_op_definition ResourceScatterOp(OpDefinition op) {
+  op.inputs = "resource: resource, indices: Tindices, updates: dtype";
+  op.attrs = "dtype: numbertype; Tindices: {int32, int64}";
+  op.constraints = "element(indices) >= 0";
+  op.traits = TENON_OP_STATEFUL | TENON_OP_WRITES_STATE;
+  op.shape = ShapeFunction<ResourceScatterShape>;
+  return DefineOp(op);
+}
+
+static constexpr std::string_view kMul = "Multiplies the rows of the variable that indices name by updates; a row named twice by both.";
+static constexpr std::string_view kDiv = "Divides the rows of the variable that indices name by updates; a row named twice by both.";
+static constexpr std::string_view kMin = "The smaller of updates and of the rows of the variable that indices name stays there.";
+static constexpr std::string_view kMax = "The larger of updates and of the rows of the variable that indices name stays there.";
+static constexpr std::string_view kOrdered = "T: {half, bfloat16, float, double, int32, int64}; Tindices: {int32, int64}; use_locking: bool = false";
+
+TENON_OP(kScatterMul) = ScatterOp({.name = "ScatterMul", .doc = kMul});
+TENON_OP(kScatterDiv) = ScatterOp({.name = "ScatterDiv", .doc = kDiv});
+TENON_OP(kScatterMin) = ScatterOp({.name = "ScatterMin", .attrs = kOrdered, .doc = kMin});
+TENON_OP(kScatterMax) = ScatterOp({.name = "ScatterMax", .attrs = kOrdered, .doc = kMax});
+TENON_OP(kResourceScatterMul) = ResourceScatterOp({.name = "ResourceScatterMul", .doc = kMul});
+TENON_OP(kResourceScatterDiv) = ResourceScatterOp({.name = "ResourceScatterDiv", .doc = kDiv});
+TENON_OP(kResourceScatterMin) = ResourceScatterOp({.name = "ResourceScatterMin", .doc = kMin});
+TENON_OP(kResourceScatterMax) = ResourceScatterOp({.name = "ResourceScatterMax", .doc = kMax});
+
 static void ResourceGatherNdShape(ShapeContext& c) {
   const ShapeContext::Handle handle = c.InputHandle(0);
   if (handle.dtype != TENON_DT_INVALID && BaseType(handle.dtype) != c.Type("dtype")) {

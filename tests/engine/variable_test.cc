@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Variables under updates: concurrent ones, updates of rows, failed ones. Covers D1, D2, D3, D4, D5, D7.
+#include <limits>
 #include <thread>
 
 #include "tests/engine/engine.h"
@@ -89,6 +90,29 @@ TEST(Variable, OfAContainerIsSharedByGraphsThatHaveNothingElseInCommon) {
   const auto values = reads->Run({}, {read});
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{3, 4}));
+}
+
+// TensorFlow's process dies of an integer that is divided by 0.
+TEST(Variable, RowsThatCannotBeDividedStayAsTheyWere) {
+  Graph g(TheRuntime());
+  const Output variable = g.Op("VariableV2", {}, {{"dtype", DType::kInt32}, {"shape", Shape{3}}, {"shared_name", std::string("rows")}}, "rows");
+  constexpr int32_t kLeast = std::numeric_limits<int32_t>::min();
+  g.AddNode("Assign", {variable, g.Const({kLeast, 7, -9})}, {}, "init");
+  g.AddNode("ScatterDiv", {variable, g.Const({1, 0}), g.Placeholder("divisors", DType::kInt32, {2})}, {}, "divide");
+  g.AddNode("ScatterNdAdd", {variable, g.Placeholder("places", DType::kInt32, {2, 1}), g.Const({7, 0})}, {}, "add");
+  g.Op("Identity", {variable}, {}, "value");
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(session->Run({}, {}, {"init"}).ok());
+  const auto value = [&] { return Values<int32_t>((*session->Run({}, {"value:0"}))[0]); };
+  const auto pair = [](int32_t a, int32_t b, const Shape& shape) { return View(*Tensor::From(std::vector<int32_t>{a, b}, shape)); };
+  const Status by_zero = session->Run({{"divisors", pair(7, 0, {2})}}, {}, {"divide"}).status(), outside = session->Run({{"places", pair(1, 3, {2, 1})}}, {}, {"add"}).status();
+  EXPECT_NE(by_zero.message().find("Integer division by zero"), std::string::npos) << by_zero;
+  EXPECT_NE(outside.message().find("does not index into shape"), std::string::npos) << outside;
+  EXPECT_EQ(value(), (std::vector<int32_t>{kLeast, 7, -9}));
+  ASSERT_TRUE(session->Run({{"divisors", pair(2, -1, {2})}}, {}, {"divide"}).ok());
+  EXPECT_EQ(value(), (std::vector<int32_t>{kLeast, 3, -9})) << "the quotient that does not fit wraps";
 }
 
 TEST(Variable, TakesRowsInPlace) {

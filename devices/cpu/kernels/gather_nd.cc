@@ -130,7 +130,7 @@ struct AddTo {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_same_v<T, bool>) {
-      return x | y;
+      return kSubtract ? x != y : x || y;
     } else if constexpr (std::is_integral_v<T> || kIsHalf<T> || std::is_floating_point_v<T>) {
       return sdk::AddOrSubtract<kSubtract>(x, y);
     } else {
@@ -162,7 +162,11 @@ template <class Op>
 struct Scatter : Policy {
   using Policy::Policy;
   void Apply(sdk::RunContext c, const View& indices, const View& updates) const {
-    const View& output = c.output_view(0);
+    sdk::CancelPoll poll(c);
+    Apply(c.output_view(0), indices, updates, poll, [] {});
+  }
+  // begin: called when all has been checked, before anything is written.
+  void Apply(const View& output, const View& indices, const View& updates, auto&& poll, const auto& begin) const {
     const NamedSlices slices(indices, sdk::DimsOf(output), ignore_bad);
     if (sdk::Multiply(slices.count(), slices.slice()) != sdk::Count(updates)) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit indices of shape ", sdk::DimsOf(indices),
@@ -175,10 +179,10 @@ struct Scatter : Policy {
                 " into a tensor of shape ", sdk::DimsOf(output), ": some are empty and others are not");
     }
     slices.CheckAll();
+    begin();
     const auto typed = [&]<class T>(Tag<T>) {
-      T* to = c.output<T>(0);
+      T* to = sdk::Data<T>(output);
       const T* from = sdk::Data<const T>(updates);
-      sdk::CancelPoll poll(c);
       for (int64_t i = 0; i < slices.count(); ++i, from += slices.slice()) {
         poll(5 + slices.slice() / 4);
         const int64_t at = slices.At(i);
@@ -220,6 +224,21 @@ struct TensorScatterKernel : Scatter<Op> {
   }
 };
 
+// Slices of a variable.
+template <bool kReference, class Op>
+struct VariableScatterKernel : Scatter<Op> {
+  explicit VariableScatterKernel(sdk::CreateContext& c) : Scatter<Op>(c), lock(sdk::UpdateLock(c)) {}
+  void Run(sdk::RunContext c) const {
+    tenon_resource* const handle = c.resource(0);
+    sdk::Update update(c, handle, lock, c.input_view(2).dtype);
+    // One that ended half-way would lose the variable's value.
+    this->Apply(update.new_view(), c.input_view(1), c.input_view(2), [](int64_t) {}, [&] { update.BeginWriting(); });
+    update.Commit();
+    if (kReference) *c.output<tenon_resource*>(0) = handle;
+  }
+  uint32_t lock;
+};
+
 constexpr sdk::Traits kGather = {.constraints = sdk::Constraints<PlainConstraint<"Tparams">>::list};
 constexpr sdk::Traits kPut = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst};
 using AddedConstraint =
@@ -228,6 +247,8 @@ using AddedConstraint =
                  TENON_DT_COMPLEX64, TENON_DT_COMPLEX128, TENON_DT_BOOL>;
 constexpr sdk::Traits kZeros = {.constraints = sdk::Constraints<AddedConstraint>::list};
 constexpr sdk::Traits kAdded = {.constraints = sdk::Constraints<AddedConstraint>::list, .in_place = kInPlaceFirst};
+constexpr sdk::Traits kPutThere = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
+constexpr sdk::Traits kOrderedThere = {.constraints = sdk::Constraints<Ordered::Constraint<"T">>::list};
 constexpr sdk::Traits kOrdered = {.constraints = sdk::Constraints<Ordered::Constraint<"T">>::list, .in_place = kInPlaceFirst};
 
 }  // namespace
@@ -241,6 +262,16 @@ TENON_CPU_KERNEL(TensorScatterUpdate) = CpuKernel<TensorScatterKernel<Put>>("Ten
 TENON_CPU_KERNEL(TensorScatterUpdateString) = CpuStringKernel<TensorScatterKernel<Put>>("TensorScatterUpdate");
 TENON_CPU_KERNEL(TensorScatterAdd) = CpuKernel<TensorScatterKernel<AddTo<false>>>("TensorScatterAdd", kAdded);
 TENON_CPU_KERNEL(TensorScatterSub) = CpuKernel<TensorScatterKernel<AddTo<true>>>("TensorScatterSub", kAdded);
+TENON_CPU_KERNEL(ScatterNdUpdate) = CpuKernel<VariableScatterKernel<true, Put>>("ScatterNdUpdate", kPutThere);
+TENON_CPU_KERNEL(ScatterNdAdd) = CpuKernel<VariableScatterKernel<true, AddTo<false>>>("ScatterNdAdd", kZeros);
+TENON_CPU_KERNEL(ScatterNdSub) = CpuKernel<VariableScatterKernel<true, AddTo<true>>>("ScatterNdSub", kZeros);
+TENON_CPU_KERNEL(ScatterNdMin) = CpuKernel<VariableScatterKernel<true, Choose<false>>>("ScatterNdMin", kOrderedThere);
+TENON_CPU_KERNEL(ScatterNdMax) = CpuKernel<VariableScatterKernel<true, Choose<true>>>("ScatterNdMax", kOrderedThere);
+TENON_CPU_KERNEL(ResourceScatterNdUpdate) = CpuKernel<VariableScatterKernel<false, Put>>("ResourceScatterNdUpdate", kPutThere);
+TENON_CPU_KERNEL(ResourceScatterNdAdd) = CpuKernel<VariableScatterKernel<false, AddTo<false>>>("ResourceScatterNdAdd", kZeros);
+TENON_CPU_KERNEL(ResourceScatterNdSub) = CpuKernel<VariableScatterKernel<false, AddTo<true>>>("ResourceScatterNdSub", kZeros);
+TENON_CPU_KERNEL(ResourceScatterNdMin) = CpuKernel<VariableScatterKernel<false, Choose<false>>>("ResourceScatterNdMin", kOrderedThere);
+TENON_CPU_KERNEL(ResourceScatterNdMax) = CpuKernel<VariableScatterKernel<false, Choose<true>>>("ResourceScatterNdMax", kOrderedThere);
 TENON_CPU_KERNEL(TensorScatterMin) = CpuKernel<TensorScatterKernel<Choose<false>>>("TensorScatterMin", kOrdered);
 TENON_CPU_KERNEL(TensorScatterMax) = CpuKernel<TensorScatterKernel<Choose<true>>>("TensorScatterMax", kOrdered);
 

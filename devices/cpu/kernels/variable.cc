@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/types.h"
+#include "tenon/sdk/kernel/elementwise.h"
 #include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {
@@ -14,6 +15,7 @@ namespace {
 
 using sdk::AddOrSubtract;
 using sdk::CheckRow;
+using sdk::Numbers;
 using sdk::Update;
 using sdk::UpdateLock;
 using sdk::UpdateTypes;
@@ -114,7 +116,7 @@ struct CountUpToKernel {
 };
 
 // Rows of a variable: ScatterAdd and its like. Rows that come twice are updated twice.
-enum class Change { kAdd, kSubtract, kPut };
+enum class Change { kAdd, kSubtract, kPut, kMultiply, kDivide, kSmaller, kLarger };
 template <bool kReference, Change kChange>
 struct ScatterKernel {
   explicit ScatterKernel(sdk::CreateContext& c) : lock(UpdateLock(c)) {}
@@ -138,6 +140,11 @@ struct ScatterKernel {
     Dispatch(updates.dtype, [&]<class T>(Tag<T>) {
       T* rows = update.new_data<T>();
       const T* delta = sdk::Data<const T>(updates);
+      // Of handles TensorFlow refuses any; of references its process dies of whole numbers.
+      if constexpr (kChange == Change::kDivide && (!kReference || std::is_integral_v<T>)) {
+        if (count > 0 && std::any_of(delta, delta + given, [](T divisor) { return divisor == T{}; }))
+          sdk::Fail(TENON_INVALID_ARGUMENT, std::is_integral_v<T> ? sdk::ByZero::kInvalidText : "updates must not contain 0");
+      }
       update.BeginWriting();
       for (int64_t i = 0; i < count; ++i) {
         T* to = rows + IndexAt(index, indices.dtype, i) * row;
@@ -155,14 +162,30 @@ struct ScatterKernel {
   static void Dispatch(uint32_t dtype, Function&& function) {
     if constexpr (kChange == Change::kPut) {
       sdk::DispatchSize(dtype, function);
+    } else if constexpr (kChange == Change::kSmaller || kChange == Change::kLarger) {
+      Numbers::Dispatch(dtype, function);
     } else {
       UpdateTypes::Dispatch(dtype, function);
     }
+  }
+  // Halves as floats.
+  template <class Op, class T>
+  static T Calculated(T x, T y) {
+    if constexpr (std::is_arithmetic_v<T> || sdk::kIsComplex<T>) return Op()(x, y);
+    else return static_cast<T>(Op()(static_cast<float>(x), static_cast<float>(y)));
   }
   template <class T>
   static T Changed(T old_value, T update) {
     if constexpr (kChange == Change::kPut) {
       return update;
+    } else if constexpr (kChange == Change::kMultiply) {
+      return Calculated<sdk::MulOp>(old_value, update);
+    } else if constexpr (kChange == Change::kDivide) {
+      return Calculated<sdk::DivOp>(old_value, update);
+    } else if constexpr (kChange == Change::kSmaller) {
+      return update < old_value ? update : old_value;
+    } else if constexpr (kChange == Change::kLarger) {
+      return old_value < update ? update : old_value;
     } else {
       return AddOrSubtract<kChange == Change::kSubtract>(old_value, update);
     }
@@ -174,6 +197,10 @@ constexpr sdk::Traits kUpdate = {.constraints = sdk::Constraints<UpdateTypes::Co
 constexpr sdk::Traits kResourceUpdate = {.constraints = sdk::Constraints<UpdateTypes::Constraint<"dtype">>::list};
 constexpr sdk::Traits kScatter = {
     .constraints = sdk::Constraints<UpdateTypes::Constraint<"T">, Indices::Constraint<"Tindices">>::list};
+constexpr sdk::Traits kOrderedScatter = {
+    .constraints = sdk::Constraints<Numbers::Constraint<"T">, Indices::Constraint<"Tindices">>::list};
+constexpr sdk::Traits kOrderedResourceScatter = {
+    .constraints = sdk::Constraints<Numbers::Constraint<"dtype">, Indices::Constraint<"Tindices">>::list};
 constexpr sdk::Traits kResourceScatter = {
     .constraints = sdk::Constraints<UpdateTypes::Constraint<"dtype">, Indices::Constraint<"Tindices">>::list};
 
@@ -192,6 +219,14 @@ TENON_CPU_KERNEL(ScatterAdd) = CpuKernel<ScatterKernel<true, Change::kAdd>>("Sca
 TENON_CPU_KERNEL(ScatterSub) = CpuKernel<ScatterKernel<true, Change::kSubtract>>("ScatterSub", kScatter);
 TENON_CPU_KERNEL(ResourceScatterAdd) = CpuKernel<ScatterKernel<false, Change::kAdd>>("ResourceScatterAdd", kResourceScatter);
 TENON_CPU_KERNEL(ResourceScatterSub) = CpuKernel<ScatterKernel<false, Change::kSubtract>>("ResourceScatterSub", kResourceScatter);
+TENON_CPU_KERNEL(ScatterMul) = CpuKernel<ScatterKernel<true, Change::kMultiply>>("ScatterMul", kScatter);
+TENON_CPU_KERNEL(ScatterDiv) = CpuKernel<ScatterKernel<true, Change::kDivide>>("ScatterDiv", kScatter);
+TENON_CPU_KERNEL(ScatterMin) = CpuKernel<ScatterKernel<true, Change::kSmaller>>("ScatterMin", kOrderedScatter);
+TENON_CPU_KERNEL(ScatterMax) = CpuKernel<ScatterKernel<true, Change::kLarger>>("ScatterMax", kOrderedScatter);
+TENON_CPU_KERNEL(ResourceScatterMul) = CpuKernel<ScatterKernel<false, Change::kMultiply>>("ResourceScatterMul", kResourceScatter);
+TENON_CPU_KERNEL(ResourceScatterDiv) = CpuKernel<ScatterKernel<false, Change::kDivide>>("ResourceScatterDiv", kResourceScatter);
+TENON_CPU_KERNEL(ResourceScatterMin) = CpuKernel<ScatterKernel<false, Change::kSmaller>>("ResourceScatterMin", kOrderedResourceScatter);
+TENON_CPU_KERNEL(ResourceScatterMax) = CpuKernel<ScatterKernel<false, Change::kLarger>>("ResourceScatterMax", kOrderedResourceScatter);
 TENON_CPU_KERNEL(ScatterUpdate) = CpuKernel<ScatterKernel<true, Change::kPut>>(
     "ScatterUpdate", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">, Indices::Constraint<"Tindices">>::list});
 TENON_CPU_KERNEL(ResourceScatterUpdate) = CpuKernel<ScatterKernel<false, Change::kPut>>(
