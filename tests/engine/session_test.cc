@@ -3,6 +3,7 @@
 // C10, C11, D1, D2, E9, F3, N1, N2.
 #include <atomic>
 #include <chrono>
+#include <chrono>
 #include <set>
 #include <thread>
 
@@ -172,6 +173,36 @@ uint64_t PeakOfBranches(uint32_t executor, uint64_t seed, bool in_a_loop) {
     EXPECT_TRUE(values.ok()) << values.status();
   }
   return session->Metrics()->peak_bytes;
+}
+
+// A loop that turns until another branch, which was made after it, has written a variable.
+TEST(Session, ALoopKeepsNoOtherBranchWaiting) {
+  Graph g(TheRuntime());
+  const Output flag = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", std::string("flag")}}, "flag");
+  const Operation init = g.AddNode("AssignVariableOp", {flag, g.Const(0.0f)}, {}, "init");
+  const auto turns = While(
+      g, {g.Const(int64_t{0})}, {flag},
+      [&](const std::vector<Output>& v) {
+        const auto after = g.ControlDependencies({Operation(v[0])});
+        return g.Op("Less", {g.Op("ReadVariableOp", {v[1]}, {{"dtype", DType::kFloat}}), g.Const(1.0f)});
+      },
+      [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(int64_t{1})})}; });
+  Output x = g.Placeholder("x", DType::kFloat, {});
+  for (int i = 0; i < 20; ++i) x = g.Op("Sqrt", {x});
+  const Operation set = g.AddNode("AssignVariableOp", {flag, g.Op("AddV2", {x, g.Const(1.0f)})}, {}, "set");
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  for (const uint64_t seed : {0u, 3u}) {
+    SessionOptions options;
+    options.executor = TENON_EXECUTOR_DYNAMIC;
+    options.debug.schedule_seed = seed;
+    auto session = Session::Create(TheRuntime(), g, options);
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_TRUE(session->RunTargets({Name(init)}).ok());
+    RunOptions run;
+    run.timeout = std::chrono::seconds(60);
+    const auto values = session->Run({{"x", *Tensor::Scalar(4.0f)}}, {turns[0]}, {Name(set)}, run);
+    EXPECT_TRUE(values.ok()) << values.status();
+  }
 }
 
 TEST(Session, TheDynamicExecutorKeepsAsFewValuesAsStraightCode) {

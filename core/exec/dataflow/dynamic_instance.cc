@@ -21,6 +21,8 @@ namespace {
 // Results up to this many bytes live in their iteration's own memory.
 constexpr uint64_t kSmallBytes = 1024;
 constexpr uint64_t kAlignment = 64;
+// Of so many choices between turns of loops, or the step itself, one is not by their order. And so many nodes run before what the host waits for, and no more.
+constexpr uint32_t kOrderly = 64, kPatience = 100'000;
 
 }  // namespace
 
@@ -29,7 +31,8 @@ Result<std::unique_ptr<DynamicInstance>> DynamicInstance::Create(const DynamicPl
 }
 
 DynamicInstance::DynamicInstance(const DynamicPlan* plan)
-    : plan_(plan), pool_(plan->plan().env().pool), work_(&plan->plan().env()), shuffled_(plan->plan().options().schedule_seed != 0), fetched_(plan->fetches().size()), spare_iterations_(plan->frames().size()), spare_frames_(plan->frames().size()) {
+    : plan_(plan), pool_(plan->plan().env().pool), work_(&plan->plan().env()), shuffled_(plan->plan().options().schedule_seed != 0),
+      fetched_(plan->fetches().size()), spare_iterations_(plan->frames().size()), spare_frames_(plan->frames().size()) {
   root_.info = &plan->frames()[graph::kStep];
   root_iteration_ = MakeIteration(graph::kStep);
   root_iteration_->frame = &root_;
@@ -124,12 +127,14 @@ void DynamicInstance::Loop() {
     if (outstanding_ > 0) TakeInbox(idle);
     else if (idle) return;
     if (!error_.ok()) continue;
-    if (!active_.empty()) Process(TakeReady());
-    else if (!put_off_.empty()) Process(TakePutOff());
+    const bool its_turn = !put_off_.empty() && (active_.empty() || ++passed_over_ > kPatience);
+    if (its_turn) Process(TakePutOff(), true);
+    else if (!active_.empty()) Process(TakeReady());
   }
 }
 
 DynamicInstance::Ready DynamicInstance::TakePutOff() {
+  passed_over_ = 0;
   const Ready ready = put_off_[put_off_begin_];
   if (++put_off_begin_ == put_off_.size()) {
     put_off_.clear();
@@ -140,6 +145,7 @@ DynamicInstance::Ready DynamicInstance::TakePutOff() {
 
 // Which has the node that comes first; there are several.
 DynamicInstance::Iteration* DynamicInstance::FirstActive() {
+  if (++chosen_ % kOrderly == 0) return active_[chosen_ / kOrderly % active_.size()];
   const auto turn_of = [](Iteration* iteration) {
     if (iteration->turn != 0) return iteration->turn;
     while (iteration->ready[iteration->first_ready] == 0) ++iteration->first_ready;
@@ -214,11 +220,12 @@ void DynamicInstance::Leave(Iteration* iteration) {
 
 // ---- Nodes ----
 
-void DynamicInstance::Process(const Ready& ready) {
+// now: though others are ready that the host would keep waiting.
+void DynamicInstance::Process(const Ready& ready, bool now) {
   Iteration* iteration = ready.iteration;
   const NodeInfo& info = iteration->info->nodes[ready.node];
   if (ready.dead && !info.runs_when_dead) return ProcessDead(info, iteration);
-  if (info.host_waits && !active_.empty()) {
+  if (info.host_waits && !now && !active_.empty()) {
     put_off_.push_back(ready);
     return;
   }

@@ -14,6 +14,7 @@
 // Order. Of what is ready the node that was constructed first runs first, as in straight code: a branch is done before the next one begins, so that few values
 // are alive at once. A loop stands where its first node does; of its turns, and those of the loops within, the one that began first goes on first.
 // What the host waits for a device for comes when nothing else is ready: what other devices can begin has begun by then.
+// Yet nobody waits for ever for a loop that turns until another branch has done something: now and then it is another's turn.
 //
 // Invariants. All bookkeeping belongs to the thread that drives the step; kernels that finish elsewhere leave a message
 // in an inbox. So there is no lock and no atomic for a node. Run returns when nothing of the step runs any more; or, when the step
@@ -219,7 +220,7 @@ class DynamicInstance {
   Iteration* FirstActive();
   Ready TakeReady();
   void ForgetReady();
-  void Process(const Ready& ready);
+  void Process(const Ready& ready, bool now = false);
   void ProcessDead(const NodeInfo& info, Iteration* iteration);
   void ProcessForward(const NodeInfo& info, Iteration* iteration);
   void ProcessSwitch(const NodeInfo& info, Iteration* iteration);
@@ -283,6 +284,7 @@ class DynamicInstance {
   uint32_t turns_ = 0;              // that the step has begun
   std::vector<Ready> put_off_;      // ready nodes that the host waits for, from put_off_begin_ on
   size_t put_off_begin_ = 0;
+  uint32_t chosen_ = 0, passed_over_ = 0;  // between several that have ready nodes; while nodes were put off
   std::vector<Fetched> fetched_;
   std::vector<std::unique_ptr<Iteration>> iterations_;       // all
   std::vector<std::unique_ptr<FrameInstance>> frames_;       // all but the root
