@@ -9,6 +9,7 @@
 
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/shape_kernels.h"
+#include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 
 namespace tenon::cpu {
@@ -38,9 +39,9 @@ void DispatchElements(uint32_t dtype, const Function& function) {
 }
 
 // Elements `places` of an input, as an output of these dims.
-void Gather(sdk::RunContext c, int32_t output, sdk::Dims dims, const View& from, const std::vector<int64_t>& places) {
+void Gather(sdk::RunContext c, int32_t output, sdk::Dims dims, const View& from, const std::pmr::vector<int64_t>& places) {
   if (from.dtype == TENON_DT_STRING) {
-    std::vector<std::string_view> texts;
+    std::pmr::vector<std::string_view> texts(places.get_allocator().resource());
     texts.reserve(places.size());
     for (const int64_t place : places) texts.push_back(sdk::StringAt(from, place));
     return sdk::SetStrings(c, output, dims, texts);
@@ -74,7 +75,8 @@ struct UniqueV2Kernel {
     // Where element k of slice i is.
     const auto place = [&](int64_t i, int64_t k) { return (k / inner * n + i) * inner + k % inner; };
     const int64_t width = outer * inner;
-    std::vector<int64_t> numbers(static_cast<size_t>(n)), firsts;  // of each slice the first that equals it; the distinct ones
+    sdk::StepMemory memory(c);
+    std::pmr::vector<int64_t> numbers(static_cast<size_t>(n), &memory), firsts(&memory);  // of each slice the first that equals it; the distinct ones
     DispatchElements(x.dtype, [&]<class At>(sdk::Tag<At>) {
       const At element(x);
       sdk::CancelPoll poll(c);
@@ -93,7 +95,7 @@ struct UniqueV2Kernel {
         }
         return 0;
       };
-      std::vector<int64_t> sorted;
+      std::pmr::vector<int64_t> sorted(&memory);
       for (int64_t i = 0; i < n; ++i) {
         numbers[static_cast<size_t>(i)] = i;
         if (!odd(i)) sorted.push_back(i);
@@ -106,7 +108,7 @@ struct UniqueV2Kernel {
         if (order(sorted[i - 1], sorted[i]) == 0) numbers[static_cast<size_t>(sorted[i])] = numbers[static_cast<size_t>(sorted[i - 1])];
     });
     c.AllocOutput(1, std::array{n});
-    std::vector<int64_t> counts;
+    std::pmr::vector<int64_t> counts(&memory), places(&memory);
     for (int64_t i = 0; i < n; ++i) {
       int64_t& number = numbers[static_cast<size_t>(i)];
       if (number == i) {
@@ -119,7 +121,7 @@ struct UniqueV2Kernel {
       ++counts[static_cast<size_t>(number)];
       sdk::Put(c.output_view(1), i, number);
     }
-    std::vector<int64_t> shape(dims.begin(), dims.end()), places;
+    std::vector<int64_t> shape(dims.begin(), dims.end());
     shape[at] = static_cast<int64_t>(firsts.size());
     for (int64_t o = 0; o < outer; ++o)
       for (const int64_t first : firsts)
@@ -135,11 +137,12 @@ struct ListDiffKernel {
   void Run(sdk::RunContext c) const {
     const View &x = c.input_view(0), &y = c.input_view(1);
     if (x.dl.ndim != 1 || y.dl.ndim != 1) sdk::Fail(TENON_INVALID_ARGUMENT, "x and y must be vectors; their shapes are ", sdk::DimsOf(x), " and ", sdk::DimsOf(y));
-    std::vector<int64_t> places;
+    sdk::StepMemory memory(c);
+    std::pmr::vector<int64_t> places(&memory);
     DispatchElements(x.dtype, [&]<class At>(sdk::Tag<At>) {
       const At element(x), other(y);
       using Value = decltype(other(0));
-      std::vector<Value> removed;
+      std::pmr::vector<Value> removed(&memory);
       for (int64_t i = 0; i < sdk::Count(y); ++i)
         if (other(i) == other(i)) removed.push_back(other(i));
       sdk::CancelPoll poll(c);
