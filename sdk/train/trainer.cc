@@ -133,7 +133,9 @@ Status Trainer::Begin(Session& session) {
   std::vector<Name> feeds, fetches;
   for (const Output& feed : step_.feeds) feeds.emplace_back(feed);
   std::vector<std::string> feed_devices(feeds.size());  // in host memory
-  if (!options_.prefetch_device.empty() && !step_.input.empty()) {
+  if (!options_.prefetch_device.empty()) {
+    if (step_.input.empty())
+      return Status(Code::kInvalidArgument, "input is to be brought to " + options_.prefetch_device + " ahead (prefetch_device), and the step names none (TrainingStep::Reads)");
     TENON_TRY_ASSIGN(prefetcher_, DevicePrefetcher::Create(session, step_.input, options_.prefetch_device));
     for (const Output& value : step_.input) feeds.emplace_back(value);
     feed_devices.insert(feed_devices.end(), prefetcher_->devices().begin(), prefetcher_->devices().end());
