@@ -64,18 +64,6 @@ inline Output SizeOf(NodeBuilder& g, Output x, int dim) {
   return dim == -1 ? g.VectorSlice(g.ShapeOf(x), -1) : g.VectorSlice(g.ShapeOf(x), -2, -1);
 }
 
-// Sums a gradient over the batch dims along which `x` was repeated against `y`.
-inline Output SumOverRepeated(sdk::GradientContext& g, Output gradient, Output x, Output y) {
-  const sdk::Shape a = g.shape(x).Slice(0, -2), b = g.shape(y).Slice(0, -2);
-  if (a.fully_known() && a == b) return gradient;
-  const auto axes = sdk::GradientContext::RepeatedAxes(a, b);
-  if (axes.has_value() && axes->empty()) return gradient;
-  const Output shape = g.ShapeOf(x);
-  if (axes.has_value()) return g.Reshape(g.Sum(gradient, g.Vector(*axes)), shape);
-  const int64_t both = g.Node("BroadcastGradientArgs", {g.VectorSlice(shape, 0, -2), g.VectorSlice(g.ShapeOf(y), 0, -2)});
-  return g.Reshape(g.Sum(gradient, {both, 0, 0}), shape);
-}
-
 // x / (x^2 + a little): 0 where x is 0, as TensorFlow's gradients of decompositions have it for equal eigenvalues.
 inline Output SafeReciprocal(NodeBuilder& g, Output x) { return g.Div(x, g.Add(g.Mul(x, x), g.Scalar(1e-20, x))); }
 

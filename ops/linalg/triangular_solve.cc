@@ -2,6 +2,7 @@
 // MatrixTriangularSolve and BandedTriangularSolve, whose batch dims broadcast.
 #include "matrix.h"
 #include "nodes.h"
+#include "tenon/sdk/op/batch_gradient.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -119,8 +120,8 @@ std::pair<Output, Output> SolveGradients(GradientContext& g, std::string_view op
   return {matrix, right};
 }
 void SetGradients(GradientContext& g, Output matrix, Output right) {
-  g.SetDx(0, SumOverRepeated(g, matrix, g.input(0), g.input(1)));
-  g.SetDx(1, SumOverRepeated(g, right, g.input(1), g.input(0)));
+  g.SetDx(0, UnbroadcastBatch(g, matrix, g.input(0), g.input(1)));
+  g.SetDx(1, UnbroadcastBatch(g, right, g.input(1), g.input(0)));
 }
 void TriangularSolveGradient(GradientContext& g) {
   const auto [matrix, right] = SolveGradients(g, "MatrixTriangularSolve");

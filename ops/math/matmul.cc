@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: MatMul of two matrices, BatchMatMul of stacks of them, in three versions.
+#include "tenon/sdk/op/batch_gradient.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -58,21 +59,6 @@ static void BatchMatMulShape(ShapeContext& c) {
   c.Merge(x[ax ? -2 : -1], y[ay ? -1 : -2], "the inner dims");
   const Shape batch = c.Broadcast(x.Slice(0, -2), y.Slice(0, -2));
   c.SetOutput(0, Join(batch, Shape{x[ax ? -1 : -2], y[ay ? -2 : -1]}));
-}
-
-// Sums a gradient over the batch dims along which `x` was repeated.
-static Output UnbroadcastBatch(GradientContext& g, Output gradient, Output x, Output y) {
-  const Shape sx = g.shape(x), sy = g.shape(y);
-  const auto axes = GradientContext::RepeatedAxes(sx.Slice(0, -2), sy.Slice(0, -2));
-  if (axes.has_value()) {
-    if (axes->empty()) return gradient;
-    if (sx.rank() >= sy.rank()) return g.Sum(gradient, g.Vector(*axes), true);
-    return g.Reshape(g.Sum(gradient, g.Vector(*axes)), g.ShapeOf(x));
-  }
-  const Output shape = g.ShapeOf(x);
-  const int64_t both =
-      g.Node("BroadcastGradientArgs", {g.VectorSlice(shape, 0, -2), g.VectorSlice(g.ShapeOf(y), 0, -2)});
-  return g.Reshape(g.Sum(gradient, {both, 0, 0}), shape);
 }
 
 // An adjoint is conjugated already, so that complex numbers need nothing more.
