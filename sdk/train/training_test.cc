@@ -241,6 +241,14 @@ TEST(Trainer, KeepsTheBestByAMetricOfTheStep) {
             TrainDigits(training, FewSteps()).status.message());
 }
 
+TEST(Trainer, RefusesToBringAheadAnInputThatTheStepDoesNotName) {
+  TrainingOptions training;
+  training.prefetch_device = "CPU:0";
+  const DigitRun run = TrainDigits(training, FewSteps());
+  EXPECT_EQ(Code::kInvalidArgument, run.status.code());
+  EXPECT_NE(std::string::npos, run.status.message().find("to be brought to CPU:0 ahead (prefetch_device)")) << run.status;
+}
+
 TEST(Trainer, StopsAtALossThatIsNoNumberAndWritesNoCheckpoint) {
   TrainingOptions training;
   training.steps = 40;
