@@ -57,9 +57,9 @@ Callable::~Callable() {
   for (const auto& context : contexts_) context->run->ReturnInstances();
 }
 
-void Callable::CancelRunning(void (*cancel)(Cancellation* cancellation)) const {
+void Callable::CancelRunning(const Status& why) const {
   for (const auto& context : contexts_)
-    if (context->active.load()) cancel(&context->cancellation);
+    if (context->active.load()) context->cancellation.Cancel(why);
 }
 
 // ---- Contexts ----
@@ -222,7 +222,7 @@ Status Callable::ExecuteIn(Context* context, const RunOptions& options, const te
 Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take) {
   TENON_RETURN_IF_ERROR(CheckFeeds(feeds));
   const Running running(&steps_->active, &steps_->ran);
-  if (steps_->closing.load(std::memory_order_seq_cst)) return Status(Code::kCancelled, "the session is closed");
+  if (steps_->closing.load(std::memory_order_seq_cst)) return steps_->closed.reason();
   Context* const context = Acquire();
   // What throws leaves its context as it is: it is not used again, and lives on with the callable.
   struct Active {

@@ -59,8 +59,8 @@ class Callable : public std::enable_shared_from_this<Callable> {
   // buffer at all on failure.
   Status RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<tenon_tensor_view> out_fetches);
 
-  // Tells each step that runs. Under the mutex of its steps.
-  void CancelRunning(void (*cancel)(Cancellation* cancellation)) const;
+  // Cancels each step that runs. Under the mutex of its steps.
+  void CancelRunning(const Status& why) const;
 
  private:
   struct Context;  // of one run, pooled

@@ -166,7 +166,7 @@ TEST_F(CallableTest, TellsTheStepsThatRunAndNoOther) {
   ASSERT_TRUE(Run().ok());
   const auto cancel_all = [this] {
     const std::lock_guard lock(steps_.mutex);
-    callable_->CancelRunning([](Cancellation* cancellation) { cancellation->Cancel(Status(Code::kCancelled, "all of you")); });
+    callable_->CancelRunning(Status(Code::kCancelled, "all of you"));
   };
   cancel_all();
   EXPECT_TRUE(Run().ok()) << "it did not run then";
@@ -175,8 +175,9 @@ TEST_F(CallableTest, TellsTheStepsThatRunAndNoOther) {
     return step->cancellation->reason();
   };
   EXPECT_EQ(Run().message(), "all of you");
+  steps_.closed.Cancel(Status(Code::kUnavailable, "the house is on fire"));
   steps_.closing = true;
-  EXPECT_EQ(Run().ToString(), "CANCELLED: the session is closed");
+  EXPECT_EQ(Run().ToString(), "UNAVAILABLE: the house is on fire");
 }
 
 TEST_F(CallableTest, FinishesStepsThatFailToo) {

@@ -92,7 +92,7 @@ Session::Session(Runtime* runtime, SessionOptions options)
 const exec::SessionDevice& Session::device(int32_t index) const { return state_->env.devices[index]; }
 
 Planning Session::StartPlanning(const RunOptions& options) {
-  return Planning(&runtime_->deadlines(), &closed_, pool_, options);
+  return Planning(&runtime_->deadlines(), &state_->steps.closed, pool_, options);
 }
 
 Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOptions options) {
@@ -168,18 +168,11 @@ Session::~Session() {
   if (pool_ != nullptr) pool_->Close();
 }
 
-namespace {
-
-Status ClosedStatus() noexcept { return Status::Of(Code::kCancelled, "the session was closed"); }
-void CancelClosed(Cancellation* cancellation) noexcept { cancellation->Cancel(ClosedStatus()); }
-
-}  // namespace
-
-void Session::Close() {
+void Session::Close(const Status& why) {
+  state_->steps.closed.Cancel(why);
   state_->steps.closing.store(true);
-  CancelClosed(&closed_);
   exec::SessionWorks* const works = state_->env.works.get();  // none when the session could not be made
-  if (works != nullptr) works->Close(ClosedStatus());
+  if (works != nullptr) works->Close(why);
   std::unique_lock lock(state_->steps.mutex);
   const auto patience = std::chrono::steady_clock::now() + kClosePatience;
   while (state_->steps.active.load() > 0 || (works != nullptr && !works->idle())) {
@@ -192,7 +185,7 @@ void Session::Close() {
       break;
     }
     for (const auto& weak : callables_)
-      if (auto callable = weak.lock()) callable->CancelRunning(&CancelClosed);
+      if (auto callable = weak.lock()) callable->CancelRunning(why);
     idle_.wait_for(lock, std::chrono::milliseconds(1));
   }
   const bool idle = state_->steps.active.load() == 0 && (works == nullptr || works->idle());
@@ -242,13 +235,13 @@ Result<tenon_function*> Session::MakeFunction(const graph::FunctionRef& function
 }
 
 Status Session::Extend(std::string_view graph_def) {
-  const Allowance allowance(&closed_, pool_);
+  const Allowance allowance(&state_->steps.closed, pool_);
   std::unique_lock lock(graph_mutex_);
   return graph::ImportGraphDef(graph_def, &graph_, graph::Unknown::kLeaveOut);
 }
 
 Status Session::ExtendGraph(const graph::Graph& graph) {
-  const Allowance allowance(&closed_, pool_);
+  const Allowance allowance(&state_->steps.closed, pool_);
   std::unique_lock lock(graph_mutex_);
   return graph::Merge(graph, &graph_);
 }
@@ -367,7 +360,7 @@ Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::
                                                        std::vector<graph::Edge> fetches,
                                                        std::vector<graph::NodeId> targets,
                                                        std::shared_ptr<const exec::PartInfo> part) {
-  if (state_->steps.closing.load()) return Status(Code::kCancelled, "the session is closed");
+  if (state_->steps.closing.load()) return state_->steps.closed.reason();
   const Planning planning = StartPlanning({});
   {
     const std::unique_lock lock(graph_mutex_);  // kernels that call functions look here
@@ -474,7 +467,7 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
                                                    const std::vector<std::string_view>& feed_devices,
                                                    const std::vector<std::string_view>& fetch_devices,
                                                    const RunOptions& options) {
-  if (state_->steps.closing.load()) return Status(Code::kCancelled, "the session is closed");
+  if (state_->steps.closing.load()) return state_->steps.closed.reason();
   const Planning planning = StartPlanning(options);
   TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
   optimize::Request& request = pruned.request;

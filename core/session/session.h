@@ -50,8 +50,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // INVALID_ARGUMENT, UNIMPLEMENTED: an option that is wrong, or that such a session cannot honour, by its name.
   static Result<std::shared_ptr<Session>> Create(Runtime* runtime, SessionOptions options);
   ~Session();
-  // Cancels what runs and waits for it; not for ever: what does not end keeps what it has. Callables refuse to run from now on.
-  void Close();
+  // Cancels what runs and waits for it; not for ever: what does not end keeps what it has. Callables refuse to run from now on, with the reason
+  // that the first one gave who closed it.
+  void Close(const Status& why = Status(Code::kCancelled, "the session was closed"));
 
   Status Extend(std::string_view graph_def);
   // Adds the nodes of `graph` whose names this session does not know.
@@ -140,7 +141,6 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::weak_ptr<Callable>> callables_;  // the steps' mutex guards them
   std::mutex functions_mutex_;
   std::vector<std::weak_ptr<FunctionCode>> functions_;
-  Cancellation closed_;  // cancelled when it closes: ends what is being planned
   std::atomic<uint64_t> plans_built_{0}, plans_reused_{0}, nodes_merged_{0};
 };
 

@@ -30,7 +30,7 @@ FunctionCode::FunctionCode(FunctionHost host, graph::FunctionRef ref, std::share
 
 Status FunctionCode::Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<tenon_tensor_view> out_results) {
   const exec::SessionWorks::Entered entered(host_.works.get());
-  if (!entered) return exec::SessionWorks::Closed();
+  if (!entered) return entered.why();
   if (nested == kMostNestedCalls)
     return ResourceExhausted(StrCat("function '", ref_.name, "' is called by functions that lie in one another deeper than ", kMostNestedCalls,
                                     "; a recursion needs an end, or a loop"));

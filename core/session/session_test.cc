@@ -247,14 +247,15 @@ TEST_F(SessionTest, CancelsWhatRunsWhenItClosesAndRunsNothingAfter) {
   Status ended;
   std::thread caller([&] { ended = Run("loop/exit0", 1).status(); });
   runs.wait();
-  session_->Close();
+  session_->Close(Status(Code::kUnavailable, "the task is stopping"));
   EXPECT_EQ(session_->metrics().steps, 1u) << "Close waits for it";
   caller.join();
-  EXPECT_EQ(ended.ToString(), "CANCELLED: in the loop of node 'loop/condition' (Goes): the session was closed");
+  EXPECT_EQ(ended.ToString(), "UNAVAILABLE: in the loop of node 'loop/condition' (Goes): the task is stopping");
+  session_->Close();
   const fakes::Scalars feeds({1});
   std::vector<Tensor> fetches;
-  EXPECT_EQ((*callable)->Run({}, feeds.pointers(), &fetches).ToString(), "CANCELLED: the session is closed");
-  EXPECT_EQ(Run("x", 1).status().code(), Code::kCancelled);
+  EXPECT_EQ((*callable)->Run({}, feeds.pointers(), &fetches).ToString(), "UNAVAILABLE: the task is stopping") << "the first reason stays";
+  EXPECT_EQ(Run("x", 1).status().ToString(), "UNAVAILABLE: the task is stopping");
 }
 
 TEST_F(SessionTest, LetsCallablesAndFetchesOutliveIt) {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "core/base/cancellation.h"
+
 namespace tenon::exec {
 struct Environment;
 }
@@ -22,6 +24,7 @@ struct Steps {
   SessionPlacer* recorder = nullptr;  // of what traced steps took; nullptr: nobody asks
   std::mutex mutex;  // held by who looks at the contexts of callables, or adds one
   std::atomic<bool> closing{false};
+  Cancellation closed;  // cancelled before `closing` is set: why, and the end of what is being planned
   std::atomic<int64_t> active{0};
   std::atomic<uint64_t> ran{0}, next{1}, host_waits{0}, captured_launches{0};
 };

@@ -191,6 +191,8 @@ std::string Worker::BusyLocked() const {
   return text.empty() ? "work in the background" : text;
 }
 
+Status Worker::Stopping() const { return Status(Code::kUnavailable, StrCat("task ", options_.task, " is stopping")); }
+
 void Worker::Finish() {
   if (watch_.joinable()) watch_.join();
   std::vector<std::shared_ptr<WorkerSession>> open;
@@ -198,7 +200,7 @@ void Worker::Finish() {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, session] : sessions_) open.push_back(session);
   }
-  for (const auto& session : open) End(session, Status(Code::kUnavailable, StrCat("task ", options_.task, " is stopping")));
+  for (const auto& session : open) End(session, Stopping());
   open.clear();
   // Steps were cancelled, and answer now; what they still send ends with the network.
   background_.Await();

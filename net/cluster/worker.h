@@ -116,6 +116,8 @@ class Worker {
   void CountSteps(WorkerState* out) const;
   // All that may wait for what runs.
   void Finish();
+  // Why nothing is begun any more.
+  Status Stopping() const;
   // What runs still, for people.
   std::string BusyLocked() const;
 

@@ -29,7 +29,7 @@ class WorkerSession {
   uint32_t last_part = 0;  // the highest number that was registered
   std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<WorkerStep>> steps;  // by part and step
   size_t early_steps = 0;
-  bool ended = false;
+  Status ended;  // why, once it has
 
   // A loss that its master may not know of. step: 0: of none in particular.
   void Note(const Status& why, uint64_t step);

@@ -34,6 +34,7 @@ Result<std::shared_ptr<WorkerSession>> Worker::SessionOf(uint64_t id) {
 
 Result<std::shared_ptr<WorkerSession>> Worker::Find(uint64_t id) {
   if (const auto at = sessions_.find(id); at != sessions_.end()) return at->second;
+  if (stop_) return Stopping();
   return NotFound(StrCat("task ", options_.task, " has no session ", id, "; it was closed, or the task has been started again"));
 }
 
@@ -91,7 +92,7 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
 
 Status Worker::Admit(const std::shared_ptr<WorkerSession>& session) {
   const std::lock_guard lock(mutex_);
-  if (stop_) return Status(Code::kUnavailable, StrCat("task ", options_.task, " is stopping"));
+  if (stop_) return Stopping();
   if (sessions_.size() >= options_.max_sessions)
     return ResourceExhausted(StrCat("task ", options_.task, " has ", sessions_.size(), " sessions, as many as it may; close one, or raise --max-sessions"));
   if (!sessions_.emplace(session->id, session).second) return AlreadyExists(StrCat("session ", session->id, " is open at task ", options_.task));
@@ -179,7 +180,8 @@ void Worker::End(const std::shared_ptr<WorkerSession>& session, const Status& wh
   std::vector<std::shared_ptr<WorkerStep>> steps;
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(session->ended, true)) return;
+    if (!session->ended.ok()) return;
+    session->ended = why;
     sessions_.erase(session->id);
     ending_.insert(session);
     for (const auto& [key, step] : session->steps) steps.push_back(step);
@@ -189,7 +191,7 @@ void Worker::End(const std::shared_ptr<WorkerSession>& session, const Status& wh
     step->cancellation.Cancel(why);
     step->Abort(why);
   }
-  session->session->Close();
+  session->session->Close(why);
   const std::lock_guard lock(mutex_);
   for (const auto& [key, step] : session->steps) NoLongerEarly(step.get());
   session->steps.clear();

@@ -28,7 +28,7 @@ constexpr size_t kMostEarlySteps = 1024, kMostEarlyOfPeer = 4096;
 Result<std::shared_ptr<WorkerStep>> Worker::StepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part, uint64_t step) {
   const auto at = session->parts.find(part);
   if (at == session->parts.end()) return NotFound(StrCat("session ", session->id, " has no part ", part, " at task ", options_.task));
-  if (session->ended) return Status(Code::kCancelled, "the session has ended");
+  if (!session->ended.ok()) return session->ended;
   if (session->IsOver(part, step)) return FailedPrecondition(StrCat("step ", step, " of part ", part, " is over"));
   const auto known = session->steps.find({part, step});
   if (known != session->steps.end()) return known->second;

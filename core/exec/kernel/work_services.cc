@@ -36,7 +36,7 @@ tenon_status* AllocTensor(tenon_work* work, uint32_t dtype, tenon_shape shape, u
     if (shape.rank < 0 || shape.rank > TENON_MAX_RANK || (shape.rank > 0 && shape.dims == nullptr))
       return Internal(StrCat(DescribePlugin(work->plugin()), " called alloc_tensor with rank ", shape.rank, shape.dims == nullptr ? " and dims NULL" : ""));
     const SessionWorks::Entered entered(&work->session());
-    if (!entered) return SessionWorks::Closed();
+    if (!entered) return entered.why();
     TENON_ASSIGN_OR_RETURN(*out_view, NewTensor(work->session().pool(), dtype, shape, extra_bytes));
     return Status::Ok();
   });

@@ -41,11 +41,12 @@ class SessionWorks {
     Entered(const Entered&) = delete;
     Entered& operator=(const Entered&) = delete;
     explicit operator bool() const { return !works_->closed_.load(); }
+    // Why it is not.
+    Status why() const { return works_->reason(); }
 
    private:
     SessionWorks* const works_;
   };
-  static Status Closed() { return Status(Code::kCancelled, "the session is closed"); }
 
   // One more thing is to come back. RESOURCE_EXHAUSTED names the bound.
   Status Begin(bool may_wait);
@@ -61,18 +62,21 @@ class SessionWorks {
 
   // Works in the background end with the session.
   void Add(const std::shared_ptr<tenon_work>& work);
-  // Nothing more is taken; what is to come back comes with the reason.
+  // Nothing more is taken; what is to come back comes with the reason, the first one where there are several.
   void Close(const Status& reason) noexcept;
   bool idle() const { return pending_.load() == 0 && inside_.load() == 0; }
   int64_t pending() const { return pending_.load(); }
 
  private:
+  Status reason();
+
   EventLoop* const loop_;
   HostThreads* const threads_;
   BufferPool* const pool_;
   std::atomic<bool> closed_{false};
   std::atomic<int64_t> inside_{0}, pending_{0}, waiting_{0};
   std::mutex mutex_;
+  Status reason_;
   std::vector<std::weak_ptr<tenon_work>> background_;
 };
 

@@ -26,14 +26,26 @@ Status SessionWorks::Begin(bool may_wait) {
 }
 
 void SessionWorks::Add(const std::shared_ptr<tenon_work>& work) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   std::erase_if(background_, [](const auto& weak) { return weak.expired(); });
   background_.push_back(work);
-  if (closed_.load()) work->Cancel(Closed());  // it came too late for Close() to see it
+  if (!closed_.load()) return;
+  const Status why = reason_;
+  lock.unlock();
+  work->Cancel(why);  // it came too late for Close() to see it
+}
+
+Status SessionWorks::reason() {
+  const std::lock_guard lock(mutex_);
+  return reason_;
 }
 
 void SessionWorks::Close(const Status& reason) noexcept {
-  closed_.store(true);
+  {
+    const std::lock_guard lock(mutex_);
+    if (reason_.ok()) reason_ = reason;
+    closed_.store(true);
+  }
   for (;;) {
     std::shared_ptr<tenon_work> work;
     {
@@ -101,7 +113,7 @@ Status tenon_work::Wait(uint64_t token, const Ask& ask) {
 Status tenon_work::Schedule(uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument, uint64_t* out_token) {
   if ((flags & ~TENON_WORK_MAY_WAIT) != 0) return tenon::Unimplemented(StrCat("the flags ", flags, " of schedule(); TENON_WORK_MAY_WAIT is known"));
   const SessionWorks::Entered entered(session_.get());
-  if (!entered) return SessionWorks::Closed();
+  if (!entered) return entered.why();
   uint64_t token = 0;
   TENON_RETURN_IF_ERROR(Take(function, argument, (flags & TENON_WORK_MAY_WAIT) != 0, &token));
   if (out_token != nullptr) *out_token = token;
@@ -118,7 +130,7 @@ Status tenon_work::Await(int32_t descriptor, uint32_t events, uint64_t timeout_n
   if (events == 0 || (events & ~kEvents) != 0)
     return tenon::InvalidArgument(StrCat("the events ", events, " of await_descriptor(); TENON_WORK_READABLE, TENON_WORK_WRITABLE or both"));
   const SessionWorks::Entered entered(session_.get());
-  if (!entered) return SessionWorks::Closed();
+  if (!entered) return entered.why();
   uint64_t token = 0;
   TENON_RETURN_IF_ERROR(Take(function, argument, false, &token));
   if (out_token != nullptr) *out_token = token;
@@ -210,7 +222,7 @@ Status tenon_work::Call(tenon_function* function, std::span<const tenon_tensor_v
   TENON_RETURN_IF_ERROR(check("arguments", arguments.size(), function->argument_types.size()));
   TENON_RETURN_IF_ERROR(check("results", out_results.size(), function->result_types.size()));
   const SessionWorks::Entered entered(session_.get());
-  if (!entered) return SessionWorks::Closed();
+  if (!entered) return entered.why();
   return function->Call(cancellation_, arguments, out_results);
 }
 
