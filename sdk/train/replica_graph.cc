@@ -22,6 +22,7 @@ ReplicaGraph::ReplicaGraph(Model& model, Output loss, Output learning_rate, cons
     return;
   }
   global_step_ = model.Counter("global_step").handle;
+  step_value_ = graph.Op("ReadVariableOp", {global_step_}, {{"dtype", DType::kInt64}});
   std::vector<Operation> initial;
   for (int64_t i = 0; i <= options.replicas; ++i) {  // the last is the chief's
     const Shared pulse = Share("pulse_" + std::to_string(i), DType::kInt64, Shape(), options.device, &initial);

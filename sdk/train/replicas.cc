@@ -173,9 +173,9 @@ Result<std::vector<Tensor>> ReplicaClient::Step(const std::vector<View>& feeds) 
 
 // ---- Chief ----
 
-Result<std::unique_ptr<ReplicaChief>> ReplicaChief::Begin(Session& session, const ReplicaGraph& graph) {
+Result<std::unique_ptr<ReplicaChief>> ReplicaChief::Begin(Session& session, const ReplicaGraph& graph, const ReplicaKeeping& keeping) {
   TENON_TRY(session.Extend(graph.model_.graph()));
-  std::unique_ptr<ReplicaChief> chief(new ReplicaChief(session, graph));
+  std::unique_ptr<ReplicaChief> chief(new ReplicaChief(session, graph, keeping));
   std::random_device random;
   chief->run_ = static_cast<int64_t>((uint64_t{random()} << 31 ^ random()) >> 1 | 1);
   if (graph.options_.synchronous) {
@@ -185,11 +185,34 @@ Result<std::unique_ptr<ReplicaChief>> ReplicaChief::Begin(Session& session, cons
     TENON_TRY_ASSIGN(chief->arrival_, session.Prepare({}, {graph.arrival_}));
   }
   TENON_TRY(session.RunTargets({graph.initialize_}));
+  TENON_TRY(chief->Restore());
   chief->pulse_ = std::make_unique<ReplicaPulse>(session, graph.beats_.back(), Period(graph.options_));
-  TENON_TRY_ASSIGN(Tensor token, Words({chief->run_, 0}));
+  TENON_TRY_ASSIGN(Tensor token, Words({chief->run_, chief->step_}));
   TENON_TRY(session.RunTargets({graph.first_tokens_}, {{graph.token_, std::move(token)}}));
   chief->done_ = !graph.options_.synchronous;
   return chief;
+}
+
+Status ReplicaChief::Restore() {
+  if (keeping_.saver == nullptr) return Status();
+  TENON_TRY_ASSIGN(Restored restored, keeping_.saver->RestoreNewest(session_));
+  warnings_ = std::move(restored.warnings);
+  if (restored.prefix.empty()) return Status();
+  TENON_TRY_ASSIGN(const std::vector<Tensor> values, session_.Run({}, {graph_.step_value_}));
+  step_ = values[0].scalar<int64_t>();
+  kept_ = restored.step;
+  return Status();
+}
+
+Status ReplicaChief::Keep(int64_t step, bool now) {
+  if (keeping_.saver == nullptr || step == kept_) return Status();
+  const bool many = keeping_.steps > 0 && step / keeping_.steps > kept_ / keeping_.steps;
+  const bool long_ago = keeping_.seconds > 0 && std::chrono::duration<double>(Clock::now() - kept_at_).count() >= keeping_.seconds;
+  if (!now && !many && !long_ago) return Status();
+  TENON_TRY(keeping_.saver->Save(session_, step).status());
+  kept_ = step;
+  kept_at_ = Clock::now();
+  return Status();
 }
 
 ReplicaChief::~ReplicaChief() {
@@ -218,6 +241,7 @@ Status ReplicaChief::Gather(std::vector<bool>* arrived) {
     for (int64_t i = 0; i < options.replicas; ++i) pulses.emplace_back(graph_.pulses_[static_cast<size_t>(i)].value);
     Hearing hearing(session_, std::move(pulses), options);
     const auto check = [&]() -> Status {
+      if (stopped()) return Status(Code::kCancelled, "the chief of '" + options.name + "' was stopped");
       TENON_TRY_ASSIGN(const std::vector<bool> silent, hearing.Silent());
       std::vector<bool> possible = *arrived;
       std::string lost;
@@ -273,11 +297,14 @@ Status ReplicaChief::Run(int64_t steps) {
   }
   for (; step_ < steps; ++step_) {
     std::vector<bool> arrived(static_cast<size_t>(graph_.options_.replicas));
-    TENON_TRY(Gather(&arrived));
+    const Status gathered = Gather(&arrived);
+    if (stopped()) return Keep(step_, /*now=*/true);
+    TENON_TRY(gathered);
     TENON_TRY(Apply(arrived));
+    TENON_TRY(Keep(step_ + 1));
   }
   done_ = true;
-  return Status();
+  return Keep(step_, /*now=*/true);
 }
 
 }  // namespace tenon::train

@@ -9,6 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -66,6 +71,24 @@ class Program {
   pid_t process_ = -1;
   int code_ = -1;
 };
+
+inline std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+// The step of the newest checkpoint in a training's folder; 0: none.
+inline int64_t NewestCheckpoint(const std::string& folder) {
+  int64_t newest = 0;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints", problem)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("model.ckpt-") && name.ends_with(".index")) newest = std::max<int64_t>(newest, std::atoll(name.c_str() + 11));
+  }
+  return newest;
+}
 
 }  // namespace tenon::engine
 

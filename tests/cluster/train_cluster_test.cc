@@ -3,7 +3,6 @@
 // ends with the very weights of one that nobody disturbed. Replicas on tasks give what they give in one process. Covers J3, J6, P1, R9.
 #include <filesystem>
 #include <random>
-#include <sstream>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -20,13 +19,6 @@ int Kills() {
   return wished == nullptr ? 4 : std::atoi(wished);
 }
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream out;
-  out << file.rdbuf();
-  return out.str();
-}
-
 // `tenon train digits` in a process of its own.
 class Training : public Program {
  public:
@@ -40,17 +32,6 @@ class Training : public Program {
     return words;
   }
 };
-
-// The newest checkpoint's step; 0: none.
-int64_t Checkpoint(const std::string& folder) {
-  int64_t newest = 0;
-  std::error_code problem;
-  for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints", problem)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("model.ckpt-") && name.ends_with(".index")) newest = std::max<int64_t>(newest, std::atoll(name.c_str() + 11));
-  }
-  return newest;
-}
 
 class TrainCluster : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Over, TrainCluster, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
@@ -81,8 +62,8 @@ TEST_P(TrainCluster, EndsWithTheWeightsOfAnUndisturbedRun) {
     Training training(folder + "/disturbed", steps, {"--master=" + tasks.address(1)});
     for (; done < Kills() && training.Runs(); ++done) {
       // After it has come further, so that it can end at last.
-      const int64_t seen = Checkpoint(folder + "/disturbed");
-      for (int i = 0; i < 6000 && training.Runs() && Checkpoint(folder + "/disturbed") <= seen; ++i) usleep(5000);
+      const int64_t seen = NewestCheckpoint(folder + "/disturbed");
+      for (int i = 0; i < 6000 && training.Runs() && NewestCheckpoint(folder + "/disturbed") <= seen; ++i) usleep(5000);
       usleep(random() % 50000);
       const size_t victim = random() % tasks.size();
       if (done % 4 == 3) {

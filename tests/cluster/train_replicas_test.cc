@@ -3,20 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "tests/cluster/processes.h"
 #include "tests/cluster/program.h"
 
 namespace tenon::engine {
 namespace {
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream out;
-  out << file.rdbuf();
-  return out.str();
-}
 
 class TrainReplicas : public testing::TestWithParam<const char*> {
  protected:
@@ -27,7 +19,7 @@ class TrainReplicas : public testing::TestWithParam<const char*> {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::vector<std::string> Words(const Processes& tasks, const std::string& name, int steps, const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"train", "digits", "--restart", "--threads=1", "--cluster=" + tasks.file(), "--folder=" + folder_ + "/" + name,
+    std::vector<std::string> words = {"train", "digits", "--threads=1", "--cluster=" + tasks.file(), "--folder=" + folder_ + "/" + name,
                                       "--steps=" + std::to_string(steps)};
     words.insert(words.end(), more.begin(), more.end());
     return words;
@@ -37,7 +29,7 @@ class TrainReplicas : public testing::TestWithParam<const char*> {
     const std::string own = folder_ + "/" + name;
     Program run({"run", own + "/digits.pb", "--feed", "images=" + own + "/unseen_images.npy", "--fetch", "probabilities=" + own + "/p.npy"});
     EXPECT_EQ(run.Wait(), 0);
-    return ReadAll(own + "/p.npy");
+    return ReadFile(own + "/p.npy");
   }
   std::string folder_;
 };
@@ -66,25 +58,78 @@ TEST_P(TrainReplicas, AsynchronousOnesAndOnesWithABackupTrain) {
   for (const char* name : {"async", "backup"}) EXPECT_FALSE(Probabilities(name).empty());
 }
 
+TEST_P(TrainReplicas, SynchronousOnesGoOnAfterALostServerAndAKilledChief) {
+  Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder_});
+  ASSERT_TRUE(tasks.ok());
+  constexpr int kSteps = 400;
+  const std::vector<std::string> both = {"--mode=sync", "--checkpoint-steps=20", "--recover=60s"};
+  const auto words = [&](const std::string& name, const std::string& replica) {
+    std::vector<std::string> all = both;
+    if (!replica.empty()) all.push_back("--replica=" + replica);
+    return Words(tasks, name, kSteps, all);
+  };
+  ASSERT_EQ(Program(words("calm", "")).Wait(), 0);
+  const std::string errors = folder_ + "/errors", own = folder_ + "/first";
+  Program other(words("second", "1"), errors);
+  const auto until_further = [&](Program& chief) {
+    const int64_t seen = NewestCheckpoint(own);
+    while (chief.Runs() && NewestCheckpoint(own) <= seen) usleep(2000);
+    return chief.Runs();
+  };
+  {
+    Program chief(words("first", "0"), folder_ + "/chief_errors");
+    ASSERT_TRUE(until_further(chief)) << ReadFile(folder_ + "/chief_errors");
+    tasks.Kill(0);
+    ASSERT_TRUE(tasks.Start(0));
+    ASSERT_TRUE(until_further(chief)) << ReadFile(folder_ + "/chief_errors");
+    chief.Kill();
+  }
+  ASSERT_LT(NewestCheckpoint(own), kSteps) << "it ended before anything happened";
+  ASSERT_EQ(Program(words("first", "0"), folder_ + "/chief_errors").Wait(), 0) << ReadFile(folder_ + "/chief_errors");
+  EXPECT_EQ(other.Wait(), 0) << ReadFile(errors);
+  EXPECT_EQ(NewestCheckpoint(own), kSteps);
+  const std::string calm = Probabilities("calm");
+  EXPECT_FALSE(calm.empty());
+  EXPECT_TRUE(calm == Probabilities("first")) << "other weights";
+}
+
+TEST_P(TrainReplicas, AsynchronousOnesGoOnFromTheLastCheckpoint) {
+  Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder_});
+  ASSERT_TRUE(tasks.ok());
+  const std::vector<std::string> words = Words(tasks, "async", 400, {"--mode=async", "--checkpoint-steps=20", "--recover=60s"});
+  const std::string errors = folder_ + "/errors", output = folder_ + "/output", own = folder_ + "/async";
+  {
+    Program training(words, errors);
+    while (training.Runs() && NewestCheckpoint(own) == 0) usleep(2000);
+    ASSERT_TRUE(training.Runs()) << ReadFile(errors);
+    tasks.Kill(0);
+    ASSERT_TRUE(tasks.Start(0));
+    EXPECT_EQ(training.Wait(), 0) << ReadFile(errors);
+  }
+  EXPECT_GE(NewestCheckpoint(own), 400);
+  EXPECT_EQ(Program(words, errors, output).Wait(), 0) << ReadFile(errors);
+  EXPECT_NE(ReadFile(output).find("going on after step 4"), std::string::npos) << ReadFile(output);
+}
+
 TEST_P(TrainReplicas, WhoWaitsForAChiefThatWasKilledSaysSo) {
   const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder_});
   ASSERT_TRUE(tasks.ok());
   const std::string errors = folder_ + "/errors", output = folder_ + "/output";
   Program chief(Words(tasks, "first", 5000, {"--mode=sync", "--replica=0"}), "", output);
-  Program other(Words(tasks, "second", 5000, {"--mode=sync", "--replica=1"}), errors);
+  Program other(Words(tasks, "second", 5000, {"--mode=sync", "--replica=1", "--recover=1ms"}), errors);
   // A tenth of the way is told.
-  while (chief.Runs() && ReadAll(output).find("step") == std::string::npos) usleep(10000);
-  ASSERT_TRUE(chief.Runs() && other.Runs()) << ReadAll(errors);
+  while (chief.Runs() && ReadFile(output).find("step") == std::string::npos) usleep(10000);
+  ASSERT_TRUE(chief.Runs() && other.Runs()) << ReadFile(errors);
   chief.Kill();
   EXPECT_GT(other.Wait(), 0);
-  EXPECT_NE(ReadAll(errors).find("replica 1 of 'digits' waits for a step: its chief has not been heard of for"), std::string::npos) << ReadAll(errors);
+  EXPECT_NE(ReadFile(errors).find("replica 1 of 'digits' waits for a step: its chief has not been heard of for"), std::string::npos) << ReadFile(errors);
 }
 
 TEST(TrainReplicasAlone, WithoutAClusterAreRefused) {
   const std::string errors = testing::TempDir() + "/tenon_train_replicas_errors" + std::to_string(getpid());
   Program alone({"train", "digits", "--json", "--mode=sync", "--replicas=2"}, errors);
   EXPECT_GT(alone.Wait(), 0);
-  EXPECT_NE(ReadAll(errors).find("give --cluster FILE or --master ADDRESS"), std::string::npos) << ReadAll(errors);
+  EXPECT_NE(ReadFile(errors).find("give --cluster FILE or --master ADDRESS"), std::string::npos) << ReadFile(errors);
   std::filesystem::remove(errors);
 }
 

@@ -6,7 +6,10 @@
 #include <cmath>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "sdk/cli/train/job_flags.h"
 
 namespace tenon::cli {
 
@@ -28,6 +31,7 @@ struct DigitReplicas::Client {
   Client(const host::Runtime& runtime, const train::DigitData& data, const train::DigitOptions& digits) : graph(runtime), network(graph, data, digits) {}
   host::Graph graph;
   train::DigitNetwork network;
+  std::optional<train::Saver> saver;  // the chief's
   std::optional<host::Session> session;
   int64_t number = 0;
 };
@@ -49,30 +53,42 @@ DigitReplicas::~DigitReplicas() = default;
 host::Graph& DigitReplicas::graph() { return chief_->graph; }
 host::Session& DigitReplicas::session() { return *chief_->session; }
 
-Result<std::unique_ptr<DigitReplicas::Client>> DigitReplicas::Open(int64_t number) const {
+Result<std::unique_ptr<DigitReplicas::Client>> DigitReplicas::Open(int64_t number, bool is_chief) const {
   train::DigitOptions own = digits_;
   own.number = number;
   auto client = std::make_unique<Client>(runtime_, data_, own);
   client->number = number;
+  const train::TrainingOptions& training = options_.training;
+  if (is_chief && !training.checkpoint_folder.empty()) {
+    train::SaverOptions saver;
+    saver.keep = training.keep;
+    if (!digits_.between->synchronous) saver.step_variable = "";  // others count on while it saves
+    client->saver.emplace(client->network.model(), training.checkpoint_folder, std::move(saver));
+  }
   TENON_TRY(client->graph.status());
-  TENON_TRY_ASSIGN(host::Session session, host::Session::Create(runtime_, session_));
+  host::SessionOptions options = session_;
+  options.owner = options_.owner + (is_chief ? " chief" : " replica " + std::to_string(number));
+  TENON_TRY_ASSIGN(host::Session session, host::Session::Create(runtime_, options));
   client->session.emplace(std::move(session));
   return client;
 }
 
-Status DigitReplicas::Train(Client& client, bool tells) {
+Status DigitReplicas::Train(Client& client, bool tells, ReplicaChief* keeps) {
   const train::TrainingStep step = client.network.Step();
   std::vector<host::Output> metrics;
   for (const auto& [name, output] : step.metrics) metrics.push_back(output);
   TENON_TRY_ASSIGN(const std::unique_ptr<ReplicaClient> replica,
                    ReplicaClient::Begin(*client.session, client.network.replica_graph(), step.feeds, metrics));
   const double began = Seconds();
+  int64_t reached = 0;
   for (int64_t made = 0; !stopped(); ++made) {
     TENON_TRY_ASSIGN(const int64_t number, replica->Next());
     if (number >= digits_.steps) break;
     TENON_TRY_ASSIGN(const std::vector<host::View> feeds, step.feed(digits_.between->synchronous ? number : made));
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, replica->Step(feeds));
     ++made_;
+    reached = number + 1;
+    if (keeps != nullptr) TENON_TRY(keeps->Keep(reached));
     const int64_t examples = examples_ += step.examples;
     StepReport report;
     report.step = number + 1;
@@ -86,17 +102,56 @@ Status DigitReplicas::Train(Client& client, bool tells) {
       return Status(Code::kInvalidArgument, "the loss is no number any more at step " + std::to_string(report.step) + ". A smaller learning rate usually helps");
     if (tells && on_step) on_step(report);
   }
-  return Status();
+  return keeps != nullptr && reached > 0 ? keeps->Keep(reached, /*now=*/true) : Status();
 }
 
 Result<train::TrainingReport> DigitReplicas::Run() {
+  using Clock = std::chrono::steady_clock;
+  Result<train::TrainingReport> report = RunOnce();
+  std::string said;  // until something else is wrong, or it went on in between
+  for (auto until = Clock::now() + options_.patience; IsLoss(report.status()) && !stopped() && Clock::now() <= until;) {
+    const std::string why = report.status().message();
+    if (why != said && on_message) on_message("lost: " + why + "; trying again from the last checkpoint, for " + options_.recover);
+    said = why;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    const int64_t before = made_;
+    report = RunOnce();
+    if (made_ == before) continue;
+    said.clear();
+    until = Clock::now() + options_.patience;
+  }
+  return report;
+}
+
+// The chief, with its variables at their beginning or at the newest checkpoint.
+Result<std::unique_ptr<ReplicaChief>> DigitReplicas::Lead() {
+  chief_.reset();  // whose saver has the folder
+  TENON_TRY_ASSIGN(chief_, Open(0, /*is_chief=*/true));
+  const train::TrainingOptions& training = options_.training;
+  train::ReplicaKeeping keeping{nullptr, training.checkpoint_steps, training.checkpoint_seconds};
+  if (chief_->saver) {
+    keeping.saver = &*chief_->saver;
+    TENON_TRY(keeping.saver->Claim());
+    if (!training.resume && !cleared_) TENON_TRY(keeping.saver->Clear());
+    cleared_ = true;
+  }
+  TENON_TRY_ASSIGN(std::unique_ptr<ReplicaChief> chief, ReplicaChief::Begin(*chief_->session, chief_->network.replica_graph(), keeping));
+  for (const std::string& warning : chief->warnings())
+    if (on_message) on_message("warning: " + warning);
+  if (chief->step() > 0 && on_message && !std::exchange(told_, true)) on_message("going on after step " + std::to_string(chief->step()));
+  return chief;
+}
+
+Result<train::TrainingReport> DigitReplicas::RunOnce() {
   const int64_t all = digits_.between->replicas;
   const int64_t first = std::max<int64_t>(options_.replica, 0), end = options_.replica < 0 ? all : options_.replica + 1;
   std::unique_ptr<ReplicaChief> chief;
+  train::TrainingReport report;
   if (leads()) {
-    TENON_TRY_ASSIGN(chief_, Open(0));
-    TENON_TRY_ASSIGN(chief, ReplicaChief::Begin(*chief_->session, chief_->network.replica_graph()));
+    TENON_TRY_ASSIGN(chief, Lead());
+    report.first_step = chief->step();
   }
+  ReplicaChief* const keeps = digits_.between->synchronous ? nullptr : chief.get();
   const double began = Seconds();
   std::mutex mutex;
   Status failed;
@@ -104,22 +159,22 @@ Result<train::TrainingReport> DigitReplicas::Run() {
   std::vector<std::thread> threads;
   for (int64_t number = first; number < end; ++number) {
     threads.emplace_back([&, number] {
-      Result<std::unique_ptr<Client>> client = Open(number);
-      const Status status = client.ok() ? Train(**client, number == first) : client.status();
+      Result<std::unique_ptr<Client>> client = Open(number, /*is_chief=*/false);
+      const Status status = client.ok() ? Train(**client, number == first, number == first ? keeps : nullptr) : client.status();
       const std::lock_guard lock(mutex);
       ended_well += status.ok();
       if (!status.ok() && failed.ok()) failed = Status(status).Annotate("replica " + std::to_string(number));
     });
   }
   Status led;
+  if (chief != nullptr) chief->stop = options_.training.stop;
   if (chief != nullptr && digits_.between->synchronous) led = chief->Run(digits_.steps);
   if (!led.ok()) chief.reset();  // so that the replicas are told
   for (std::thread& thread : threads) thread.join();
   TENON_TRY(led);
   if (ended_well == 0) return failed;
   if (!failed.ok() && on_message) on_message("warning: " + failed.message() + "; the others went on");
-  train::TrainingReport report;
-  report.last_step = digits_.steps;
+  report.last_step = chief != nullptr && digits_.between->synchronous ? chief->step() : digits_.steps;
   report.stopped = stopped();
   report.seconds = Seconds() - began;
   report.examples_per_second = static_cast<double>(examples_) / std::max(report.seconds, 1e-9);

@@ -2,11 +2,13 @@
 // `tenon train digits --mode async|sync`: one client a replica, all in this process, or one of them.
 //
 // Each replica has a thread, a graph and a session; the chief stands beside replica 0. Who is not replica 0 alone has nothing to
-// evaluate. These modes keep no checkpoints: a lost server ends the training.
+// evaluate. The chief keeps checkpoints, and after a loss (a server, a worker that is no backup) all begin again from the newest one, here and in the other
+// processes.
 #ifndef TENON_CLI_TRAIN_DIGIT_REPLICAS_H_
 #define TENON_CLI_TRAIN_DIGIT_REPLICAS_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +17,7 @@
 
 #include "tenon/tenon.h"
 #include "tenon/train/digits.h"
+#include "tenon/train/trainer.h"
 
 namespace tenon::cli {
 
@@ -22,6 +25,10 @@ struct DigitReplicaOptions {
   std::string mode = "in-graph";  // "async", "sync"
   int64_t backups = 0;
   int64_t replica = -1;           // that runs here; -1: all
+  train::TrainingOptions training;  // the checkpoints
+  std::string owner;                // whose sessions end those of an earlier attempt
+  std::chrono::nanoseconds patience{0};  // with what is lost, since it last went on
+  std::string recover;                   // the same in words
   bool wanted() const { return mode != "in-graph"; }
 };
 
@@ -44,8 +51,10 @@ class DigitReplicas {
 
  private:
   struct Client;
-  host::Result<std::unique_ptr<Client>> Open(int64_t number) const;
-  host::Status Train(Client& client, bool tells);
+  host::Result<std::unique_ptr<Client>> Open(int64_t number, bool is_chief) const;
+  host::Status Train(Client& client, bool tells, train::ReplicaChief* keeps);
+  host::Result<std::unique_ptr<train::ReplicaChief>> Lead();
+  host::Result<train::TrainingReport> RunOnce();
   bool stopped() const { return stop != nullptr && stop->load(); }
 
   const host::Runtime& runtime_;
@@ -55,6 +64,8 @@ class DigitReplicas {
   const DigitReplicaOptions options_;
   std::unique_ptr<Client> chief_;
   std::atomic<int64_t> examples_{0}, made_{0};
+  bool cleared_ = false;  // the folder, of what --restart is not to find
+  bool told_ = false;     // where it goes on
 };
 
 }  // namespace tenon::cli

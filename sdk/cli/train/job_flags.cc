@@ -7,6 +7,10 @@
 
 namespace tenon::cli {
 
+bool IsLoss(const host::Status& status) {
+  return status.code() == host::Code::kUnavailable || status.code() == host::Code::kAborted || status.code() == host::Code::kDeadlineExceeded;
+}
+
 std::atomic<bool> stop_requested{false};
 
 void StopAfterThisStep() {

@@ -34,6 +34,9 @@ struct JobFlags {
   train::TrainingOptions Options(int64_t steps) const;
 };
 
+// Whether somebody whom the job needs is gone, who may come back.
+bool IsLoss(const host::Status& status);
+
 // Set by the first interrupt after StopAfterThisStep(); the second one ends the process as usual.
 extern std::atomic<bool> stop_requested;
 void StopAfterThisStep();

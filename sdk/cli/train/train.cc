@@ -151,17 +151,21 @@ class DigitJob {
 
   // By clients of their own.
   Status TrainReplicas(const train::DigitOptions& digits, host::SessionOptions options) {
-    if (arguments_.timeline || !arguments_.job.checkpoint_folder.empty())
-      return Status(Code::kUnimplemented, "--mode " + arguments_.between.mode + " keeps no checkpoints, and draws no timeline");
+    if (arguments_.timeline) return Status(Code::kUnimplemented, "--mode " + arguments_.between.mode + " draws no timeline: its steps are of several clients");
     if (options.master.empty())
       WrongFlag("--mode " + arguments_.between.mode,
                 "it shares variables on a cluster; give --cluster FILE or --master ADDRESS");
     if (arguments_.between.backups > 0 && arguments_.between.mode != "sync")
       WrongFlag("--backups", "it means something with --mode sync alone");
     options.seed = digits.seed;
-    replicas_.emplace(*runtime_, data_, digits, options, arguments_.between);
+    DigitReplicaOptions between = arguments_.between;
+    between.training = Options();
+    between.owner = "tenon train digits " + Absolute(between.training.checkpoint_folder);
+    TENON_TRY_ASSIGN(between.patience, ParseTime(arguments_.recover));
+    between.recover = arguments_.recover;
+    replicas_.emplace(*runtime_, data_, digits, options, between);
     train::Progress progress(stdout, {"accuracy"});
-    replicas_->on_message = [](const std::string& message) { std::fprintf(stderr, "%s\n", message.c_str()); };
+    replicas_->on_message = [&](const std::string& message) { progress.Say(message); };
     if (!quiet_) replicas_->on_step = [&](const train::StepReport& report) { progress.Show(report); };
     replicas_->stop = &stop_requested;
     StopAfterThisStep();
@@ -216,11 +220,6 @@ class DigitJob {
     if (arguments_.mirrored == "on" && arguments_.between.wanted())
       WrongFlag("--mirrored on", "with --mode " + arguments_.between.mode + " replicas share their variables");
     return Status();
-  }
-
-  // A task of the cluster is gone, and a new session may find it again.
-  static bool IsLoss(const Status& status) {
-    return status.code() == host::Code::kUnavailable || status.code() == host::Code::kAborted || status.code() == host::Code::kDeadlineExceeded;
   }
 
   // A session, from its beginning to its end or loss.

@@ -16,9 +16,12 @@
 // same name left behind is dropped.
 // Everybody writes a pulse. Who waits in vain for `patience` looks at the pulses: a chief, or more replicas than the backups, that
 // has stopped is UNAVAILABLE and named; a lost backup is not missed. A lost server ends the sessions that use it, by its name.
+// A chief may keep checkpoints, and begins from the newest one: after a loss everybody begins again, with new sessions, and the chief's first tokens say at
+// which step. Synchronous replicas then end with the very variables of an undisturbed run, if they feed by the number of the step.
 #ifndef TENON_TRAIN_REPLICAS_H_
 #define TENON_TRAIN_REPLICAS_H_
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -34,6 +37,7 @@
 #include "tenon/train/base.h"
 #include "tenon/train/model.h"
 #include "tenon/train/optimizer.h"
+#include "tenon/train/saver.h"
 
 namespace tenon::train {
 
@@ -87,7 +91,7 @@ class ReplicaGraph {
   Model& model_;
   ReplicaOptions options_;
   int64_t number_;
-  Output loss_, global_step_;
+  Output loss_, global_step_, step_value_;
   Operation initialize_, update_, first_tokens_, applied_;
   Output token_, message_, share_;  // fed
   std::vector<Output> uses_;        // fed: whether a replica's boxes count
@@ -137,32 +141,52 @@ class ReplicaClient {
   bool began_ = false;
 };
 
+// What a chief keeps of the model's variables, between its steps; while asynchronous replicas go on, each variable whole, but perhaps of different steps.
+struct ReplicaKeeping {
+  Saver* saver = nullptr;  // made of the chief's graph after all else, outlives the chief; asynchronous: its step_variable is "". nullptr: nothing is kept
+  int64_t steps = 0;       // a checkpoint after so many steps; 0: not by steps
+  double seconds = 0;      // or so much time; 0: not by time
+};
+
 // The one that initialises, and in synchronous training applies. Used by one thread.
 class ReplicaChief {
  public:
-  // Gives the variables their first values, and every replica its first token.
-  static Result<std::unique_ptr<ReplicaChief>> Begin(Session& session, const ReplicaGraph& graph);
+  // Gives the variables their first values, or those of the newest checkpoint, and every replica its first token.
+  static Result<std::unique_ptr<ReplicaChief>> Begin(Session& session, const ReplicaGraph& graph, const ReplicaKeeping& keeping = {});
   // Tells the replicas that there is no more, unless all steps were done.
   ~ReplicaChief();
 
   ReplicaObserver on_event;
+  const std::atomic<bool>* stop = nullptr;  // becomes true: Run keeps what it has, and ends
   // The contributors of each step, to force: a recorded run's.
   std::vector<std::vector<int64_t>> forced;
 
-  // Synchronous: applies steps until so many were applied.
+  // Synchronous: applies steps until so many were applied (or `stop`: step() says how many), those of the checkpoint that it began with among them. The last is kept too.
   Status Run(int64_t steps);
+  // A checkpoint, where one is due (or now) and so many steps were applied. Run does it by itself; asynchronous: whoever counts the steps calls it.
+  Status Keep(int64_t step, bool now = false);
+  // How many steps were applied, as far as the chief knows: asynchronous, when it began.
+  int64_t step() const { return step_; }
+  // What the beginning passed over, and why.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   // Whose gradients each step was made of, in their order.
   const std::vector<std::vector<int64_t>>& contributors() const { return contributors_; }
 
  private:
-  ReplicaChief(Session& session, const ReplicaGraph& graph) : session_(session), graph_(graph) {}
+  ReplicaChief(Session& session, const ReplicaGraph& graph, const ReplicaKeeping& keeping) : session_(session), graph_(graph), keeping_(keeping) {}
+  Status Restore();
   Status Gather(std::vector<bool>* arrived);
   Status Apply(const std::vector<bool>& arrived);
   bool Enough(const std::vector<bool>& arrived) const;
+  bool stopped() const { return stop != nullptr && stop->load(); }
   void Tell(ReplicaEvent::Kind kind, int64_t replica, int64_t step) const;
 
   Session& session_;
   const ReplicaGraph& graph_;
+  const ReplicaKeeping keeping_;
+  int64_t kept_ = 0;  // the step of the last checkpoint
+  std::chrono::steady_clock::time_point kept_at_ = std::chrono::steady_clock::now();
+  std::vector<std::string> warnings_;
   std::optional<host::Callable> arrival_, apply_;
   std::unique_ptr<ReplicaPulse> pulse_;
   int64_t run_ = 0;
