@@ -115,6 +115,13 @@ static std::string Refused(const std::vector<KernelRefusal>& refusals) {
   return out.empty() ? out : out + "]";
 }
 
+// In quotes.
+std::string Bindings::InputNames(const graph::Node& node) const {
+  std::string names;
+  for (const graph::Edge input : node.inputs) names += StrCat(names.empty() ? "" : ",", "\"", JsonEscape(plan_->graph().EdgeName(input)), "\"");
+  return names;
+}
+
 std::string Bindings::Explain() const {
   std::lock_guard lock(mutex_);
   const graph::NodeMap<const char*> how = HowNodesRun();
@@ -129,7 +136,7 @@ std::string Bindings::Explain() const {
                   "\",\"op_plugin\":\"", JsonEscape(node.op->package), "\",\"device\":\"", devices.empty() ? "" : name(plan_->DeviceOf(id)),
                   plan_->TransferFrom(id) < 0 ? "" : StrCat("\",\"moves_from\":\"", name(plan_->TransferFrom(id))), "\",\"kernel_plugin\":\"",
                   runner == nullptr ? "" : JsonEscape(runner->plugin()), "\",\"priority\":", runner == nullptr ? 0 : runner->registration().priority,
-                  runner == nullptr ? "" : Refused(runner->refusals()), ",\"runs\":\"", how[id], why, "\"}");
+                  runner == nullptr ? "" : Refused(runner->refusals()), ",\"runs\":\"", how[id], why, "\",\"inputs\":[", InputNames(node), "]}");
   }
   return out + "\n]\n";
 }

@@ -51,6 +51,7 @@ class Bindings final : public Runnable {
   // Whether the plan runs dynamically whatever the feeds are.
   bool always_dynamic() const { return always_dynamic_.load(std::memory_order_relaxed); }
   graph::NodeMap<const char*> HowNodesRun() const;
+  std::string InputNames(const graph::Node& node) const;
 
   const std::shared_ptr<const Plan> plan_;
   DeviceConstants constants_;

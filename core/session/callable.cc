@@ -7,6 +7,7 @@
 #include "core/base/cancellation.h"
 #include "core/base/clock.h"
 #include "core/exec/device/device.h"
+#include "core/exec/device/environment.h"
 #include "core/exec/device/step.h"
 #include "core/exec/exchange/rendezvous.h"
 #include "core/exec/kernel/frame.h"
@@ -87,7 +88,7 @@ Callable::Context* Callable::Acquire() {
 
 void Callable::GiveBack(Context* context) {
   if (context->run->abandoned()) return steps_->runtime->KeepForEver(shared_from_this());
-  if (!context->step.local_resources.empty()) context->step.local_resources.clear();
+  context->step.End();
   if (context->cancellation.cancelled()) {
     // A cancelled context is not used again; it lives on for who cancels what runs.
     context->run->ReturnInstances();
@@ -223,6 +224,8 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
   TENON_RETURN_IF_ERROR(CheckFeeds(feeds));
   const Running running(&steps_->active, &steps_->ran);
   if (steps_->closing.load(std::memory_order_seq_cst)) return steps_->closed.reason();
+  if (options.watcher != nullptr && !steps_->env->watch)
+    return FailedPrecondition("the step is to be watched, and its session was not made for that; make it with the option 'watch'");
   Context* const context = Acquire();
   // What throws leaves its context as it is: it is not used again, and lives on with the callable.
   struct Active {
@@ -236,6 +239,7 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     exec::Step& step = context->step;
     step.id = steps_->next.fetch_add(1, std::memory_order_relaxed);
     step.trace = options.trace;
+    step.watcher = options.watcher;
     step.rendezvous = options.rendezvous;
     DeviceTrace devices(*steps_->env, options.trace);
     status = ExecuteIn(context, options, feeds, take);

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/status.h"
@@ -34,6 +35,8 @@ class Remote {
                                                            std::vector<graph::NodeId> targets,
                                                            const exec::Environment& env,
                                                            const exec::PlanOptions& options) = 0;
+  // Empties containers everywhere, "" for the unnamed one: how much was dropped. One that fails does not keep the others from it.
+  virtual Result<int64_t> ResetContainers(const std::vector<std::string_view>& containers) = 0;
 };
 
 }  // namespace tenon::session

@@ -9,6 +9,7 @@ namespace tenon {
 class Cancellation;
 namespace exec {
 class Rendezvous;
+class Watcher;
 }
 namespace trace {
 class Trace;
@@ -22,6 +23,7 @@ struct RunOptions {
   uint64_t asked_ns = 0;  // the timeout that was asked for, where planning has taken some of it; 0: timeout_ns
   Cancellation* cancellation = nullptr;  // the caller's
   trace::Trace* trace = nullptr;
+  exec::Watcher* watcher = nullptr;  // FAILED_PRECONDITION unless the session has the option `watch`
   // Of a part (Session::PreparePart): where it meets the others; the feeds are followed by the shapes of what it receives.
   exec::Rendezvous* rendezvous = nullptr;
 };

@@ -110,8 +110,10 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   env.ops = &runtime->ops();
   env.kernels = &runtime->kernels();
   env.pool = session->pool_;
-  env.resources = &session->state_->resources;
   env.shared = &runtime->resources();
+  env.resources = session->options_.isolate            ? &session->state_->resources
+                  : session->options_.unnamed != nullptr ? session->options_.unnamed
+                                                         : env.shared;
   env.threads = &runtime->threads();
   for (const exec::Device* device : choice.devices) {
     exec::SessionDevice own;
@@ -128,7 +130,6 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
     env.devices.push_back(own);
     session->state_->devices_in_use.push_back(std::make_unique<LiveObject>(device->plugin));
   }
-  if (session->options_.unnamed != nullptr) env.resources = session->options_.unnamed;
   session->state_->placement_env = env;
   if (const Remote* remote = session->options_.remote.get(); remote != nullptr) {
     std::vector<exec::SessionDevice>& devices = session->state_->placement_env.devices;
@@ -153,6 +154,8 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
   env.capture = session->options_.capture;
+  env.check_numerics = session->options_.check_numerics;
+  env.watch = session->options_.watch;
   session->state_->steps.runtime = runtime;
   session->state_->steps.env = &env;
   if (session->options_.record_costs) session->state_->steps.recorder = session->placer_.get();
@@ -268,14 +271,24 @@ Result<graph::Graph> Session::InlineCalls(graph::Graph graph, optimize::Request*
   return optimize::InlineCalls(std::move(graph), request, has_kernel);
 }
 
+Result<int64_t> Session::ResetContainers(const std::vector<std::string_view>& containers) {
+  if (options_.remote != nullptr) return options_.remote->ResetContainers(containers);
+  int64_t dropped = 0;
+  for (const std::string_view container : containers)
+    dropped += (container.empty() ? state_->env.resources : state_->env.shared)->Clear(container);
+  return dropped;
+}
+
 exec::PlanOptions Session::PlanOptions() const {
   exec::PlanOptions options;
   options.early_transfers = options_.debug.early_transfers;
   options.transfer_precision = static_cast<exec::TransferPrecision>(options_.debug.transfer_precision);
-  options.force_dynamic = options_.executor == kDynamicExecutor;
+  // Who looks at what each kernel makes finds it where every kernel runs by itself.
+  const bool one_by_one = options_.check_numerics || options_.watch;
+  options.force_dynamic = options_.executor == kDynamicExecutor || one_by_one;
   options.fold = options_.optimize;
   options.schedule_seed = static_cast<uint32_t>(options_.debug.schedule_seed);
-  options.compile = options_.compile;
+  options.compile = options_.compile && !one_by_one;
   return options;
 }
 

@@ -69,6 +69,8 @@ class Session : public std::enable_shared_from_this<Session> {
                                                 std::vector<graph::NodeId> targets, std::shared_ptr<const exec::PartInfo> part);
   // The device of that name, whole or in part, when it says one alone.
   Result<int32_t> FindDevice(std::string_view name) const;
+  // Empties containers where the steps run, "" for the unnamed one: how much was dropped.
+  Result<int64_t> ResetContainers(const std::vector<std::string_view>& containers);
   // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a device).
   Result<Tensor> CopyTo(const tenon_tensor_view& value, int32_t from, int32_t to);
   const exec::SessionDevice& device(int32_t index) const;

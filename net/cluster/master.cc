@@ -449,7 +449,6 @@ Status Master::Join(uint64_t deadline_ns) {
     OpenSession head;
     head.set_session(session_);
     head.set_incarnation(state.incarnation);
-    head.set_isolate(options_.session.isolate);
     head.set_owner(owner.name);
     head.set_owner_secret(owner.secret);
     for (const session::CarriedOption& option : session::Carried(options_.session)) {
@@ -514,6 +513,25 @@ Status Master::SettleEarlier() {
   }
   any_unsettled_ = false;
   return Status::Ok();
+}
+
+Result<int64_t> Master::ResetContainers(const std::vector<std::string_view>& containers) {
+  TENON_RETURN_IF_ERROR(lost());
+  // What was given up may write still.
+  TENON_RETURN_IF_ERROR(SettleEarlier());
+  ResetRequest head;
+  head.set_session(session_);
+  for (const std::string_view container : containers) head.add_containers(std::string(container));
+  int64_t dropped = 0;
+  Status first;
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    ResetReply reply;
+    Status status = Ask(*tasks_[i].connection, kMethodReset, head, NowNs() + options_.connect_ns, &reply);
+    if (status.ok()) dropped += static_cast<int64_t>(reply.dropped());
+    else if (first.ok()) first = std::move(status).Annotate(Where(i));
+  }
+  if (!first.ok()) return first;
+  return dropped;
 }
 
 void Master::Drop(const std::map<size_t, DropParts>& of_tasks) {

@@ -59,6 +59,7 @@ class Master : public session::Remote {
                                                    std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
                                                    const exec::Environment& env,
                                                    const exec::PlanOptions& options) override;
+  Result<int64_t> ResetContainers(const std::vector<std::string_view>& containers) override;
 
  private:
   friend class ClusterPlan;

@@ -45,6 +45,7 @@ void Worker::OnCall(tenon_peer* peer, const tenon_incoming& call, Reply given) {
            : method == kMethodClose  ? CloseSession(call.request, reply)
            : method == kMethodSettle ? Settle(call.request, reply)
            : method == kMethodDrop   ? Drop(call.request, reply)
+           : method == kMethodReset  ? Reset(call.request, reply)
                                      : Unimplemented(StrCat("a worker has no method '", method, "'"));
   });
   {

@@ -84,6 +84,7 @@ class Worker {
   Status Open(tenon_peer* peer, tenon_span request, Reply reply);
   Status Register(tenon_span request, Reply reply);
   Status Drop(tenon_span request, Reply reply);
+  Status Reset(tenon_span request, Reply reply);
   Status Run(tenon_span request, Reply reply);
   Status Ping(tenon_span request, Reply reply);
   Status CloseSession(tenon_span request, Reply reply);

@@ -72,7 +72,7 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   if (!asked.owner().empty() && !Planted(Bug::kOwnerIgnored)) TENON_RETURN_IF_ERROR(EndOf(asked.owner(), asked.owner_secret()));
   if (asked.incarnation() != incarnation_) return Status(Code::kAborted, StrCat("task ", options_.task, " has been started again since it was greeted"));
   const std::string given = Say(options);
-  if (!asked.isolate()) options.unnamed = unnamed_.get();
+  options.unnamed = unnamed_.get();
   options.one_task = true;
   options.budget = [this](const exec::Device& device) { return BudgetOf(device); };
   auto session = std::make_shared<WorkerSession>();
@@ -160,6 +160,22 @@ Status Worker::Drop(tenon_span request, Reply reply) {
   background_.Later([dropped, reply]() mutable {
     dropped.reset();
     Answer(reply, PingReply());
+  });
+  return Status::Ok();
+}
+
+Status Worker::Reset(tenon_span request, Reply reply) {
+  auto asked = std::make_shared<ResetRequest>();
+  TENON_RETURN_IF_ERROR(InPacket::Parse(request, asked.get()).status());
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, SessionOf(asked->session()));
+  // What plugins kept takes its time to go.
+  background_.Later([asked, session, reply] {
+    const std::vector<std::string_view> containers(asked->containers().begin(), asked->containers().end());
+    Result<int64_t> dropped = session->session->ResetContainers(containers);
+    if (!dropped.ok()) return reply.Fail(std::move(dropped).status());
+    ResetReply answer;
+    answer.set_dropped(static_cast<uint64_t>(*dropped));
+    Answer(reply, answer);
   });
   return Status::Ok();
 }

@@ -23,7 +23,9 @@ void AddCommands(CLI::App& app, Action& action) {
   AddTrainCommand(app, action);
   AddInspectCommand(app, action);
   AddPlaceCommand(app, action);
+  AddCompareCommand(app, action);
   AddWorkerCommand(app, action);
+  AddResetCommand(app, action);
   AddClusterCommand(app, action);
   AddRecordsCommand(app, action);
   AddPluginsCommand(app, action);

@@ -17,6 +17,7 @@ namespace tenon::cli {
 using Action = std::function<host::Status()>;
 
 void AddRunCommand(CLI::App& app, Action& action);
+void AddCompareCommand(CLI::App& app, Action& action);
 void AddTrainCommand(CLI::App& app, Action& action);
 void AddRecordsCommand(CLI::App& app, Action& action);
 void AddPluginsCommand(CLI::App& app, Action& action);
@@ -24,6 +25,7 @@ void AddOpsCommand(CLI::App& app, Action& action);
 void AddDevicesCommand(CLI::App& app, Action& action);
 void AddInspectCommand(CLI::App& app, Action& action);
 void AddClusterCommand(CLI::App& app, Action& action);
+void AddResetCommand(CLI::App& app, Action& action);
 void AddWorkerCommand(CLI::App& app, Action& action);
 void AddPlaceCommand(CLI::App& app, Action& action);
 void AddHelpCommand(CLI::App& app, Action& action);

@@ -4,7 +4,9 @@
 
 #include "core/exec/device/device.h"
 #include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/op_def.h"
 #include "core/session/session_placer.h"
 #include "core/trace/trace.h"
 #include "net/cluster/master.h"
@@ -15,9 +17,24 @@ using namespace tenon;  // NOLINT: this file implements C functions of the globa
 
 namespace {
 
+// A caller's function that is shown what kernels make.
+class CallersWatcher : public exec::Watcher {
+ public:
+  explicit CallersWatcher(const tenon_run_options& options) : watch_(options.watch), argument_(options.watch_argument) {}
+  Status Look(const graph::Node& node, int32_t output, const tenon_tensor_view& value) override {
+    const tenon_watched made{TENON_HEAD(tenon_watched), Span(node.name), Span(node.op->name), Span(node.device), &value, output, 0};
+    return Status(watch_(argument_, &made));
+  }
+
+ private:
+  tenon_status* (*watch_)(void* argument, const tenon_watched* made);
+  void* argument_;
+};
+
 // The run's options in the core's form; the trace is written into the caller's text at the end.
 struct Run {
-  explicit Run(const tenon_run_options* given) : status(host::ReadOptions(given, &options)) {
+  explicit Run(const tenon_run_options* given) : status(host::ReadOptions(given, &options)), watcher(options) {
+    if (options.watch != nullptr) core.watcher = &watcher;
     core.timeout_ns = options.timeout_ns;
     if (options.cancellation != nullptr) core.cancellation = options.cancellation->cancellation.get();
     if (options.out_trace != nullptr) core.trace = &trace;
@@ -27,6 +44,7 @@ struct Run {
   }
   tenon_run_options options;
   Status status;
+  CallersWatcher watcher;
   session::RunOptions core;
   trace::Trace trace;
 };
@@ -101,6 +119,15 @@ tenon_status* tenon_session_place(tenon_session* session, const tenon_span* feed
     Give(report.json, out_json);
     Give(report.svg, out_svg);
     Give(report.file, out_placement);
+    return Status::Ok();
+  });
+}
+
+tenon_status* tenon_session_reset_containers(tenon_session* session, const tenon_span* containers, uint64_t count, uint64_t* out_count) {
+  return host::Guard([&]() -> Status {
+    const std::vector<std::string_view> names = count == 0 ? std::vector<std::string_view>{""} : host::Names(containers, count);
+    TENON_ASSIGN_OR_RETURN(const int64_t dropped, session->session->ResetContainers(names));
+    if (out_count != nullptr) *out_count = static_cast<uint64_t>(dropped);
     return Status::Ok();
   });
 }
@@ -221,6 +248,7 @@ tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run
     tenon_run_options options;
     TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
     if (options.out_trace != nullptr) return InvalidArgument("an asynchronous run cannot be traced; run it synchronously");
+    if (options.watch != nullptr) return InvalidArgument("an asynchronous run cannot be watched; run it synchronously");
     session::RunOptions core;
     core.timeout_ns = options.timeout_ns;
     // The token may be released while the step runs.

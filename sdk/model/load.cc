@@ -249,7 +249,10 @@ void Model::NoteRefused(const Runtime& runtime) {
 }
 
 Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options, FileAccess access, const LoadEnds& ends) {
-  TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
+  // Two models may have variables of one name.
+  host::SessionOptions own = options;
+  if (own.master.empty()) own.isolate = true;
+  TENON_TRY_ASSIGN(Session session, Session::Create(runtime, own));
   return LoadInto(runtime, file, std::move(session), access, ends);
 }
 

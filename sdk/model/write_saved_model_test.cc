@@ -38,7 +38,9 @@ class Writing : public testing::Test {
   }
 
   Session Trained() {
-    Result<Session> session = Session::Create(TheRuntime(), graph_);
+    SessionOptions options;
+    options.isolate = true;
+    Result<Session> session = Session::Create(TheRuntime(), graph_, options);
     EXPECT_TRUE(session.ok()) << session.status();
     EXPECT_TRUE(session->RunTargets({"init", "init_old"}).ok());
     EXPECT_TRUE(session->RunTargets({"raise"}).ok());

@@ -125,6 +125,11 @@ class RunOptions {
     options_.timeout = std::chrono::nanoseconds(std::min<uint64_t>(c_options_.timeout_ns, INT64_MAX));
     if (c_options_.cancellation != nullptr) options_.cancellation = &cancellation_.emplace(host::Cancellation::Borrow(c_options_.cancellation));
     if (c_options_.out_trace != nullptr) options_.trace = &trace_;
+    if (c_options_.watch != nullptr)
+      options_.watch = [this](const host::Watched& made) {
+        const tenon_watched c_made{sizeof(tenon_watched), 0, host::Span(made.node), host::Span(made.op), host::Span(made.device), &made.value, made.output, 0};
+        return Status::Take(c_options_.watch(c_options_.watch_argument, &c_made));
+      };
     return Status();
   }
   const host::RunOptions& get() const { return options_; }

@@ -116,6 +116,56 @@ TEST(Cluster, StateLivesInItsTaskAndOutlivesClients) {
   EXPECT_EQ(own.Run({}, {read}).status().code(), Code::kFailedPrecondition) << "a container of its own";
 }
 
+// Covers D6.
+TEST(Cluster, ContainersOfAllTasksAreEmptied) {
+  const LocalCluster cluster("loopback://emptied", {{"ps", 2}, {"worker", 1}});
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape());
+  std::vector<Name> assign, read;
+  for (const auto& [task, container] : {std::pair("/job:ps/task:0", ""), {"/job:ps/task:1", ""}, {"/job:ps/task:1", "kept"}}) {
+    const auto on = g.Device(task);
+    const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", "v"}, {"container", container}});
+    assign.emplace_back(g.AddNode("AssignVariableOp", {v, x}));
+    read.emplace_back(g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}));
+  }
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const Session session = cluster.Client(g), other = cluster.Client(g);
+  SessionOptions alone;
+  alone.isolate = true;
+  const Session own = cluster.Client(g, alone);
+  const auto fill = [&](const Session& of) { EXPECT_TRUE(of.Run({{x, *Tensor::Scalar(1.0f)}}, {}, assign).ok()); };
+  const auto has = [&](const Session& of, size_t which) { return of.Run({}, {read[which]}).ok(); };
+  fill(session);
+  fill(own);
+  EXPECT_EQ(*session.ResetContainers(), 2u);
+  for (const size_t which : {0, 1}) {
+    EXPECT_FALSE(has(session, which));
+    EXPECT_FALSE(has(other, which));
+    EXPECT_TRUE(has(own, which)) << "it has its own";
+  }
+  EXPECT_TRUE(has(session, 2));
+  EXPECT_EQ(*own.ResetContainers({"kept", ""}), 3u);
+  EXPECT_FALSE(has(session, 2)) << "it is the tasks'";
+  fill(session);
+  for (const size_t which : {0, 1, 2}) EXPECT_TRUE(has(other, which));
+}
+
+// Covers R10.
+TEST(Cluster, TheFirstValueThatIsNoNumberIsNamedWithItsTask) {
+  const LocalCluster cluster("loopback://numerics", {{"worker", 2}});
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape());
+  const Output bad = On(g, "/job:worker/task:1", "Log", {x}, "bad"), later = On(g, "/job:worker/task:0", "Exp", {bad}, "later");
+  SessionOptions options;
+  options.check_numerics = true;
+  const Session session = cluster.Client(g, options);
+  EXPECT_TRUE(session.Run({{x, *Tensor::Scalar(2.0f)}}, {later}).ok());
+  const Status status = session.Run({{x, *Tensor::Scalar(-2.0f)}}, {later}).status();
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(status.message().find("/task:1"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("node 'bad' (Log) made 1 NaN"), std::string::npos) << status;
+}
+
 TEST(Cluster, LoopsOverTasks) {
   const LocalCluster cluster("loopback://loops", {{"worker", 2}});
   Graph g(TheRuntime());

@@ -69,7 +69,9 @@ class RandomGraph {
   // Why these values are not what they should be.
   std::string Differs(const Way& way, size_t feeding, const std::vector<int>& wanted, std::vector<Tensor>* found) {
     if (feeding == 0 || !session_.has_value()) {
-      auto session = Session::Create(runtime_, graph_, way.options);
+      SessionOptions options = way.options;
+      options.isolate = options.master.empty();
+      auto session = Session::Create(runtime_, graph_, options);
       if (!session.ok()) return session.status().message();
       session_.emplace(std::move(*session));
     }

@@ -9,6 +9,7 @@
 #include "core/exec/device/async_calls.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/device/step.h"
+#include "core/exec/kernel/watch.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/op_def.h"
 #include "core/trace/trace.h"
@@ -87,6 +88,7 @@ void DynamicInstance::CallDone(void* argument, tenon_status* status) {
   if (call->step->trace != nullptr) call->end_ns = trace::Trace::Now();
   call->status = At(*call->node, Status(status));
   ReleasePins(call);
+  if (call->status.ok() && IsWatched(*call->step)) call->status = Guarded([&] { return LookAtOutputs(&call->frame); });
   call->instance->Post(call);
 }
 

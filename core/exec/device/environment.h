@@ -39,7 +39,7 @@ struct Environment {
   const graph::OpRegistry* ops = nullptr;
   const KernelRegistry* kernels = nullptr;
   BufferPool* pool = nullptr;            // of the host's memory
-  ResourceManager* resources = nullptr;  // of the session: the unnamed container
+  ResourceManager* resources = nullptr;  // with the unnamed container
   ResourceManager* shared = nullptr;     // of the runtime: named containers
   HostThreads* threads = nullptr;
   std::vector<SessionDevice> devices;  // the first works on the host's memory, and runs what is not placed elsewhere
@@ -55,6 +55,8 @@ struct Environment {
   uint64_t seed = 0;
   uint32_t precision = 0;
   bool capture = true;  // queues may keep work that is the same in every step
+  bool check_numerics = false;  // a kernel that makes a NaN or an infinity has failed
+  bool watch = false;           // plans are such that steps may be watched
 };
 
 }  // namespace tenon::exec

@@ -12,7 +12,6 @@ tenon_resource::~tenon_resource() {
   if (value != nullptr) tenon::Release(value);
   if (spare != nullptr) tenon::Release(spare);
   for (const Update& update : updates) tenon::Release(update.target);
-  if (object != nullptr && destroy != nullptr) destroy(object);
 }
 
 namespace tenon::exec {
@@ -63,10 +62,15 @@ Result<Resource*> ResourceManager::Get(std::string_view container, std::string_v
   return at->second.get();
 }
 
-void ResourceManager::Clear(std::string_view container) {
-  std::lock_guard lock(mutex_);
-  for (auto& [key, resource] : resources_)
-    if (resource->container == container) Drop(resource.get());
+int64_t ResourceManager::Clear(std::string_view container) {
+  // Handles stay as long as the manager. A plugin's destroy may take its time, and may ask for resources.
+  std::vector<Resource*> of_container;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [key, resource] : resources_)
+      if (resource->container == container) of_container.push_back(resource.get());
+  }
+  return std::count_if(of_container.begin(), of_container.end(), [](Resource* resource) { return Drop(resource); });
 }
 
 void ResourceManager::ClearAll() {
@@ -260,18 +264,16 @@ void EndUpdate(Resource* resource, const void* frame, uint32_t outcome) {
 
 bool Drop(Resource* resource) {
   bool held = false;
-  void* object = nullptr;
-  void (*destroy)(void*) = nullptr;
+  std::shared_ptr<PluginObject> object;  // ends without the lock
   {
     std::lock_guard lock(resource->mutex);
     held = resource->value != nullptr || resource->object != nullptr || resource->poisoned;
     for (Buffer** buffer : {&resource->value, &resource->spare})
       if (*buffer != nullptr) Release(std::exchange(*buffer, nullptr));
     resource->poisoned = false;
-    object = std::exchange(resource->object, nullptr);
-    destroy = resource->destroy;
+    object = std::move(resource->object);
+    if (resource->of_step && object != nullptr) resource->dropped.push_back(std::move(object));
   }
-  if (object != nullptr && destroy != nullptr) destroy(object);
   return held;
 }
 

@@ -6,7 +6,8 @@
 // reader that finds a writer in the value itself waits for it, so a value once read never changes. Reference variables of
 // floating types are written in place, under their readers' eyes; those of other types, whose elements may be indices, sizes or
 // texts, are treated as resource variables, so that what a kernel has checked is what it uses. An update holds a reference to
-// what it writes. Objects of plugins are destroyed when no step of the manager runs (steps are counted). A variable that is not
+// what it writes. A step that asked for a plugin's object keeps it until it ends, so that one that is
+// destroyed or reset meanwhile goes with the last of them. A variable that is not
 // written in place has one update at a time; updates in place exclude each other only when they ask for the variable's lock.
 #ifndef TENON_CORE_EXEC_DEVICE_RESOURCES_H_
 #define TENON_CORE_EXEC_DEVICE_RESOURCES_H_
@@ -22,12 +23,39 @@
 #include <vector>
 
 #include "core/base/cancellation.h"
+#include "core/base/live_objects.h"
 #include "core/exec/device/write_point.h"
 #include "core/tensor/tensor.h"
 
 namespace tenon::exec {
+
 struct Device;
-}
+struct Step;
+
+// What a plugin's kernels keep behind a handle.
+class PluginObject {
+ public:
+  PluginObject(void* data, std::string_view type, void (*destroy)(void* data), std::string_view plugin)
+      : data_(data), type_(type), destroy_(destroy), plugin_(std::string(plugin)) {}
+  ~PluginObject() {
+    if (destroy_ != nullptr) destroy_(data_);
+  }
+  PluginObject(const PluginObject&) = delete;
+  PluginObject& operator=(const PluginObject&) = delete;
+
+  void* data() const { return data_; }
+  const std::string& type() const { return type_; }  // who understands it
+
+ private:
+  friend struct Step;
+  void* const data_;
+  const std::string type_;
+  void (*const destroy_)(void* data);
+  const LiveObject plugin_;  // whose code it is, which goes after it
+  std::atomic<const Step*> asked_by_{nullptr};  // a step that keeps it, the last one that asked
+};
+
+}  // namespace tenon::exec
 
 // The C ABI's opaque handle.
 struct tenon_resource {
@@ -54,10 +82,9 @@ struct tenon_resource {
   uint64_t value_extra = 0;  // of strings, after their cells
   const tenon::exec::Device* device = nullptr;  // in whose memory the value lies; nullptr: the host's
   tenon::exec::WritePoint written;  // of a device's value, until the step that wrote it ends
-  // An object of a plugin.
-  void* object = nullptr;
-  std::string object_type;  // who understands it
-  void (*destroy)(void* object) = nullptr;
+  // Instead of a value: a plugin's.
+  std::shared_ptr<tenon::exec::PluginObject> object;
+  std::vector<std::shared_ptr<tenon::exec::PluginObject>> dropped;  // of a step's own handle: its kernels may use them until the step ends
 
   ~tenon_resource();
 };
@@ -73,8 +100,8 @@ class ResourceManager {
 
   // The handle; made when it is new. FAILED_PRECONDITION when it exists with another type.
   Result<Resource*> Get(std::string_view container, std::string_view name, std::string_view type);
-  // Drops the values and objects of one container; handles stay.
-  void Clear(std::string_view container);
+  // Drops the values and objects of one container; handles stay. How many there were.
+  int64_t Clear(std::string_view container);
   // The same for all.
   void ClearAll();
   // Variables with a value, and objects, in the memory of the devices that `in` says; nullptr is the host's.

@@ -409,8 +409,7 @@ TEST(ResourceManager, ClearsOneContainerAndKeepsItsHandles) {
   int object = 0;
   for (const char* container : {"", "c"}) {
     Resource* resource = *manager.Get(container, "queue", "queue");
-    resource->object = &object;
-    resource->destroy = [](void*) { ++destroyed; };
+    resource->object = std::make_shared<PluginObject>(&object, "queue", [](void*) { ++destroyed; }, "plugin");
   }
   Resource* handle = *manager.Get("c", "queue", "queue");
   manager.Clear("c");

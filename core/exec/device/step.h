@@ -3,6 +3,7 @@
 #ifndef TENON_CORE_EXEC_DEVICE_STEP_H_
 #define TENON_CORE_EXEC_DEVICE_STEP_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -13,11 +14,21 @@
 namespace tenon::trace {
 class Trace;
 }
+namespace tenon::graph {
+struct Node;
+}
 
 namespace tenon::exec {
 
 class Rendezvous;
 struct Environment;
+
+// Is shown what a step's kernels make, in host memory, for the time of the call. Any thread, several at once; a failure fails the step.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  virtual Status Look(const graph::Node& node, int32_t output, const tenon_tensor_view& value) = 0;
+};
 
 struct Step {
   const Environment* env = nullptr;
@@ -25,10 +36,30 @@ struct Step {
   trace::Trace* trace = nullptr;
   uint64_t id = 0;
   Rendezvous* rendezvous = nullptr;  // of a part: where it meets the others
+  Watcher* watcher = nullptr;
   uint64_t host_waits = 0;  // for devices
   uint64_t captured_launches = 0;
-  std::mutex mutex;  // guards local_resources
+  std::mutex mutex;  // guards local_resources, objects
   std::vector<std::unique_ptr<Resource>> local_resources;
+  std::vector<std::shared_ptr<PluginObject>> objects;  // that it asked for, each once
+
+  // The object stays until End().
+  void Keep(const std::shared_ptr<PluginObject>& object) {
+    if (object->asked_by_.load(std::memory_order_relaxed) == this) return;
+    const std::lock_guard lock(mutex);
+    if (std::find(objects.rbegin(), objects.rend(), object) == objects.rend()) objects.push_back(object);
+    object->asked_by_.store(this, std::memory_order_relaxed);
+  }
+  // Nothing of it runs any more.
+  void End() {
+    if (!local_resources.empty()) local_resources.clear();
+    if (objects.empty()) return;
+    for (const auto& object : objects) {
+      const Step* last = this;
+      object->asked_by_.compare_exchange_strong(last, nullptr, std::memory_order_relaxed);
+    }
+    objects.clear();
+  }
 };
 
 }  // namespace tenon::exec

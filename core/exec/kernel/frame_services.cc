@@ -169,13 +169,16 @@ tenon_status* ResourceObject(tenon_frame* frame, tenon_resource* handle, tenon_s
   if (handle->object == nullptr) {
     if (create == nullptr)
       return Fail(NotFound(StrCat("the ", handle->type, " '", handle->name, "' does not exist yet, or is nothing that this op works on; run its initialiser")));
-    if (tenon_status* status = create(argument, &handle->object)) return Fail(Status(status));
-    handle->destroy = destroy;
-    handle->object_type = View(type);
+    void* made = nullptr;
+    if (tenon_status* status = create(argument, &made)) return Fail(Status(status));
+    if (made == nullptr) return Wrong(frame, "made no object for resource_object, and says that it did");
+    const std::string* const plugin = frame->context->plugin;
+    handle->object = std::make_shared<PluginObject>(made, View(type), destroy, plugin == nullptr ? std::string_view() : std::string_view(*plugin));
   }
-  if (handle->object_type != View(type))
-    return Fail(InvalidArgument(StrCat("the ", handle->type, " '", handle->name, "' is not what this op works on: it is a ", handle->object_type, ", not a ", View(type))));
-  *out_object = handle->object;
+  if (handle->object->type() != View(type))
+    return Fail(InvalidArgument(StrCat("the ", handle->type, " '", handle->name, "' is not what this op works on: it is a ", handle->object->type(), ", not a ", View(type))));
+  if (!handle->of_step) frame->context->step->Keep(handle->object);
+  *out_object = handle->object->data();
   return nullptr;
 }
 

@@ -11,6 +11,7 @@
 #include "core/exec/kernel/kernel_question.h"
 #include "core/exec/kernel/place.h"
 #include "core/exec/kernel/prepare_services.h"
+#include "core/exec/kernel/watch.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_def.h"
@@ -306,7 +307,8 @@ Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame) {
   }
   if (context->holds()) ReleasePins(context);
   if (trace != nullptr) trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
-  return bad == nullptr ? Status::Ok() : Status(bad).Annotate(context->node->Describe());
+  if (bad != nullptr) return Status(bad).Annotate(context->node->Describe());
+  return IsWatched(*context->step) ? LookAtOutputs(frame) : Status::Ok();
 }
 
 }  // namespace tenon::exec

@@ -459,7 +459,9 @@ typedef struct tenon_session_options {
   /* Whose session this is, of any process. One that begins ends those of the same owner everywhere and waits for their steps, so that
    * nothing that an earlier attempt sent is done after what this one restores. Empty: nobody's. */
   tenon_span owner;
-  uint32_t isolate;   /* on: a container of the session's own; off (the default): unnamed state is the workers' and outlives it */
+  /* Of variables, queues and the like whose nodes name no container. Off (the default): their container is the runtime's (each worker's, on a
+   * cluster), which outlives the session and which others without this option share. On: it is the session's own, and ends with it. */
+  uint32_t isolate;
   /* How steps run; on a cluster, at its workers. */
   uint32_t executor;     /* TENON_EXECUTOR_* */
   uint64_t memory_limit; /* bytes; 0: none */
@@ -468,6 +470,10 @@ typedef struct tenon_session_options {
   uint32_t optimize;     /* off: no common subexpressions, no folding */
   uint32_t compile;      /* off: devices run nodes one by one, whatever their compilers would take */
   uint32_t capture;      /* off: work of a device's queue is submitted kernel by kernel in every step, never as one captured piece */
+  /* On: what each kernel makes is looked at, and the first NaN or infinity fails its step as INVALID_ARGUMENT, which names the node, the output, how
+   * many there are and what came in. Every node runs by itself then, on a device's queue too, and the host waits for each. */
+  uint32_t check_numerics;
+  uint32_t watch; /* on: steps may have a watcher (tenon_run_options.watch); every node runs by itself then. Not on a cluster */
   const tenon_debug_options* debug; /* NULL: none */
 } tenon_session_options;
 
@@ -485,12 +491,30 @@ TENON_EXPORT tenon_status* tenon_cancellation_create(tenon_cancellation** out_ca
 TENON_EXPORT void tenon_cancellation_cancel(tenon_cancellation* cancellation);
 TENON_EXPORT void tenon_cancellation_release(tenon_cancellation* cancellation);
 
+/* What a kernel has made. */
+typedef struct tenon_watched {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span node;   /* its name */
+  tenon_span op;
+  tenon_span device; /* that it was placed on; empty: the default one */
+  const tenon_tensor_view* value;
+  int32_t output; /* of the node */
+  int32_t reserved;
+} tenon_watched;
+
 typedef struct tenon_run_options {
   uint32_t struct_size;
   uint32_t must_understand;
   uint64_t timeout_ns; /* 0: none */
   tenon_cancellation* cancellation; /* NULL: none */
   tenon_text** out_trace; /* not NULL: gets the step's trace, Chrome's JSON format; slows the step */
+  /* Shown each value that a kernel of the step makes, as it is made: FAILED_PRECONDITION unless the session has the option `watch`. Not NULL: called
+   * from any thread, several at once, with a view of host memory that is good for the call; it may not touch the session. A status that it returns
+   * fails the step, which takes it over. What nodes only pass on, what was folded, and handles and variants are not shown; nodes of functions are, by
+   * the names that they have where they were inlined, but not those of functions that kernels call. */
+  tenon_status* (*watch)(void* argument, const tenon_watched* made);
+  void* watch_argument;
 } tenon_run_options;
 
 /* Feeds and fetches are names. Fetches are given to the caller. */
@@ -547,6 +571,12 @@ TENON_EXPORT tenon_status* tenon_callable_run_async(tenon_callable* callable, co
                                                     void (*done)(void* argument, tenon_status* status,
                                                                  tenon_tensor* const* fetches, uint64_t fetch_count),
                                                     void* argument);
+
+/* Empties containers: variables lose their values, queues, tables and iterators go; their nodes stay, and may be initialised again. In this process
+ * those of the runtime (with the option `isolate`, the unnamed one is the session's own), on a cluster those of all its workers. containers: names; ""
+ * or none at all: the unnamed one. A step that runs keeps the objects that it has begun to use, and finds the variables without values. out_count: of what
+ * was dropped; may be NULL. On a cluster the first task that cannot be reached is the error, and the others are emptied all the same. */
+TENON_EXPORT tenon_status* tenon_session_reset_containers(tenon_session* session, const tenon_span* containers, uint64_t count, uint64_t* out_count);
 
 /* Where the nodes of a step would run and why, without running it. Each text may be NULL.
  * out_json: why each node is where it is, what else was possible, the predicted time line, notes, what compilers refuse.

@@ -29,14 +29,16 @@
   X(credentials, FILE, "", ON_CLUSTER, "--credentials", "JSON of the cluster's transport: certificates, a token", "") \
   X(connect_timeout, TIME, 0, ON_CLUSTER, "", "", "") \
   X(owner, TEXT, "", ON_CLUSTER, "", "", "") \
-  X(isolate, SWITCH, false, ON_CLUSTER, "", "", "") \
+  X(isolate, SWITCH, false, EVERYWHERE, "", "", "") \
   X(seed, NUMBER, 0, EVERYWHERE, "--seed", "Seed of random ops that have none (default: from the system)", "") \
   X(memory_limit, SIZE, 0, EVERYWHERE, "--memory-limit", "Most memory of the session, such as 512M", "") \
   X(executor, CHOICE, 0, EVERYWHERE, "--executor", "auto (default) or dynamic, for everything", "auto|dynamic") \
   X(precision, CHOICE, 0, EVERYWHERE, "--precision", "strict (default), tf32, bfloat16 or float16", "strict|tf32|bfloat16|float16") \
   X(optimize, SWITCH, true, EVERYWHERE, "--no-optimize", "No folding, no common subexpressions", "") \
   X(compile, SWITCH, true, EVERYWHERE, "--no-compile", "Devices run nodes one by one, whatever their compilers would take", "") \
-  X(capture, SWITCH, true, EVERYWHERE, "--no-capture", "Devices get every kernel in every step, never a captured piece of the step", "")
+  X(capture, SWITCH, true, EVERYWHERE, "--no-capture", "Devices get every kernel in every step, never a captured piece of the step", "") \
+  X(check_numerics, SWITCH, false, EVERYWHERE, "--check-numerics", "A step fails at the first node that makes a NaN or an infinity, and says which; slow", "") \
+  X(watch, SWITCH, false, IN_PROCESS, "", "", "")
 
 #define TENON_DEBUG_OPTIONS(X) \
   X(schedule_seed, NUMBER, 0, EVERYWHERE, "", "", "") \

@@ -14,6 +14,7 @@ A word after `--` is no flag. A flag that may be repeated takes one value each t
   tenon run model --feed x=x.npy --fetch y=y.npy    run a graph on arrays from files
   tenon inspect model                               what stands in a graph or a checkpoint
   tenon place model --explain                       where each node would run, and why
+  tenon compare model --feed x=x.npy --against gpu:0   where a device parts from the host
   tenon ops --coverage model                        which ops a model needs, and who has them
   tenon train digits --steps 500                    a training that survives being killed
   tenon train model --data x=x.npy --data y=y.npy   a model that has a training step, on arrays from files

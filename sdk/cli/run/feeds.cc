@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/cli/run/feeds.h"
 
+#include <algorithm>
+
+#include "sdk/cli/describe.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/line/slips.h"
 #include "sdk/cli/line/wrong_flag.h"
 #include "tenon/data/npy.h"
 #include "tenon/data/npz.h"
+#include "tenon/model/load.h"
 
 namespace tenon::cli {
 namespace {
@@ -74,6 +78,43 @@ Result<std::vector<Feed>> ReadFeeds(const std::vector<std::string>& texts, const
 
 std::string_view ShortTensor(std::string_view name) {
   return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
+}
+
+namespace {
+
+bool IsFed(const model::TensorInfo& input, const std::vector<Feed>& feeds) {
+  return std::any_of(feeds.begin(), feeds.end(), [&](const Feed& feed) { return feed.tensor == input.tensor; });
+}
+
+}  // namespace
+
+void CheckInputs(const std::string& graph, const model::Signature& signature, const std::vector<Feed>& feeds) {
+  for (const model::TensorInfo& input : signature.inputs) {
+    if (IsFed(input, feeds) || input.kind != model::TensorInfo::Kind::kDense || !input.default_value.empty()) continue;
+    const std::string all = signature.inputs.size() > 1 ? "; its inputs: " + InfosText(signature.inputs) : "";
+    WrongFlag("--feed", "graph '" + graph + "': signature '" + signature.name + "' wants '" + input.key + "', " + TensorText(input.dtype, input.shape) +
+                            "; give --feed " + input.key + "=FILE.npy" + all);
+  }
+}
+
+Status AddDefaults(const host::Runtime& runtime, const model::Signature& signature, std::vector<Feed>* feeds) {
+  for (const model::TensorInfo& input : signature.inputs) {
+    if (input.default_value.empty() || IsFed(input, *feeds)) continue;
+    TENON_TRY_ASSIGN(Tensor value, model::DefaultOf(runtime, signature, input));
+    feeds->push_back({input.key, std::move(value), "", input.tensor});
+  }
+  return Status();
+}
+
+Status CheckFiles(const host::Runtime& runtime, const model::ModelFile& model, const model::Signature* signature, const std::vector<Feed>& feeds,
+                  const std::vector<std::string>& runs) {
+  std::vector<std::string> fed, chosen;
+  for (const Feed& feed : feeds) {
+    fed.push_back(feed.tensor);
+    const auto is_it = [&](const model::TensorInfo& input) { return ShortTensor(input.tensor) == ShortTensor(feed.tensor); };
+    if (signature == nullptr || std::none_of(signature->inputs.begin(), signature->inputs.end(), is_it)) chosen.push_back(feed.tensor);
+  }
+  return model::CheckRun(runtime, model, fed, chosen, runs);
 }
 
 }  // namespace tenon::cli

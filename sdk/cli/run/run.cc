@@ -48,7 +48,7 @@ class Runner {
     TENON_TRY_ASSIGN(names_, TensorNames::Of(*model_, signature_));
     TENON_TRY(ChooseFetches());
     TENON_TRY_ASSIGN(feeds_, ReadFeeds(arguments_.feeds, *names_, limit));
-    if (whole_signature_) CheckInputs();
+    if (whole_signature_) CheckInputs(arguments_.model.graph, *signature_, feeds_);
     TENON_TRY(OpenSession());
     Status status = RunSteps();
     if (!status.ok()) return Explained(status);
@@ -75,29 +75,6 @@ class Runner {
                              "` lists the graph's outputs");
   }
 
-  // A signature that is run as a whole wants all its inputs; some have defaults.
-  void CheckInputs() const {
-    for (const model::TensorInfo& input : signature_->inputs) {
-      if (IsFed(input) || input.kind != model::TensorInfo::Kind::kDense || !input.default_value.empty()) continue;
-      const std::string all = signature_->inputs.size() > 1 ? "; its inputs: " + InfosText(signature_->inputs) : "";
-      WrongFlag("--feed", "graph '" + arguments_.model.graph + "': signature '" + signature_->name + "' wants '" +
-                              input.key + "', " + TensorText(input.dtype, input.shape) + "; give --feed " + input.key +
-                              "=FILE.npy" + all);
-    }
-  }
-  bool IsFed(const model::TensorInfo& input) const {
-    return std::any_of(feeds_.begin(), feeds_.end(), [&](const Feed& feed) { return feed.tensor == input.tensor; });
-  }
-  Status FeedDefaults() {
-    for (size_t i = 0; whole_signature_ && i < signature_->inputs.size(); ++i) {
-      const model::TensorInfo& input = signature_->inputs[i];
-      if (input.default_value.empty() || IsFed(input)) continue;
-      TENON_TRY_ASSIGN(Tensor value, model::DefaultOf(*runtime_, *signature_, input));
-      feeds_.push_back({input.key, std::move(value), "", input.tensor});
-    }
-    return Status();
-  }
-
   // Where it fails, it is not for the graph.
   Status OpenSession() {
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
@@ -108,9 +85,9 @@ class Runner {
   }
 
   Status RunSteps() {
-    TENON_TRY(FeedDefaults());
+    if (whole_signature_) TENON_TRY(AddDefaults(*runtime_, *signature_, &feeds_));
     TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, {.run = run_options_}));
-    if (!arguments_.init.empty()) TENON_TRY(CheckFiles(arguments_.init));
+    if (!arguments_.init.empty() && !arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, feeds_, arguments_.init));
     TENON_TRY(Initialize());
     if (fetches_.empty() && arguments_.targets.empty()) return Status();
     std::vector<Name> feed_names, fetch_names, target_names(arguments_.targets.begin(), arguments_.targets.end());
@@ -123,7 +100,7 @@ class Runner {
       for (const std::string& node : {runner.close_op, runner.cancel_op})
         if (!node.empty()) runs.push_back(node);
     }
-    TENON_TRY(CheckFiles(runs));
+    if (!arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, feeds_, runs));
     TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names, {}, {}, run_options_));
     TENON_TRY(RepeatBesideRunners());
     if (!arguments_.session.Given("costs").empty()) {
@@ -134,22 +111,6 @@ class Runner {
       TENON_TRY_ASSIGN(explanation_, callable_->Explain());
     }
     return Status();
-  }
-
-  // A stranger's model touches no file. A path may be what the user feeds to a tensor of the graph by its name; an
-  // input of a signature is data.
-  Status CheckFiles(const std::vector<std::string>& runs) const {
-    if (arguments_.allow_files) return Status();
-    std::vector<std::string> fed, chosen;
-    for (const Feed& feed : feeds_) {
-      fed.push_back(feed.tensor);
-      const auto is_it = [&](const model::TensorInfo& input) {
-        return ShortTensor(input.tensor) == ShortTensor(feed.tensor);
-      };
-      if (signature_ == nullptr || std::none_of(signature_->inputs.begin(), signature_->inputs.end(), is_it))
-        chosen.push_back(feed.tensor);
-    }
-    return model::CheckRun(*runtime_, *model_, fed, chosen, runs);
   }
 
   // Each node once, in order, with the feeds that the steps get: a graph's restore node reads its file's name from one.

@@ -55,7 +55,7 @@ nb::object FromElement(const tenon_attr_value& value, uint64_t i) {
       const auto dtype = static_cast<DType>(view.dtype);
       if (dtype != DType::kString)
         return FromTensor(Take(Tensor::FromBytes(dtype, shape, static_cast<const char*>(view.dl.data) + view.dl.byte_offset, view.byte_size)), nullptr);
-      return FromTensor(StringsOf(view), nullptr);
+      return FromTensor(Take(Tensor::Copy(view)), nullptr);
     }
     default:
       return nb::none();

@@ -63,7 +63,7 @@ nb::object In(tenon_frame* frame, int32_t index) {
   tenon_tensor_view view = {};
   Check(Status::Take(frame->services->retain_input(frame, index, &view)));
   auto kept = std::make_unique<Kept>(view);
-  if (view.dtype == TENON_DT_STRING) return FromTensor(StringsOf(view), nullptr);
+  if (view.dtype == TENON_DT_STRING) return FromTensor(Take(Tensor::Copy(view)), nullptr);
   return ArrayOver(view, nb::capsule(kept.release(), [](void* its) noexcept { delete static_cast<Kept*>(its); }));
 }
 

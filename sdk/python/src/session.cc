@@ -65,24 +65,44 @@ const Setters& OptionSetters() {
 
 // ---- Steps ----
 
+// Any thread, without the interpreter's lock. The first exception is kept for the caller.
+Status TellWatcher(const nb::object& watch, const host::Watched& made, std::optional<nb::python_error>* raised) {
+  const nb::gil_scoped_acquire locked;
+  try {
+    const auto text = [](std::string_view from) { return nb::str(from.data(), from.size()); };
+    watch(text(made.node), text(made.op), text(made.device), made.output, FromTensor(Take(Tensor::Copy(made.value)), nullptr));
+    return Status();
+  } catch (nb::python_error& error) {
+    const Status status(host::Code::kUnknown, error.what());
+    if (!*raised) raised->emplace(std::move(error));
+    return status;
+  } catch (const std::exception& error) {
+    return Status(host::Code::kUnknown, error.what());
+  }
+}
+
 // Gives the fetches and, where it was asked for, the trace.
 nb::object Run(const SessionBox& self, nb::list feed_names, nb::list values, nb::list types, nb::list fetches, nb::list targets, nb::object timeout,
-               nb::object cancellation, bool trace) {
+               nb::object cancellation, bool trace, nb::object watch) {
   const NamedFeeds given = ToFeeds(feed_names, values, types);
   const std::vector<host::Name> fetch_names = ToNames(fetches), target_names = ToNames(targets);
   host::RunOptions options = ToRunOptions(timeout);
   std::string trace_text;
   if (trace) options.trace = &trace_text;
+  std::optional<nb::python_error> raised;  // by the watcher
+  if (!watch.is_none()) options.watch = [&](const host::Watched& made) { return TellWatcher(watch, made, &raised); };
   std::vector<Tensor> fetched;
   const auto session = Live(self);
-  Check(RunInterruptibly(
+  const Status ran = RunInterruptibly(
       *self.history,
       [&](const host::Cancellation& stop) -> Status {
         options.cancellation = &stop;
         TENON_TRY_ASSIGN(fetched, session->Run(given.feeds, fetch_names, target_names, options));
         return Status();
       },
-      ToCancellation(cancellation)));
+      ToCancellation(cancellation));
+  if (raised) throw std::move(*raised);
+  Check(ran);
   return nb::make_tuple(FromTensors(fetched, self.runtime), trace ? nb::object(nb::str(trace_text.data(), trace_text.size())) : nb::none());
 }
 
@@ -223,8 +243,17 @@ void BindSessions(nb::module_& module) {
       })
       .def("_close", [](SessionBox& self) { self.session.reset(); })
       .def("_run", &Run, nb::arg("feed_names"), nb::arg("values"), nb::arg("types"), nb::arg("fetches"), nb::arg("targets"), nb::arg("timeout").none(),
-           nb::arg("cancellation").none(), nb::arg("trace"))
+           nb::arg("cancellation").none(), nb::arg("trace"), nb::arg("watch").none())
       .def("_place", &Place)
+      .def("reset_containers", [](const SessionBox& self, const std::vector<std::string>& containers) {
+        const auto session = Live(self);
+        host::Result<uint64_t> dropped = [&] {
+          const WithoutLock unlocked;
+          return session->ResetContainers(containers.empty() ? std::vector<std::string>{""} : containers);
+        }();
+        return Take(std::move(dropped));
+      }, nb::arg("containers") = std::vector<std::string>(), "Empties containers by their names, \"\" (the default) for the unnamed one, on a cluster at all of its workers: "
+         "variables lose their values; queues, tables and iterators go. Gives how many of them there were.")
       .def("_costs", [](const SessionBox& self) { return Take(Live(self)->Costs()); })
       .def("_tasks", &Tasks)
       .def("from_dlpack", [](const SessionBox& self, nb::object source, const std::string& device) {

@@ -302,15 +302,4 @@ nb::object ArrayOver(const tenon_tensor_view& view, nb::object owner) {
   return array;
 }
 
-Tensor StringsOf(const tenon_tensor_view& view) {
-  const char* base = static_cast<const char*>(view.dl.data) + view.dl.byte_offset;
-  const auto* cells = reinterpret_cast<const tenon_string_cell*>(base);
-  std::vector<tenon_span> strings;
-  for (uint64_t i = 0; i < view.byte_size / sizeof(tenon_string_cell); ++i) strings.push_back({base + cells[i].offset, cells[i].size});
-  tenon_tensor* tensor = nullptr;
-  const tenon_shape shape = {view.dl.shape, view.dl.ndim, 0};
-  Check(Status::Take(tenon_tensor_create_strings(shape, strings.data(), strings.size(), &tensor)));
-  return Tensor::Take(tensor);
-}
-
 }  // namespace tenon::python

@@ -49,8 +49,6 @@ nb::object ToArray(const TensorBox& box);
 
 // A read-only array over host memory of plain elements, which the owner keeps.
 nb::object ArrayOver(const tenon_tensor_view& view, nb::object owner);
-// A copy of strings in host memory.
-Tensor StringsOf(const tenon_tensor_view& view);
 
 // A capsule of DLPack ("dltensor" or "dltensor_versioned"), or any object that makes one.
 Tensor TakeDLPack(nb::handle source);

@@ -82,7 +82,8 @@ class Session(_core.SessionBase):
     """Runs parts of a graph, and holds the values of its variables. It sees what the graph has when a step begins.
 
     options: those of `tenon_session_options` by their names: device, placement, soft_placement, seed, memory_limit, executor ("auto", "dynamic"), precision
-    ("strict", "tf32", ...), optimize, compile, master, ...
+    ("strict", "tf32", ...), optimize, compile, check_numerics (the first NaN or infinity that a node makes is an error that names it), watch, master, ...
+    Variables whose nodes name no container are the runtime's, and are there in its other sessions too, unless isolate=True.
 
     Fetches are Outputs, names ("node:1") or Operations, which are run and give None; alone, in a list, a tuple or a dict, and the results come in the same form. A result is a
     read-only NumPy array over the tensor's own memory; strings are arrays of bytes objects; what NumPy cannot hold (variants, what stays on a device) is a
@@ -100,13 +101,15 @@ class Session(_core.SessionBase):
         self._types = {}
 
     def run(self, fetches=(), feeds: Optional[dict] = None, *, targets=(), timeout: Optional[float] = None, cancellation=None,
-            trace: Optional[Trace] = None):
-        """One step. feeds: values by Outputs or names. targets: nodes to run besides. timeout: seconds. trace: a Trace that is filled."""
+            trace: Optional[Trace] = None, watch=None):
+        """One step. feeds: values by Outputs or names. targets: nodes to run besides. timeout: seconds. trace: a Trace that is filled.
+        watch(node, op, device, output, value): called for each value that a kernel makes, from any thread; what it raises ends the step. For sessions with the
+        option watch=True."""
         self._look_at_graph()
         wanted = _Fetches(fetches)
         names = list(feeds or ())
         values, text = self._run(names, list((feeds or {}).values()), [self._type_of(name) for name in names], wanted.names,
-                                 wanted.targets + _nodes(targets), timeout, cancellation, trace is not None)
+                                 wanted.targets + _nodes(targets), timeout, cancellation, trace is not None, watch)
         if trace is not None:
             trace.text = text
         return wanted.pack(values)

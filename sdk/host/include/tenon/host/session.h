@@ -77,10 +77,20 @@ class Cancellation {
   std::unique_ptr<tenon_cancellation, Releaser> cancellation_;
 };
 
+// What a kernel has made (tenon_watched): good for the call.
+struct Watched {
+  std::string_view node, op, device;
+  int output;
+  const tenon_tensor_view& value;  // in host memory
+};
+
 struct RunOptions {
   std::chrono::nanoseconds timeout{0};         // of the step, planning included; then it is DEADLINE_EXCEEDED. 0: none
   const Cancellation* cancellation = nullptr;  // may be NULL
   std::string* trace = nullptr;  // gets the trace of a step that succeeds, Chrome's JSON format; slows the step. RunAsync leaves it alone
+  // Shown what each kernel makes, from any thread, several at once; a failure fails the step, an exception too. FAILED_PRECONDITION unless the session
+  // has the option `watch`.
+  std::function<Status(const Watched& made)> watch{};
 };
 
 namespace internal {
@@ -99,6 +109,9 @@ class CRunOptions {
     c_options_.timeout_ns = static_cast<uint64_t>(options.timeout.count());
     c_options_.cancellation = options.cancellation == nullptr ? nullptr : options.cancellation->get();
     c_options_.out_trace = options.trace == nullptr ? nullptr : &trace_;
+    if (!options.watch) return;
+    c_options_.watch = &Watch;
+    c_options_.watch_argument = const_cast<RunOptions*>(&options);
   }
   CRunOptions(const CRunOptions&) = delete;
   CRunOptions& operator=(const CRunOptions&) = delete;
@@ -109,6 +122,18 @@ class CRunOptions {
   }
 
  private:
+  static tenon_status* Watch(void* argument, const tenon_watched* made) noexcept {
+    const auto& options = *static_cast<const RunOptions*>(argument);
+    try {
+      const Status said = options.watch({Text(made->node), Text(made->op), Text(made->device), made->output, *made->value});
+      return said.ok() ? nullptr : tenon_status_create(static_cast<uint32_t>(said.code()), Span(said.message()));
+    } catch (const std::exception& thrown) {
+      return tenon_status_create(TENON_UNKNOWN, Span(thrown.what()));
+    } catch (...) {
+      return tenon_status_create(TENON_UNKNOWN, Span("the watcher threw what is no std::exception"));
+    }
+  }
+
   const RunOptions& options_;
   tenon_run_options c_options_ = {};
   tenon_text* trace_ = nullptr;
@@ -269,7 +294,9 @@ struct SessionOptions {
   // Whose session this is. One that begins ends those of the same owner, also of processes that are gone, and waits for their steps:
   // give one where a session restores state that an earlier attempt may still be changing. "": nobody's.
   std::string owner;
-  bool isolate = false;  // state of the session's own
+  // What names no container lies in one of the session's own and ends with it; false: in the runtime's (each worker's, on a cluster), which outlives it
+  // and is shared with other sessions.
+  bool isolate = false;
   // How steps run; on a cluster, at its workers.
   uint64_t memory_limit = 0;  // bytes; 0: none
   uint64_t seed = 0;          // of random ops that have none; 0: from the system
@@ -278,6 +305,8 @@ struct SessionOptions {
   bool optimize = true;  // common subexpressions, folding
   bool compile = true;   // devices' compilers may take whole sets of nodes
   bool capture = true;   // work of a queue that is the same in every step is launched as one piece, where the device can
+  bool check_numerics = false;  // the first NaN or infinity that a kernel makes fails its step, and is named; slow
+  bool watch = false;           // steps may have RunOptions.watch; slow
   DebugOptions debug;
 };
 
@@ -377,6 +406,14 @@ class Session {
                                              target_names.size(), values.data())));
     c_options.Finish();
     return internal::TakeAll(values);
+  }
+  // Empties containers where the steps run, "" for the unnamed one: variables lose their values; queues, tables and iterators go. How much was dropped.
+  Result<uint64_t> ResetContainers(const std::vector<std::string>& containers = {""}) const {
+    std::vector<tenon_span> names;
+    for (const std::string& container : containers) names.push_back(Span(container));
+    uint64_t dropped = 0;
+    TENON_TRY(Status::Take(tenon_session_reset_containers(get(), names.data(), names.size(), &dropped)));
+    return dropped;
   }
   // Runs nodes for their effect.
   Status RunTargets(const std::vector<Name>& targets, const std::vector<Feed>& feeds = {}) const {

@@ -82,6 +82,22 @@ class Tensor {
     return Strings(std::span<const std::string>(&text, 1), Shape());
   }
 
+  // A copy of the elements that a view of host memory shows: of any type but handles and variants.
+  static Result<Tensor> Copy(const tenon_tensor_view& view) {
+    const char* const base = static_cast<const char*>(view.dl.data) + view.dl.byte_offset;
+    const tenon_shape shape = {view.dl.shape, view.dl.ndim, 0};
+    tenon_tensor* tensor = nullptr;
+    if (view.dtype != TENON_DT_STRING) {
+      TENON_TRY(Status::Take(tenon_tensor_create(view.dtype, shape, base, view.byte_size, &tensor)));
+      return Take(tensor);
+    }
+    const auto* const cells = reinterpret_cast<const tenon_string_cell*>(base);
+    std::vector<tenon_span> strings;
+    for (uint64_t i = 0; i < view.byte_size / sizeof(tenon_string_cell); ++i) strings.push_back({base + cells[i].offset, cells[i].size});
+    TENON_TRY(Status::Take(tenon_tensor_create_strings(shape, strings.data(), strings.size(), &tensor)));
+    return Take(tensor);
+  }
+
   // Host memory of another library (a "dltensor" capsule's pointer), without a copy but where its elements have strides. Taken when it
   // succeeds, and its deleter called when the last view of it is gone; else it stays the caller's. A device's: Session::FromDLPack.
   static Result<Tensor> FromDLPack(tenon_dl_managed_tensor* managed) {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Containers: which sessions share state, how it is dropped, and that nobody loses what it is using. Covers D5, D6.
+#include <chrono>
+#include <latch>
+#include <thread>
+
+#include "tests/engine/engine.h"
+
+namespace tenon::engine {
+namespace {
+
+// A variable and a queue of one name, in a container.
+struct State {
+  State(const std::string& name, const std::string& container) : g(TheRuntime()) {
+    x = g.Placeholder("x", DType::kFloat, Shape());
+    const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", name + "_v"}, {"container", container}});
+    assign = g.AddNode("AssignVariableOp", {handle, x}, {}, "assign");
+    value = g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}}, "value");
+    const Output queue = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shared_name", name + "_q"}, {"container", container}});
+    put = g.AddNode("QueueEnqueueV2", {queue, x}, {}, "put");
+    taken = g.Op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "taken");
+    size = g.Op("QueueSizeV2", {queue}, {}, "size");
+    destroy = g.AddNode("DestroyResourceOp", {queue}, {}, "destroy");
+  }
+  Session Open(bool isolate = false) const {
+    SessionOptions options;
+    options.isolate = isolate;
+    auto session = Session::Create(TheRuntime(), g, options);
+    EXPECT_TRUE(session.ok()) << session.status();
+    return std::move(*session);
+  }
+  void Fill(const Session& session, float number) const {
+    EXPECT_TRUE(session.Run({{x, *Tensor::Scalar(number)}}, {}, {assign, put}).ok());
+  }
+  std::string Read(const Session& session) const {
+    const auto values = session.Run({}, {value, size});
+    return values.ok() ? std::to_string((*values)[0].scalar<float>()) + " " + std::to_string((*values)[1].scalar<int32_t>()) : std::string(CodeName(values.status().code()));
+  }
+  Graph g;
+  Output x, value, taken, size;
+  Operation assign, put, destroy;
+};
+
+TEST(Containers, TheUnnamedOneIsTheRuntimesUnlessASessionIsolatesItself) {
+  const State state("shared", "");
+  {
+    const Session first = state.Open();
+    state.Fill(first, 3);
+  }
+  const Session second = state.Open(), alone = state.Open(/*isolate=*/true);
+  EXPECT_EQ(state.Read(second), "3.000000 1") << "it outlives the session";
+  EXPECT_EQ(state.Read(alone), "FAILED_PRECONDITION");
+  state.Fill(alone, 5);
+  EXPECT_EQ(state.Read(alone), "5.000000 1");
+  EXPECT_EQ(state.Read(second), "3.000000 1");
+  const Session another = state.Open(/*isolate=*/true);
+  EXPECT_EQ(state.Read(another), "FAILED_PRECONDITION");
+  EXPECT_EQ(*second.ResetContainers(), 2u);
+}
+
+TEST(Containers, AreEmptiedByNameAndFilledAgain) {
+  const State unnamed("emptied", ""), one("emptied", "one"), two("emptied", "two");
+  const Session of_unnamed = unnamed.Open(), of_one = one.Open(), of_two = two.Open(), alone = unnamed.Open(/*isolate=*/true);
+  for (const auto& [state, session] : {std::pair(&unnamed, &of_unnamed), {&one, &of_one}, {&two, &of_two}, {&unnamed, &alone}}) state->Fill(*session, 1);
+  EXPECT_EQ(*of_unnamed.ResetContainers({"one", "of nobody"}), 2u);
+  EXPECT_EQ(one.Read(of_one), "FAILED_PRECONDITION");
+  EXPECT_EQ(two.Read(of_two), "1.000000 1");
+  EXPECT_EQ(unnamed.Read(of_unnamed), "1.000000 1");
+  EXPECT_EQ(*alone.ResetContainers(), 2u) << "its own";
+  EXPECT_EQ(unnamed.Read(of_unnamed), "1.000000 1");
+  EXPECT_EQ(*of_two.ResetContainers({"", "two"}), 4u);
+  EXPECT_EQ(unnamed.Read(of_unnamed), "FAILED_PRECONDITION");
+  EXPECT_EQ(two.Read(of_two), "FAILED_PRECONDITION");
+  one.Fill(of_one, 7);
+  EXPECT_EQ(one.Read(of_one), "7.000000 1") << "the nodes are there still";
+  EXPECT_EQ(*of_one.ResetContainers({"one"}), 2u);
+  EXPECT_EQ(*of_one.ResetContainers({"one"}), 0u);
+}
+
+// A queue that goes while steps wait in it stays theirs: they end when they are cancelled, and touch no memory that is gone.
+TEST(Containers, WhoUsesAnObjectKeepsItWhenItIsDropped) {
+  for (const bool by_op : {false, true}) {
+    const State state("waited_for", "");
+    const Session session = state.Open();
+    state.Fill(session, 1);
+    ASSERT_TRUE(session.Run({}, {state.taken}).ok());
+    const Cancellation cancellation = *Cancellation::Create();
+    RunOptions options;
+    options.cancellation = &cancellation;
+    std::vector<Status> ended(3);
+    std::vector<std::thread> waiting;
+    for (Status& status : ended) waiting.emplace_back([&] { status = session.Run({}, {state.taken}, {}, options).status(); });
+    // They are in the queue when nothing more can come between, or soon after: both must hold.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (by_op) EXPECT_TRUE(session.Run({}, {}, {state.destroy}).ok());
+    else EXPECT_EQ(*session.ResetContainers(), 2u);
+    state.Fill(session, 9);  // another queue
+    EXPECT_EQ(state.Read(session), "9.000000 1");
+    const_cast<Cancellation&>(cancellation).Cancel();
+    for (std::thread& thread : waiting) thread.join();
+    for (const Status& status : ended) EXPECT_EQ(status.code(), Code::kCancelled) << status;
+    EXPECT_TRUE(session.ResetContainers().ok());
+  }
+}
+
+// Emptied again and again under the feet of steps: each of them finds it full or empty.
+TEST(Containers, AreEmptiedWhileStepsRun) {
+  const State state("raced", "raced");
+  const Session session = state.Open();
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      while (!done.load()) {
+        const Status filled = session.Run({{state.x, *Tensor::Scalar(1.0f + static_cast<float>(t))}}, {}, {state.assign, state.put}).status();
+        EXPECT_TRUE(filled.ok()) << filled;
+        const auto values = session.Run({}, {state.value, state.size});
+        if (values.ok()) EXPECT_GE((*values)[0].scalar<float>(), 1);
+        else EXPECT_EQ(values.status().code(), Code::kFailedPrecondition) << values.status();
+      }
+    });
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(session.ResetContainers({"raced"}).ok());
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(session.ResetContainers({"raced"}).ok());
+}
+
+}  // namespace
+}  // namespace tenon::engine
