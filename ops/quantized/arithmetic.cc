@@ -55,8 +55,8 @@ void DecomposeMaxPool(DecomposeContext& d) {
   const Output input = d.Op("Bitcast", {d.input(0)}, {Attribute::Type("type", plain)});
   const Output pooled = d.Op("MaxPool", {input}, SameAttributes(d, {"ksize", "strides", "padding"}));
   d.SetOutput(0, d.Op("Bitcast", {pooled}, {Attribute::Type("type", quantized)}));
-  d.SetOutput(1, d.input(1));
-  d.SetOutput(2, d.input(2));
+  d.SetOutput(1, PassedBound(d, 1));
+  d.SetOutput(2, PassedBound(d, 2));
 }
 
 void ReshapeShape(ShapeContext& c) {
@@ -66,8 +66,8 @@ void ReshapeShape(ShapeContext& c) {
 
 void DecomposeReshape(DecomposeContext& d) {
   d.SetOutput(0, d.Reshape(d.input(0), d.input(1)));
-  d.SetOutput(1, d.input(2));
-  d.SetOutput(2, d.input(3));
+  d.SetOutput(1, PassedBound(d, 2));
+  d.SetOutput(2, PassedBound(d, 3));
 }
 
 void ConcatShape(ShapeContext& c) {

@@ -49,6 +49,18 @@ Grid GridOf(DecomposeContext& d, Output min, Output max) {
   return {step, inverse, low, d.Mul(d.Sub(last, nearest), step), d.Op("Floor", {d.Add(d.Mul(d.Neg(low), inverse), half)})};
 }
 
+// What shape functions find too late, because shapes are not known before the step, the nodes find: a bound of another shape, or gradients.
+Output Bound(DecomposeContext& d, Output bound, Output x, bool by_channel) {
+  const Shape own = d.shape(bound), whole = d.shape(x);
+  if (!by_channel) return own.known_rank() && own.rank() == 0 ? bound : d.Reshape(bound, d.Vector({}));
+  if (own.rank() == 1 && whole.rank() > 0 && own[0] >= 0 && own[0] == whole[-1]) return bound;
+  return d.Reshape(bound, d.VectorSlice(d.ShapeOf(x), -1));
+}
+Output OfShape(DecomposeContext& d, Output dy, Output x) {
+  const Shape shape = d.shape(x);
+  return shape.fully_known() && shape == d.shape(dy) ? dy : d.Op("AddN", {dy, d.ZerosLike(x)});
+}
+
 // x at the nearest number of the grid. As in TensorFlow scalars are divided by, attributes and channels multiplied with the inverse, which may round in another way.
 Output Nearest(DecomposeContext& d, Output x, const Grid& grid, bool divide) {
   const Output inside = d.Sub(d.Op("Maximum", {d.Op("Minimum", {x, grid.high}), grid.low}), grid.low);
@@ -99,7 +111,10 @@ void ArgsGradientShape(ShapeContext& c) {
   c.SetOutput(0, c.Merge(c.Input(0), c.Input(1), "the shapes of gradients and inputs"));
 }
 
-void DecomposeArgsGradient(DecomposeContext& d) { d.SetOutput(0, Within(d, d.input(0), d.input(1), GridOfAttributes(d))); }
+void DecomposeArgsGradient(DecomposeContext& d) {
+  const Output x = d.input(1);
+  d.SetOutput(0, Within(d, OfShape(d, d.input(0), x), x, GridOfAttributes(d)));
+}
 
 // ---- Bounds that are tensors ----
 
@@ -126,8 +141,8 @@ void VarsShape(ShapeContext& c) {
 
 template <bool kByChannel>
 void DecomposeVars(DecomposeContext& d) {
-  const Output min = d.input(1), max = d.input(2);
-  d.SetOutput(0, d.Select(BothZero(d, min, max), d.ScalarOf(0, TENON_DT_FLOAT), Nearest(d, d.input(0), GridOf(d, min, max), !kByChannel)));
+  const Output x = d.input(0), min = Bound(d, d.input(1), x, kByChannel), max = Bound(d, d.input(2), x, kByChannel);
+  d.SetOutput(0, d.Select(BothZero(d, min, max), d.ScalarOf(0, TENON_DT_FLOAT), Nearest(d, x, GridOf(d, min, max), !kByChannel)));
 }
 
 template <bool kByChannel>
@@ -151,8 +166,9 @@ void VarsGradientShape(ShapeContext& c) {
 }
 
 // The gradient of min is the sum over what lies below the grid, that of max over what lies above.
+template <bool kByChannel>
 void DecomposeVarsGradient(DecomposeContext& d) {
-  const Output dy = d.input(0), x = d.input(1), min = d.input(2), max = d.input(3);
+  const Output x = d.input(1), dy = OfShape(d, d.input(0), x), min = Bound(d, d.input(2), x, kByChannel), max = Bound(d, d.input(3), x, kByChannel);
   const Grid grid = GridOf(d, min, max);
   const Output none = BothZero(d, min, max);
   const Output repeated{d.Node("BroadcastGradientArgs", {d.ShapeOf(min), d.ShapeOf(x)}), 0, 0};
@@ -212,7 +228,7 @@ TENON_OP(kFakeQuantWithMinMaxVarsGradient) = DefineOp({
     .doc = "The gradients of FakeQuantWithMinMaxVars: what lies below the bounds belongs to min, what lies above to max.",
     .shape = ShapeFunction<VarsGradientShape<false>>,
     .gradient = GradientFunction<NoGradient>,
-    .decompose = DecomposeFunction<DecomposeVarsGradient>,
+    .decompose = DecomposeFunction<DecomposeVarsGradient<false>>,
 });
 
 TENON_OP(kFakeQuantWithMinMaxVarsPerChannel) = DefineOp({
@@ -238,7 +254,7 @@ TENON_OP(kFakeQuantWithMinMaxVarsPerChannelGradient) = DefineOp({
     .doc = "The gradients of FakeQuantWithMinMaxVarsPerChannel.",
     .shape = ShapeFunction<VarsGradientShape<true>>,
     .gradient = GradientFunction<NoGradient>,
-    .decompose = DecomposeFunction<DecomposeVarsGradient>,
+    .decompose = DecomposeFunction<DecomposeVarsGradient<true>>,
 });
 
 }  // namespace tenon::ops

@@ -58,22 +58,6 @@ void WithinBoundsShape(ShapeContext& c) {
   c.SetOutput(2, bounds);
 }
 
-// Bounds along an axis as a tensor that broadcasts: [n, 1, ..., 1], with a 1 for each dim behind the axis.
-Output AlongAxis(DecomposeContext& d, Output bounds, Output input) {
-  const int64_t axis = d.Int("axis");
-  if (axis < 0) return bounds;
-  const Output behind = d.Op("OnesLike", {d.VectorSlice(d.ShapeOf(input), axis + 1)});
-  return d.Reshape(bounds, d.Concat({d.Vector({-1}), behind}));
-}
-
-void DecomposeWithinBounds(DecomposeContext& d) {
-  const Output dy = d.input(0), input = d.input(1), low = AlongAxis(d, d.input(2), input), high = AlongAxis(d, d.input(3), input);
-  const Output within = d.Op("LogicalAnd", {d.Op("GreaterEqual", {input, low}), d.Op("LessEqual", {input, high})});
-  d.SetOutput(0, d.Mul(dy, d.Cast(within, d.type(dy))));
-  d.SetOutput(1, d.ZerosLike(d.input(2)));
-  d.SetOutput(2, d.ZerosLike(d.input(3)));
-}
-
 // The gradient of gradients goes the same way; the others change nothing.
 void WithinBoundsGradientGradient(GradientContext& g) {
   const int64_t node = g.Node("QuantizeAndDequantizeV4Grad", {g.dy(0), g.input(1), g.input(2), g.input(3)}, {{"axis", g.Int("axis")}});
@@ -148,7 +132,6 @@ TENON_OP(kQuantizeAndDequantizeV4Grad) = DefineOp({
     .doc = "The gradients of QuantizeAndDequantizeV4: gradients where input lies within the range; the range has none.",
     .shape = ShapeFunction<WithinBoundsShape>,
     .gradient = GradientFunction<WithinBoundsGradientGradient>,
-    .decompose = DecomposeFunction<DecomposeWithinBounds>,
 });
 
 }  // namespace tenon::ops

@@ -25,6 +25,12 @@ inline void SameShapeWithRange(sdk::ShapeContext& c) {
   SetWithRange(c, c.Input(0));
 }
 
+// A bound that goes on as it is; of a shape that is not known before the step it must be one number.
+inline sdk::Output PassedBound(sdk::DecomposeContext& d, int index) {
+  const sdk::Shape shape = d.shape(d.input(index));
+  return shape.known_rank() && shape.rank() == 0 ? d.input(index) : d.Reshape(d.input(index), d.Vector({}));
+}
+
 }  // namespace tenon::ops
 
 #endif  // TENON_OPS_QUANTIZED_RANGE_H_

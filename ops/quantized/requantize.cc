@@ -27,7 +27,7 @@ TENON_OP(kRequantize) = DefineOp({
     .outputs = "output: out_type, output_min: float, output_max: float",
     .attrs = "Tinput: quantizedtype; out_type: quantizedtype",
     .constraints = "rank(input_min) == 0; rank(input_max) == 0; rank(requested_output_min) == 0; rank(requested_output_max) == 0",
-    .doc = "The numbers of input as those of the requested range, which must hold 0; what lies outside of it goes to its ends.",
+    .doc = "The numbers of input as those of the requested range, which begins at 0 or below; what lies outside of it goes to its ends.",
     .shape = ShapeFunction<SameShapeWithRange>,
 });
 

@@ -14,11 +14,11 @@ Mode ModeOf(sdk::CreateContext& c) {
   return mode == "MIN_FIRST" ? Mode::kMinFirst : mode == "SCALED" ? Mode::kScaled : Mode::kMinCombined;
 }
 
-// Of the bounds one for each slice.
-void CheckBounds(sdk::PrepareContext& c, const Slices& slices) {
-  for (int32_t i = 1; i < 3; ++i) {
+// Of the bounds, inputs `first` and first + 1, one for each slice.
+void CheckBounds(sdk::PrepareContext& c, const Slices& slices, int32_t first = 1) {
+  for (int32_t i = first; i < first + 2; ++i) {
     if (sdk::Count(c.input(i)) != slices.count)
-      sdk::Fail(TENON_INVALID_ARGUMENT, i == 1 ? "the minimum" : "the maximum", " must have as many elements as input on the axis; there are ", sdk::Count(c.input(i)), ", expected ", slices.count);
+      sdk::Fail(TENON_INVALID_ARGUMENT, i == first ? "the minimum" : "the maximum", " must have as many elements as input on the axis; there are ", sdk::Count(c.input(i)), ", expected ", slices.count);
   }
 }
 
@@ -111,8 +111,8 @@ struct QuantizeKernel {
     }
   }
   static float Within(float x, const Bounds& bounds) {
-    const float below = x < bounds.high ? x : bounds.high;
-    return below > bounds.low ? below : bounds.low;
+    const float below = bounds.high < x ? bounds.high : x;
+    return below < bounds.low ? bounds.low : below;
   }
 
   Mode mode;
@@ -233,8 +233,8 @@ struct RoundTripKernel {
         for (int64_t i = from; i < to; ++i) {
           T value = x[i];
           if (range_given) {
-            value = value < grid.high ? value : grid.high;
-            value = value > grid.low ? value : grid.low;
+            value = grid.high < value ? grid.high : value;
+            value = value < grid.low ? grid.low : value;
           }
           const T scaled = value * grid.scale;
           out[i] = (half_up ? std::floor(scaled + T(0.5)) : std::nearbyint(scaled)) * grid.unit;
@@ -283,6 +283,36 @@ struct RoundTripKernel {
   bool is_signed, range_given, narrow, half_up, bits_are_input;
 };
 
+// (gradients, input, input_min, input_max): gradients where input lies within its bounds; the bounds have none.
+struct WithinBoundsKernel {
+  explicit WithinBoundsKernel(sdk::CreateContext& c) : axis(c.Int("axis")) {}
+  struct Plan {
+    Plan(const WithinBoundsKernel& kernel, sdk::PrepareContext& c) : slices(sdk::DimsOf(c.input(1)), kernel.axis) {
+      if (!std::ranges::equal(sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1))))
+        sdk::Fail(TENON_INVALID_ARGUMENT, "gradient and input must be the same size; the shapes are ", sdk::DimsOf(c.input(0)), " and ", sdk::DimsOf(c.input(1)));
+      CheckBounds(c, slices, 2);
+    }
+    Slices slices;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    Types<float, double>::Dispatch(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
+      const T* dy = c.input<T>(0);
+      const T* x = c.input<T>(1);
+      const T* low = c.input<T>(2);
+      const T* high = c.input<T>(3);
+      T* dx = c.output<T>(0);
+      c.ParallelFor(plan.slices.total(), 0.5, [&](int64_t begin, int64_t end) {
+        plan.slices.ForEach(begin, end, [&](int64_t slice, int64_t from, int64_t to) {
+          for (int64_t i = from; i < to; ++i) dx[i] = dy[i] * (x[i] >= low[slice] && x[i] <= high[slice] ? T(1) : T(0));
+        });
+      });
+      std::fill_n(c.output<T>(1), plan.slices.count, T(0));
+      std::fill_n(c.output<T>(2), plan.slices.count, T(0));
+    });
+  }
+  int64_t axis;
+};
+
 constexpr sdk::Traits kQuantizeTraits = {.constraints = sdk::Constraints<QuantizedConstraint<"T">>::list};
 constexpr sdk::Traits kDequantizeTraits = {.constraints = sdk::Constraints<QuantizedConstraint<"T">, sdk::Allowed<"dtype", TENON_DT_FLOAT, TENON_DT_BFLOAT16>>::list};
 constexpr sdk::Traits kRoundTripTraits = {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list, .in_place = kInPlaceFirst};
@@ -293,6 +323,7 @@ TENON_CPU_KERNEL(QuantizeV2) = CpuKernel<QuantizeKernel>("QuantizeV2", kQuantize
 TENON_CPU_KERNEL(Dequantize) = CpuKernel<DequantizeKernel>("Dequantize", kDequantizeTraits);
 TENON_CPU_KERNEL(QuantizeAndDequantizeV2) = CpuKernel<RoundTripKernel>("QuantizeAndDequantizeV2", kRoundTripTraits);
 TENON_CPU_KERNEL(QuantizeAndDequantizeV3) = CpuKernel<RoundTripKernel>("QuantizeAndDequantizeV3", kRoundTripTraits);
+TENON_CPU_KERNEL(QuantizeAndDequantizeV4Grad) = CpuKernel<WithinBoundsKernel>("QuantizeAndDequantizeV4Grad", kRoundTripTraits);
 TENON_CPU_KERNEL(QuantizeAndDequantizeV4) = CpuKernel<RoundTripKernel>("QuantizeAndDequantizeV4", kRoundTripTraits);
 
 }  // namespace tenon::cpu

@@ -82,7 +82,7 @@ struct RequantizeKernel {
   void Run(sdk::RunContext c) const {
     const Bounds output(c, 3);
     if (!(output.low <= 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "requested_output_min must be <= 0, but got ", output.low);
-    if (!(output.high >= 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "requested_output_max must be >= 0, but got ", output.high);
+    if (!(output.high >= output.low)) sdk::Fail(TENON_INVALID_ARGUMENT, "requested_output_max must be >= requested_output_min, but got ", output.high, " and ", output.low);
     Narrow(c, Bounds(c, 1), output);
     output.Write(c, 1);
   }

@@ -110,7 +110,7 @@ def round_trip_by_tensor(d):
 
 @op("QuantizeAndDequantizeV4Grad", count=30)
 def round_trip_gradient(d):
-    """Without its own gradient: TensorFlow gives that op the wrong inputs."""
+    """Without its own gradient, for which TensorFlow takes the wrong inputs."""
     inputs, attrs = _round_trip(d)
     return Case([d.tensor(d.dtype(), inputs[0].shape, special=0), *inputs], {"axis": attrs["axis"]}, gradients=False)
 
@@ -203,5 +203,5 @@ def shrink(d):
 def requantize(d):
     wanted = _given_range(d)
     if d.chance(0.08):
-        wanted = [d.given(np.float32(0.5)), d.given(np.float32(1))] if d.chance(0.5) else [d.given(np.float32(-2)), d.given(np.float32(-1))]
+        wanted = [d.given(np.float32(one)) for one in d.pick([(0.5, 1), (-2, -1), (-1, -2), (0, 0)])]
     return Case([_sums(d), *_given_range(d), *wanted], {"out_type": d.turn((tf.quint8, tf.qint8))})
