@@ -140,6 +140,7 @@ struct BiasAddKernel {
 
 // ---- Products ----
 
+// Products are of floats, which sums of 256 products of 9-bit numbers are without rounding.
 struct MatMulKernel {
   explicit MatMulKernel(sdk::CreateContext& c) : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
   struct Plan {
@@ -147,37 +148,78 @@ struct MatMulKernel {
       const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1));
       if (a.size() != 2 || b.size() != 2) sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
       const bool ta = kernel.transpose_a, tb = kernel.transpose_b;
-      const ProductShape shape = {.m = a[ta ? 1 : 0], .n = b[tb ? 0 : 1], .k = a[ta ? 0 : 1], .a_row = ta ? 1 : a[1], .a_column = ta ? a[1] : 1,
-                                  .b_row = tb ? 1 : b[1], .b_column = tb ? b[1] : 1, .c_row = b[tb ? 0 : 1]};
+      shape = {.m = a[ta ? 1 : 0], .n = b[tb ? 0 : 1], .k = a[ta ? 0 : 1], .a_row = ta ? 1 : a[1], .a_column = ta ? a[1] : 1, .b_row = tb ? 1 : b[1], .b_column = tb ? b[1] : 1,
+               .c_row = b[tb ? 0 : 1]};
       if (shape.k != b[tb ? 1 : 0]) sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
-      product = SharedProduct::Make<uint32_t>(c, shape);
+      ProductShape piece = shape;
+      piece.k = std::min(shape.k, kPiece);
+      product = SharedProduct::Make<float>(c, piece);
       a_at = c.Workspace(sdk::Multiply(sdk::Count(a), 4));
       b_at = c.Workspace(sdk::Multiply(sdk::Count(b), 4));
+      piece_at = c.Workspace(sdk::Multiply(sdk::Multiply(shape.m, shape.n), 4));
     }
+    ProductShape shape;
     SharedProduct product;
-    int64_t a_at, b_at;
+    int64_t a_at, b_at, piece_at;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Bounds a(c, 2), b(c, 4);
     if (!(a.high > a.low)) sdk::Fail(TENON_INVALID_ARGUMENT, "max_a must be larger than min_a; they are ", a.high, " and ", a.low);
     if (!(b.high > b.low)) sdk::Fail(TENON_INVALID_ARGUMENT, "max_b must be larger than min_b; they are ", b.high, " and ", b.low);
-    uint32_t* left = c.workspace<uint32_t>(plan.a_at);
-    uint32_t* right = c.workspace<uint32_t>(plan.b_at);
-    Shift(c, 0, a, left);
-    Shift(c, 1, b, right);
-    plan.product.Run(c, left, right, c.output<uint32_t>(0));
+    const int64_t a_zero = Unbounded<uint8_t>(0, a.low, a.high), b_zero = Unbounded<uint8_t>(0, b.low, b.high);
+    const auto is_byte = [](int64_t zero) { return zero >= 0 && zero <= 255; };
+    if (is_byte(a_zero) && is_byte(b_zero)) {
+      InPieces(plan, c, static_cast<float>(a_zero), static_cast<float>(b_zero));
+    } else {
+      Wrapping(plan.shape, c, static_cast<uint32_t>(a_zero), static_cast<uint32_t>(b_zero));
+    }
     Bounds out(0, 0);
     ProductRange<uint8_t, uint8_t, int32_t>(a.low, a.high, b.low, b.high, &out.low, &out.high);
     out.Write(c, 1);
   }
 
  private:
+  static constexpr int64_t kPiece = 256;
+
+  static void InPieces(const Plan& plan, sdk::RunContext c, float a_zero, float b_zero) {
+    float* left = c.workspace<float>(plan.a_at);
+    float* right = c.workspace<float>(plan.b_at);
+    float* product = c.workspace<float>(plan.piece_at);
+    Shift(c, 0, a_zero, left);
+    Shift(c, 1, b_zero, right);
+    int32_t* out = c.output<int32_t>(0);
+    const int64_t count = plan.shape.m * plan.shape.n;
+    for (int64_t at = 0; at == 0 || at < plan.shape.k; at += kPiece) {
+      ProductShape piece = plan.shape;
+      piece.k = std::min(kPiece, plan.shape.k - at);
+      plan.product.Run(c, piece, left + at * piece.a_column, right + at * piece.b_row, product, false);
+      c.ParallelFor(count, 0.5, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) out[i] = static_cast<int32_t>((at == 0 ? 0U : static_cast<uint32_t>(out[i])) + static_cast<uint32_t>(static_cast<int32_t>(product[i])));
+      });
+    }
+  }
   // Input `index` less the integer that 0 is.
-  static void Shift(sdk::RunContext c, int32_t index, Bounds bounds, uint32_t* out) {
-    const auto zero = static_cast<uint32_t>(Unbounded<uint8_t>(0, bounds.low, bounds.high));
+  static void Shift(sdk::RunContext c, int32_t index, float zero, float* out) {
     const uint8_t* x = c.input<uint8_t>(index);
     c.ParallelFor(sdk::Count(c.input_view(index)), 0.3, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] = x[i] - zero;
+      for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(x[i]) - zero;
+    });
+  }
+  // Of ranges without 0, by its definition.
+  static void Wrapping(const ProductShape& s, sdk::RunContext c, uint32_t a_zero, uint32_t b_zero) {
+    const uint8_t* a = c.input<uint8_t>(0);
+    const uint8_t* b = c.input<uint8_t>(1);
+    uint32_t* out = c.output<uint32_t>(0);
+    c.ParallelFor(s.m, static_cast<double>(s.n) * static_cast<double>(s.k) + 1, [&](int64_t begin, int64_t end) {
+      sdk::CancelPoll poll(c);
+      for (int64_t row = begin; row < end; ++row) {
+        uint32_t* sums = out + row * s.n;
+        std::fill_n(sums, s.n, 0U);
+        for (int64_t l = 0; l < s.k; poll(s.n), ++l) {
+          const uint32_t value = a[row * s.a_row + l * s.a_column] - a_zero;
+          for (int64_t j = 0; j < s.n; ++j) sums[j] += value * (b[l * s.b_row + j * s.b_column] - b_zero);
+        }
+      }
     });
   }
   bool transpose_a, transpose_b;
