@@ -131,6 +131,42 @@ TEST_P(TrainingTest, SparseAdagradTouchesOnlyItsRows) {
   EXPECT_EQ(Kernel("ResourceSparseApplyAdagrad").Run({Handle(v), Handle(a), Scalar(0.5f), Make<float>({1, 1}, {1}), Vector<int64_t>({3})}, {}).code, TENON_INVALID_ARGUMENT);
 }
 
+TEST_P(TrainingTest, FourVariablesChangeTogether) {
+  Variable w = Var({1, 1}), m = Var({0.5f, 0}), s = Var({0.25f, 0}), largest = Var({9, 0});
+  const float g = 2, b1 = 0.9f, b2 = 0.99f, p1 = 0.81f, p2 = 0.98f, lr = 0.1f, eps = 1e-3f;
+  const auto step = [&](F gradient) {
+    return Kernel("ResourceApplyAdamWithAmsgrad").Run({Handle(w), Handle(m), Handle(s), Handle(largest), Scalar(p1), Scalar(p2), Scalar(lr), Scalar(b1), Scalar(b2), Scalar(eps), Vector<float>(gradient)}, {});
+  };
+  ASSERT_EQ(step({g, 0}).code, TENON_OK);
+  const float want_m = 0.5f + (g - 0.5f) * (1 - b1), want_s = 0.25f + (g * g - 0.25f) * (1 - b2);
+  EXPECT_NEAR(Values<float>(m.value)[0], want_m, 1e-6f);
+  EXPECT_NEAR(Values<float>(s.value)[0], want_s, 1e-6f);
+  EXPECT_EQ(Values<float>(largest.value), (F{9, 0}));
+  EXPECT_NEAR(Values<float>(w.value)[0], 1 - lr * std::sqrt(1 - p2) / (1 - p1) * want_m / (std::sqrt(9.f) + eps), 1e-6f);
+  const F before = Values<float>(w.value);
+  EXPECT_EQ(step({1, 2, 3}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Values<float>(w.value), before);
+}
+
+TEST_P(TrainingTest, DualAveragingCountsItsStepsInAnInteger) {
+  Variable v = Var({7, 7, 7}), sum = Var({1, -1, 0.1f}), squares = Var({3, 3, 3});
+  ASSERT_EQ(Kernel("ResourceApplyAdagradDA").Run({Handle(v), Handle(sum), Handle(squares), Vector<float>({1, -1, 0}), Scalar(0.5f), Scalar(0.25f), Scalar(0.1f), Scalar(int64_t{4})}, {}).code, TENON_OK);
+  EXPECT_EQ(Values<float>(sum.value), (F{2, -2, 0.1f}));
+  EXPECT_EQ(Values<float>(squares.value), (F{4, 4, 3}));
+  const float moved = 0.5f * (2 - 4 * 0.25f) / (4 * 0.1f * 0.5f + 2);
+  EXPECT_NEAR(Values<float>(v.value)[0], -moved, 1e-6f);
+  EXPECT_NEAR(Values<float>(v.value)[1], moved, 1e-6f);
+  EXPECT_EQ(Values<float>(v.value)[2], 0);
+}
+
+TEST_P(TrainingTest, PenaltiesOfTheWrongSignCostNothing) {
+  Variable v = Var({1, 2}), a = Var({3, 3});
+  const Result r = Kernel("ResourceApplyProximalAdagrad").Run({Handle(v), Handle(a), Scalar(0.5f), Scalar(-0.25f), Scalar(0.1f), Vector<float>({1, 1})}, {});
+  EXPECT_EQ(r.code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Values<float>(v.value), (F{1, 2}));
+  EXPECT_EQ(Values<float>(a.value), (F{3, 3}));
+}
+
 TEST_P(TrainingTest, ReferencesGiveTheVariableBack) {
   Variable v = Var({1});
   const Tensor out{TENON_DT_FLOAT + TENON_DT_REF, {}};

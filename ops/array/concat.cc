@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Concat, ConcatV2, ConcatOffset, Split, SplitV, Pack, Unpack: tensors put side by side and taken apart.
+#include "tenon/sdk/op/moved_shapes.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -9,31 +10,7 @@ using namespace sdk;
 template <bool kAxisFirst>
 static void ConcatShape(ShapeContext& c) {
   const int count = c.input_count() - 1;
-  const int axis_input = kAxisFirst ? 0 : count, first = kAxisFirst ? 1 : 0;
-  c.WithRank(axis_input, 0);
-  // All inputs have one rank; old graphs that concatenate scalars are not supported.
-  Shape out;
-  for (int i = 0; i < count; ++i) {
-    const Shape input = c.WithRankAtLeast(first + i, 1);
-    if (!input.known_rank()) continue;
-    if (!out.known_rank()) out = Shape::OfRank(input.rank());
-    if (out.rank() != input.rank()) {
-      return c.Invalid("inputs of rank ", out.rank(), " and of rank ", input.rank(), " cannot be concatenated");
-    }
-  }
-  if (!out.known_rank()) return;
-  const auto axis = c.Axis(axis_input, out.rank());
-  if (!axis.has_value()) return c.SetOutput(0, out);
-  int64_t sum = 0;
-  for (int i = 0; i < count; ++i) {
-    Shape input = c.Input(first + i);
-    if (!input.known_rank()) input = Shape::OfRank(out.rank());
-    sum = c.Add(sum, input[*axis]);
-    input.Set(*axis, kUnknown);
-    out = c.Merge(out, input, "the shapes outside of the axis");
-  }
-  out.Set(*axis, sum);
-  c.SetOutput(0, out);
+  c.SetOutput(0, ConcatenatedShape(c, kAxisFirst ? 0 : count, kAxisFirst ? 1 : 0, count));
 }
 
 // The parts of a dense gradient that belong to the inputs.

@@ -55,6 +55,8 @@ void AddUnary(Cases& cases) {
   cases.push_back({"LeakyRelu", {X({7})}, {{"alpha", 0.5f}}});
   cases.push_back({"CheckNumerics", {X({2, 3})}, {{"message", "m"}}});
   cases.push_back({"IdentityN", {X({2}), X({3})}});
+  cases.push_back({"QuantizeAndDequantizeV4Grad", {X({2, 3}), Fixed({2, 3}, {-2, 0, 2, 1, -1, 3}), Fixed({}, {-1}), Fixed({}, {1})}});
+  cases.push_back({"QuantizeAndDequantizeV4Grad", {X({2, 2}), Fixed({2, 2}, {-2, 0, 2, 1}), Fixed({2}, {-1, -3}), Fixed({2}, {1, 3})}, {{"axis", 0}}});
   cases.push_back({"PlaceholderWithDefault", {X({2})}, {{"shape", Shape{2}}}});
   // What carries a gradient has one itself. The range is of what the function gave.
   for (const Range& r : {Range{"SqrtGrad", 0.5, 2}, Range{"RsqrtGrad", 0.5, 2}, Range{"ReciprocalGrad", 0.5, 2},
@@ -524,6 +526,8 @@ const std::map<std::string, std::string>& CheckedElsewhere() {
       {"TensorArrayReadV3", "golden_functions_test"}, {"TensorArrayScatterV3", "golden_functions_test"},
       {"TensorArraySplitV3", "golden_functions_test"}, {"TensorArrayWriteV3", "golden_functions_test"},
       {"Rint", "none, which it says, as it is made of another op"},
+      {"FakeQuantWithMinMaxArgsGradient", "none, which it says, as it is made of others"}, {"FakeQuantWithMinMaxVarsGradient", "none, which it says, as it is made of others"},
+      {"FakeQuantWithMinMaxVarsPerChannelGradient", "none, which it says, as it is made of others"},
       {"Conj", "of complex numbers, which the golden cases have"}};
   return elsewhere;
 }
@@ -542,7 +546,8 @@ const std::set<std::string>& WithGoldenGradients() {
       "TensorListScatterIntoExistingList", "TensorListScatterV2", "TensorListSetItem", "TensorListSplit", "TensorListStack",
       "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "TopKV2", "Xdivy",
       "Xlogy", "Angle", "Complex", "ComplexAbs", "Imag", "Real", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "IRFFT", "IRFFT2D", "RFFT", "RFFT2D",
-      "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments", "Cholesky", "CropAndResize", "Eig", "ExtractImagePatches", "RGBToHSV", "ResizeBicubic", "ScaleAndTranslate"};
+      "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments", "Cholesky", "CropAndResize", "Eig", "ExtractImagePatches", "RGBToHSV", "ResizeBicubic", "ScaleAndTranslate",
+      "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"};
   return ops;
 }
 
@@ -586,7 +591,17 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "ApplyFtrl", "ApplyRMSProp", "DisableCopyOnRead", "ResourceApplyAdagradV2", "ResourceApplyFtrl", "ResourceApplyKerasMomentum", "ResourceApplyRMSProp",
         "ResourceScatterSub", "ResourceScatterUpdate", "ResourceSparseApplyFtrl", "ResourceSparseApplyKerasMomentum", "ResourceSparseApplyMomentum", "ScatterUpdate", "SparseApplyAdagrad", "SparseApplyFtrl",
         "ResourceSparseApplyRMSProp", "SparseApplyMomentum", "SparseApplyRMSProp",
-        "CountUpTo", "ResourceCountUpTo"}},
+        "CountUpTo", "ResourceCountUpTo",
+        "ApplyAdaMax", "ApplyAdadelta", "ApplyAdagradDA", "ApplyAdagradV2", "ApplyAddSign", "ApplyCenteredRMSProp", "ApplyFtrlV2", "ApplyPowerSign",
+        "ApplyProximalAdagrad", "ApplyProximalGradientDescent", "ResourceApplyAdaMax", "ResourceApplyAdadelta", "ResourceApplyAdagradDA", "ResourceApplyAdamWithAmsgrad",
+        "ResourceApplyAddSign", "ResourceApplyCenteredRMSProp", "ResourceApplyFtrlV2", "ResourceApplyPowerSign", "ResourceApplyProximalAdagrad",
+        "ResourceApplyProximalGradientDescent", "ResourceSparseApplyAdadelta", "ResourceSparseApplyAdagradDA", "ResourceSparseApplyAdagradV2",
+        "ResourceSparseApplyCenteredRMSProp", "ResourceSparseApplyFtrlV2", "ResourceSparseApplyProximalAdagrad", "ResourceSparseApplyProximalGradientDescent",
+        "SparseApplyAdadelta", "SparseApplyAdagradDA", "SparseApplyAdagradV2", "SparseApplyCenteredRMSProp", "SparseApplyFtrlV2", "SparseApplyProximalAdagrad",
+        "SparseApplyProximalGradientDescent"}},
+      {"is of quantized numbers, which have no gradient",
+       {"Dequantize", "QuantizeDownAndShrinkRange", "QuantizeV2", "QuantizedBiasAdd", "QuantizedConcat", "QuantizedConv2D", "QuantizedMatMul", "QuantizedMaxPool", "QuantizedRelu",
+        "QuantizedReshape", "RequantizationRange", "Requantize"}},
       {"makes, measures or ends a tensor array", {"TensorArrayCloseV3", "TensorArrayGradV3", "TensorArraySizeV3", "TensorArrayV3"}},
       {"makes or measures a list of tensors", {"EmptyTensorList", "TensorListElementShape", "TensorListLength", "TensorListReserve"}},
       {"holds nothing", {"OptionalNone"}},

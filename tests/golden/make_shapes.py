@@ -19,6 +19,7 @@ from tensorflow.python.framework import op_def_library, op_def_registry
 
 F, I, L, B, U = tf.float32, tf.int32, tf.int64, tf.bool, tf.uint8
 UNKNOWN = "unknown"
+PLAIN = {tf.quint8: tf.uint8, tf.qint8: tf.int8, tf.qint32: tf.int32}  # what quantized types are made of
 
 
 def x(*dims, t=F):
@@ -72,6 +73,8 @@ def fails(op, inputs, attrs):
         return False  # what would it read?
     if op.startswith(("MatrixDiag", "MatrixSetDiag")) and any(spec[1] is None or -1 in spec[1] or spec[2] is None and spec[0] == I or (name == "input" and len(spec[1]) < 2) for name, spec in inputs.items()):
         return False  # of numbers that do not fit TensorFlow's kernels die
+    if op.startswith("FakeQuantWithMinMaxVarsPerChannel") and inputs["inputs"][1] is None or op == "QuantizedConv2D":
+        return False  # of scalars and of images that are too small they die too
     types = {name: given(name, value) for name, value in attrs.items()}
     # Python names some arguments in another way, in the same order.
     function = getattr(tf.raw_ops, op)
@@ -88,6 +91,8 @@ def fails(op, inputs, attrs):
         if value is not None:
             return tensor(spec)
         dims = filler[1] if shape is None else [filler[0] if d < 0 else d for d in shape]
+        if kind in PLAIN:
+            return tf.bitcast(tf.ones(dims, PLAIN[kind]), kind)
         return tf.fill(dims, "1") if kind == tf.string else tf.ones(dims, kind)
 
     for filler in itertools.product((1, 2, 3, 4), ([], [1], [2], [1, 1], [2, 3], [5, 3], [2, 2, 2])):
@@ -99,7 +104,7 @@ def fails(op, inputs, attrs):
     return True
 
 
-TYPES = {"type", "out_type", "DstT", "dtype", "output_type", "Tout", "index_type", "Treal", "Tcomplex", "output_dtype"}
+TYPES = {"T", "type", "out_type", "DstT", "dtype", "output_type", "Tout", "index_type", "Treal", "Tcomplex", "output_dtype"}
 TYPE_LISTS = {"sparse_types", "ragged_value_types", "ragged_split_types", "context_sparse_types", "context_ragged_value_types", "context_ragged_split_types",
               "feature_list_sparse_types", "feature_list_dense_types", "feature_list_ragged_value_types", "feature_list_ragged_split_types"}
 SHAPE_LISTS = {"dense_shapes", "context_dense_shapes", "feature_list_dense_shapes"}
@@ -637,8 +642,49 @@ def moves():
         case("BroadcastArgs", {"s0": a, "s1": b})
 
 
+def quantized():
+    Q, W = tf.quint8, tf.qint32
+    one = x()
+    for value in (x(2, 3), x(None, 3), x(UNKNOWN), x(), x(4)):
+        for bound in (x(), x(1), x(3), x(None), x(UNKNOWN)):
+            case("FakeQuantWithMinMaxVars", {"inputs": value, "min": bound, "max": one})
+            case("FakeQuantWithMinMaxVarsPerChannel", {"inputs": value, "min": bound, "max": x(UNKNOWN)})
+            if value[1] != []:  # of which TensorFlow dies
+                case("FakeQuantWithMinMaxVarsPerChannelGradient", {"gradients": x(UNKNOWN), "inputs": value, "min": bound, "max": x(None)})
+            case("FakeQuantWithMinMaxVarsGradient", {"gradients": value, "inputs": x(2, None), "min": one, "max": bound})
+            for axis in (-1, 1, 2, -2):
+                case("QuantizeV2", {"input": value, "min_range": bound, "max_range": bound}, T=Q, axis=axis)
+                if value[1] is not None or axis < 0:  # of an unknown rank TensorFlow says that the axis is too large
+                    case("Dequantize", {"input": (Q, *value[1:]), "min_range": bound, "max_range": bound}, axis=axis)
+                case("QuantizeAndDequantizeV2", {"input": value, "input_min": bound, "input_max": bound}, axis=axis)
+                case("QuantizeAndDequantizeV4Grad", {"gradients": value, "input": value, "input_min": bound, "input_max": bound}, axis=axis)
+            case("QuantizedRelu", {"features": (Q, *value[1:]), "min_features": bound, "max_features": one})
+            case("RequantizationRange", {"input": (W, *value[1:]), "input_min": bound, "input_max": one})
+            case("QuantizeDownAndShrinkRange", {"input": (W, *value[1:]), "input_min": bound, "input_max": one}, out_type=Q)
+            case("Requantize", {"input": (W, *value[1:]), "input_min": one, "input_max": one, "requested_output_min": bound, "requested_output_max": one}, out_type=Q)
+        case("QuantizeAndDequantizeV3", {"input": value, "input_min": one, "input_max": one, "num_bits": x(1, t=I)})
+        case("QuantizeAndDequantizeV3", {"input": value, "input_min": x(3), "input_max": x(UNKNOWN), "num_bits": x(t=I)}, axis=1)
+        case("QuantizeAndDequantizeV4", {"input": value, "input_min": x(3), "input_max": x(UNKNOWN)}, axis=1)
+        case("FakeQuantWithMinMaxArgs", {"inputs": value})
+        case("FakeQuantWithMinMaxArgsGradient", {"gradients": value, "inputs": value})
+        for bias in (x(3, t=Q), x(None, t=Q), x(UNKNOWN, t=Q), x(4, t=Q), x(t=Q)):
+            case("QuantizedBiasAdd", {"input": (Q, *value[1:]), "bias": bias, "min_input": one, "max_input": one, "min_bias": one, "max_bias": x(UNKNOWN)}, out_type=W)
+        for other, turn in itertools.product((x(3, 5, t=Q), x(5, 3, t=Q), x(None, None, t=Q), x(UNKNOWN, t=Q)), (False, True)):
+            case("QuantizedMatMul", {"a": (Q, *value[1:]), "b": other, "min_a": one, "max_a": one, "min_b": one, "max_b": one}, transpose_b=turn)
+        for shape in (v([3, -1]), v([6]), v([-1, -1]), x(2, t=I), x(None, t=I)):
+            case("QuantizedReshape", {"tensor": (Q, *value[1:]), "shape": shape, "input_min": one, "input_max": one})
+        for axis, other in itertools.product((v(0), v(1), v(-1), v(2), x(t=I)), (x(2, 3, t=Q), x(1, 3, t=Q), x(UNKNOWN, t=Q), x(2, t=Q))):
+            case("QuantizedConcat", {"concat_dim": axis, "values": [(Q, *value[1:]), other], "input_mins": [one, x(UNKNOWN)], "input_maxes": [one, one]})
+    case("QuantizedConcat", {"concat_dim": v(0), "values": [x(2, t=Q), x(3, t=Q)], "input_mins": [one, x(1)], "input_maxes": [one, one]})
+    for image, stride, padding in itertools.product((x(1, 5, 6, 2, t=Q), x(None, None, 6, 2, t=Q), x(UNKNOWN, t=Q), x(5, 6, 2, t=Q), x(1, 2, 2, 2, t=Q)), (1, 2, 0), ("SAME", "VALID")):
+        case("QuantizedMaxPool", {"input": image, "min_input": one, "max_input": one}, ksize=[1, 3, 2, 1], strides=[1, stride, stride, 1], padding=padding)
+        for window in (x(3, 2, 2, 4, t=Q), x(None, 2, None, 4, t=Q), x(UNKNOWN, t=Q)):
+            case("QuantizedConv2D", {"input": image, "filter": window, "min_input": one, "max_input": one, "min_filter": one, "max_filter": one},
+                 strides=[1, stride, stride, 1], padding=padding)
+
+
 def main():
-    for fill in (array, strided, math, special, nn, batch_norm, checks, products, places, images, pictures, choices, sparse, parse, linear, moves):
+    for fill in (array, strided, math, special, nn, batch_norm, checks, products, places, images, pictures, choices, sparse, parse, linear, moves, quantized):
         fill()
     for op, inputs, attrs in CASES:
         outputs = infer(op, inputs, attrs)

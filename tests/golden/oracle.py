@@ -27,7 +27,8 @@ CONFIG.graph_options.rewrite_options.disable_meta_optimizer = True
 
 
 # Writing.
-def tensor(array):
+def tensor(array, dtype=None):
+    """dtype: of TensorFlow, where the array's own does not say it: quantized results come as plain integers."""
     array = np.array(array, object) if isinstance(array, bytes) else np.asarray(array)  # numpy's own strings end before their last zeros
     if array.dtype == object or array.dtype.kind in "SU":
         strings = [one if isinstance(one, bytes) else str(one).encode() for one in array.reshape(-1).tolist()]
@@ -36,7 +37,7 @@ def tensor(array):
     size = array.dtype.itemsize
     if array.size > 1 and data == data[:size] * array.size:
         data = data[:size]
-    return [registry.type_name(tf.as_dtype(array.dtype)), list(array.shape), base64.b64encode(data).decode()]
+    return [registry.type_name(dtype or tf.as_dtype(array.dtype)), list(array.shape), base64.b64encode(data).decode()]
 
 
 def _number(value):
@@ -228,7 +229,7 @@ def ask(case):
             raise NoAnswer("TensorFlow gives memory that it never wrote")
         if case.blind and not _fits(case, definition, attrs):
             raise NoAnswer("TensorFlow refuses it where it knows the shapes before the step")
-        line["out"] = [tensor(one) for one in outputs]
+        line["out"] = [tensor(one, output.dtype.base_dtype) for one, output in zip(outputs, graph.get_operation_by_name("node").outputs)]
         if after is not None:
             line["after"] = [tensor(one) for one in after]
         elif case.says(case.gradients) and not variables:

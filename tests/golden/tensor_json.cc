@@ -70,6 +70,8 @@ Result<std::string> BytesOf(DType dtype, const Json& numbers) {
     return bytes;
   };
   const auto whole = [](const Json& one) { return one.get<int64_t>(); };
+  if (dtype == static_cast<DType>(TENON_DT_QUINT8)) return put(uint8_t{}, whole);
+  if (dtype == static_cast<DType>(TENON_DT_QINT32)) return put(int32_t{}, whole);
   switch (dtype) {
     case DType::kFloat: return put(float{}, FloatFrom);
     case DType::kDouble: return put(double{}, FloatFrom);

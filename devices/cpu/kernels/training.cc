@@ -15,22 +15,18 @@
 namespace tenon::cpu {
 namespace {
 
-using sdk::Adagrad;
-using sdk::AdagradV2;
-using sdk::Adam;
 using sdk::CheckRow;
-using sdk::Ftrl;
-using sdk::GradientDescent;
-using sdk::KerasMomentum;
-using sdk::Momentum;
-using sdk::RmsProp;
 using sdk::Update;
 using sdk::UpdateLock;
 
-using Trainable = Reals::AndComplex;
+using Widest = Types<float, double>;
 
 template <class Optimizer>
-using TypesOf = std::conditional_t<requires { Optimizer::kReal; }, Reals, Trainable>;
+using TypesOf = std::conditional_t<requires { Optimizer::kWidest; }, Widest,
+                                   std::conditional_t<requires { Optimizer::kReal; }, Reals, Reals::AndComplex>>;
+
+// Ops on reference variables pass the variable on; those on handles are named Resource....
+bool GivesReference(sdk::CreateContext& c) { return !c.op().starts_with("Resource"); }
 
 // The optimizer's step with the values of its scalars. In sparse ops the indices follow the gradient.
 template <class T, bool kSparse = false, class Optimizer>
@@ -38,8 +34,9 @@ typename Optimizer::template Step<Wide<T>> StepOf(const Optimizer& optimizer, sd
   constexpr size_t kCount = std::size(Optimizer::kScalars);
   Wide<T> scalars[kCount];
   for (size_t i = 0; i < kCount; ++i) {
-    const int input = Optimizer::kScalars[i];
-    scalars[i] = static_cast<Wide<T>>(*c.input<T>(input + (kSparse && input > Optimizer::kGradient ? 1 : 0)));
+    const int input = Optimizer::kScalars[i] + (kSparse && Optimizer::kScalars[i] > Optimizer::kGradient ? 1 : 0);
+    const bool counts = c.input_view(input).dtype == TENON_DT_INT64;
+    scalars[i] = counts ? static_cast<Wide<T>>(static_cast<float>(*c.input<int64_t>(input))) : static_cast<Wide<T>>(*c.input<T>(input));
   }
   const typename Optimizer::template Step<Wide<T>> step(optimizer, scalars);
   if constexpr (requires { step.BadScalar(); }) {
@@ -48,12 +45,12 @@ typename Optimizer::template Step<Wide<T>> StepOf(const Optimizer& optimizer, sd
   return step;
 }
 
-template <class Optimizer, bool kReference>
+template <class Optimizer>
 struct ApplyKernel {
-  explicit ApplyKernel(sdk::CreateContext& c) : optimizer(c), lock(UpdateLock(c)) {}
+  explicit ApplyKernel(sdk::CreateContext& c) : optimizer(c), lock(UpdateLock(c)), gives_reference(GivesReference(c)) {}
   void Run(sdk::RunContext c) const {
     TypesOf<Optimizer>::Dispatch(c.input_view(Optimizer::kGradient).dtype, [&]<class T>(Tag<T>) { Apply<T>(c); });
-    if (kReference) *c.output<tenon_resource*>(0) = c.resource(0);
+    if (gives_reference) *c.output<tenon_resource*>(0) = c.resource(0);
   }
 
  private:
@@ -106,35 +103,39 @@ struct ApplyKernel {
     const T* old0 = olds.at[0];
     const T* old1 = olds.at[kN > 1 ? 1 : 0];
     const T* old2 = olds.at[kN > 2 ? 2 : 0];
+    const T* old3 = olds.at[kN > 3 ? 3 : 0];
     T* new0 = news.at[0];
     T* new1 = news.at[kN > 1 ? 1 : 0];
     T* new2 = news.at[kN > 2 ? 2 : 0];
+    T* new3 = news.at[kN > 3 ? 3 : 0];
     const Step local = step;
 #pragma GCC ivdep
     for (int64_t i = begin; i < end; ++i) {
-      A v[3] = {static_cast<A>(old0[i]), static_cast<A>(old1[i]), static_cast<A>(old2[i])};
+      A v[4] = {static_cast<A>(old0[i]), static_cast<A>(old1[i]), static_cast<A>(old2[i]), static_cast<A>(old3[i])};
       local(v, static_cast<A>(g[i]));
       if constexpr (kN > 1) new1[i] = static_cast<T>(v[1]);
       if constexpr (kN > 2) new2[i] = static_cast<T>(v[2]);
+      if constexpr (kN > 3) new3[i] = static_cast<T>(v[3]);
       new0[i] = static_cast<T>(v[0]);
     }
   }
 
   Optimizer optimizer;
   uint32_t lock;
+  bool gives_reference;
 };
 
 // Rows indices[i] one after the other; a row that comes twice is updated twice.
-template <class Optimizer, bool kReference>
+template <class Optimizer>
 struct SparseApplyKernel {
-  explicit SparseApplyKernel(sdk::CreateContext& c) : optimizer(c), lock(UpdateLock(c)) {}
+  explicit SparseApplyKernel(sdk::CreateContext& c) : optimizer(c), lock(UpdateLock(c)), gives_reference(GivesReference(c)) {}
   void Run(sdk::RunContext c) const {
     const uint32_t dtype = c.input_view(Optimizer::kGradient).dtype;
     TypesOf<Optimizer>::Dispatch(dtype, [&]<class T>(Tag<T>) {
       Update var(c, c.resource(0), lock, dtype);
       WithSlots<T>(c, var, std::make_integer_sequence<int, Optimizer::kVariables - 1>());
     });
-    if (kReference) *c.output<tenon_resource*>(0) = c.resource(0);
+    if (gives_reference) *c.output<tenon_resource*>(0) = c.resource(0);
   }
 
  private:
@@ -184,44 +185,82 @@ struct SparseApplyKernel {
   }
   Optimizer optimizer;
   uint32_t lock;
+  bool gives_reference;
 };
 
-constexpr sdk::Traits kRealTraits = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list};
-constexpr sdk::Traits kSparseRealTraits = {
-    .constraints = sdk::Constraints<Reals::Constraint<"T">, Indices::Constraint<"Tindices">>::list};
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Trainable::Constraint<"T">>::list};
-constexpr sdk::Traits kSparseTraits = {
-    .constraints = sdk::Constraints<Trainable::Constraint<"T">, Indices::Constraint<"Tindices">>::list};
+template <class Optimizer>
+inline constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">>::list};
+template <class Optimizer>
+inline constexpr sdk::Traits kSparseTraits = {
+    .constraints = sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">, Indices::Constraint<"Tindices">>::list};
+
+template <class Optimizer>
+constexpr tenon_kernel_registration Dense(std::string_view op) {
+  return CpuKernel<ApplyKernel<Optimizer>>(op, kTraits<Optimizer>);
+}
+template <class Optimizer>
+constexpr tenon_kernel_registration Sparse(std::string_view op) {
+  return CpuKernel<SparseApplyKernel<Optimizer>>(op, kSparseTraits<Optimizer>);
+}
 
 }  // namespace
 
-TENON_CPU_KERNEL(ApplyGradientDescent) = CpuKernel<ApplyKernel<GradientDescent, true>>("ApplyGradientDescent", kTraits);
-TENON_CPU_KERNEL(ResourceApplyGradientDescent) =
-    CpuKernel<ApplyKernel<GradientDescent, false>>("ResourceApplyGradientDescent", kTraits);
-TENON_CPU_KERNEL(ApplyMomentum) = CpuKernel<ApplyKernel<Momentum, true>>("ApplyMomentum", kTraits);
-TENON_CPU_KERNEL(ResourceApplyMomentum) = CpuKernel<ApplyKernel<Momentum, false>>("ResourceApplyMomentum", kTraits);
-TENON_CPU_KERNEL(ApplyAdagrad) = CpuKernel<ApplyKernel<Adagrad, true>>("ApplyAdagrad", kTraits);
-TENON_CPU_KERNEL(ResourceApplyAdagrad) = CpuKernel<ApplyKernel<Adagrad, false>>("ResourceApplyAdagrad", kTraits);
-TENON_CPU_KERNEL(ApplyAdam) = CpuKernel<ApplyKernel<Adam, true>>("ApplyAdam", kTraits);
-TENON_CPU_KERNEL(ResourceApplyAdam) = CpuKernel<ApplyKernel<Adam, false>>("ResourceApplyAdam", kTraits);
-TENON_CPU_KERNEL(ResourceSparseApplyAdagrad) =
-    CpuKernel<SparseApplyKernel<Adagrad, false>>("ResourceSparseApplyAdagrad", kSparseTraits);
-TENON_CPU_KERNEL(SparseApplyAdagrad) = CpuKernel<SparseApplyKernel<Adagrad, true>>("SparseApplyAdagrad", kSparseTraits);
-TENON_CPU_KERNEL(ResourceApplyAdagradV2) = CpuKernel<ApplyKernel<AdagradV2, false>>("ResourceApplyAdagradV2", kTraits);
-TENON_CPU_KERNEL(ResourceSparseApplyMomentum) =
-    CpuKernel<SparseApplyKernel<Momentum, false>>("ResourceSparseApplyMomentum", kSparseTraits);
-TENON_CPU_KERNEL(ResourceApplyKerasMomentum) = CpuKernel<ApplyKernel<KerasMomentum, false>>("ResourceApplyKerasMomentum", kTraits);
-TENON_CPU_KERNEL(ResourceSparseApplyKerasMomentum) =
-    CpuKernel<SparseApplyKernel<KerasMomentum, false>>("ResourceSparseApplyKerasMomentum", kSparseTraits);
-TENON_CPU_KERNEL(ApplyRMSProp) = CpuKernel<ApplyKernel<RmsProp, true>>("ApplyRMSProp", kTraits);
-TENON_CPU_KERNEL(ResourceApplyRMSProp) = CpuKernel<ApplyKernel<RmsProp, false>>("ResourceApplyRMSProp", kTraits);
-TENON_CPU_KERNEL(SparseApplyMomentum) = CpuKernel<SparseApplyKernel<Momentum, true>>("SparseApplyMomentum", kSparseTraits);
-TENON_CPU_KERNEL(SparseApplyRMSProp) = CpuKernel<SparseApplyKernel<RmsProp, true>>("SparseApplyRMSProp", kSparseTraits);
-TENON_CPU_KERNEL(ResourceSparseApplyRMSProp) =
-    CpuKernel<SparseApplyKernel<RmsProp, false>>("ResourceSparseApplyRMSProp", kSparseTraits);
-TENON_CPU_KERNEL(ApplyFtrl) = CpuKernel<ApplyKernel<Ftrl, true>>("ApplyFtrl", kRealTraits);
-TENON_CPU_KERNEL(ResourceApplyFtrl) = CpuKernel<ApplyKernel<Ftrl, false>>("ResourceApplyFtrl", kRealTraits);
-TENON_CPU_KERNEL(SparseApplyFtrl) = CpuKernel<SparseApplyKernel<Ftrl, true>>("SparseApplyFtrl", kSparseRealTraits);
-TENON_CPU_KERNEL(ResourceSparseApplyFtrl) = CpuKernel<SparseApplyKernel<Ftrl, false>>("ResourceSparseApplyFtrl", kSparseRealTraits);
+TENON_CPU_KERNEL(ApplyGradientDescent) = Dense<sdk::GradientDescent>("ApplyGradientDescent");
+TENON_CPU_KERNEL(ResourceApplyGradientDescent) = Dense<sdk::GradientDescent>("ResourceApplyGradientDescent");
+TENON_CPU_KERNEL(ApplyMomentum) = Dense<sdk::Momentum>("ApplyMomentum");
+TENON_CPU_KERNEL(ResourceApplyMomentum) = Dense<sdk::Momentum>("ResourceApplyMomentum");
+TENON_CPU_KERNEL(SparseApplyMomentum) = Sparse<sdk::Momentum>("SparseApplyMomentum");
+TENON_CPU_KERNEL(ResourceSparseApplyMomentum) = Sparse<sdk::Momentum>("ResourceSparseApplyMomentum");
+TENON_CPU_KERNEL(ResourceApplyKerasMomentum) = Dense<sdk::KerasMomentum>("ResourceApplyKerasMomentum");
+TENON_CPU_KERNEL(ResourceSparseApplyKerasMomentum) = Sparse<sdk::KerasMomentum>("ResourceSparseApplyKerasMomentum");
+TENON_CPU_KERNEL(ApplyAdagrad) = Dense<sdk::Adagrad>("ApplyAdagrad");
+TENON_CPU_KERNEL(ResourceApplyAdagrad) = Dense<sdk::Adagrad>("ResourceApplyAdagrad");
+TENON_CPU_KERNEL(SparseApplyAdagrad) = Sparse<sdk::Adagrad>("SparseApplyAdagrad");
+TENON_CPU_KERNEL(ResourceSparseApplyAdagrad) = Sparse<sdk::Adagrad>("ResourceSparseApplyAdagrad");
+TENON_CPU_KERNEL(ApplyAdagradV2) = Dense<sdk::AdagradV2>("ApplyAdagradV2");
+TENON_CPU_KERNEL(ResourceApplyAdagradV2) = Dense<sdk::AdagradV2>("ResourceApplyAdagradV2");
+TENON_CPU_KERNEL(SparseApplyAdagradV2) = Sparse<sdk::AdagradV2>("SparseApplyAdagradV2");
+TENON_CPU_KERNEL(ResourceSparseApplyAdagradV2) = Sparse<sdk::AdagradV2>("ResourceSparseApplyAdagradV2");
+TENON_CPU_KERNEL(ApplyAdadelta) = Dense<sdk::Adadelta>("ApplyAdadelta");
+TENON_CPU_KERNEL(ResourceApplyAdadelta) = Dense<sdk::Adadelta>("ResourceApplyAdadelta");
+TENON_CPU_KERNEL(SparseApplyAdadelta) = Sparse<sdk::Adadelta>("SparseApplyAdadelta");
+TENON_CPU_KERNEL(ResourceSparseApplyAdadelta) = Sparse<sdk::Adadelta>("ResourceSparseApplyAdadelta");
+TENON_CPU_KERNEL(ApplyAdam) = Dense<sdk::Adam>("ApplyAdam");
+TENON_CPU_KERNEL(ResourceApplyAdam) = Dense<sdk::Adam>("ResourceApplyAdam");
+TENON_CPU_KERNEL(ResourceApplyAdamWithAmsgrad) = Dense<sdk::AdamWithAmsgrad>("ResourceApplyAdamWithAmsgrad");
+TENON_CPU_KERNEL(ApplyAdaMax) = Dense<sdk::AdaMax>("ApplyAdaMax");
+TENON_CPU_KERNEL(ResourceApplyAdaMax) = Dense<sdk::AdaMax>("ResourceApplyAdaMax");
+TENON_CPU_KERNEL(ApplyRMSProp) = Dense<sdk::RmsProp>("ApplyRMSProp");
+TENON_CPU_KERNEL(ResourceApplyRMSProp) = Dense<sdk::RmsProp>("ResourceApplyRMSProp");
+TENON_CPU_KERNEL(SparseApplyRMSProp) = Sparse<sdk::RmsProp>("SparseApplyRMSProp");
+TENON_CPU_KERNEL(ResourceSparseApplyRMSProp) = Sparse<sdk::RmsProp>("ResourceSparseApplyRMSProp");
+TENON_CPU_KERNEL(ApplyCenteredRMSProp) = Dense<sdk::CenteredRmsProp>("ApplyCenteredRMSProp");
+TENON_CPU_KERNEL(ResourceApplyCenteredRMSProp) = Dense<sdk::CenteredRmsProp>("ResourceApplyCenteredRMSProp");
+TENON_CPU_KERNEL(SparseApplyCenteredRMSProp) = Sparse<sdk::CenteredRmsProp>("SparseApplyCenteredRMSProp");
+TENON_CPU_KERNEL(ResourceSparseApplyCenteredRMSProp) = Sparse<sdk::CenteredRmsProp>("ResourceSparseApplyCenteredRMSProp");
+TENON_CPU_KERNEL(ApplyAddSign) = Dense<sdk::AddSign>("ApplyAddSign");
+TENON_CPU_KERNEL(ResourceApplyAddSign) = Dense<sdk::AddSign>("ResourceApplyAddSign");
+TENON_CPU_KERNEL(ApplyPowerSign) = Dense<sdk::PowerSign>("ApplyPowerSign");
+TENON_CPU_KERNEL(ResourceApplyPowerSign) = Dense<sdk::PowerSign>("ResourceApplyPowerSign");
+TENON_CPU_KERNEL(ApplyFtrl) = Dense<sdk::Ftrl>("ApplyFtrl");
+TENON_CPU_KERNEL(ResourceApplyFtrl) = Dense<sdk::Ftrl>("ResourceApplyFtrl");
+TENON_CPU_KERNEL(SparseApplyFtrl) = Sparse<sdk::Ftrl>("SparseApplyFtrl");
+TENON_CPU_KERNEL(ResourceSparseApplyFtrl) = Sparse<sdk::Ftrl>("ResourceSparseApplyFtrl");
+TENON_CPU_KERNEL(ApplyFtrlV2) = Dense<sdk::FtrlV2>("ApplyFtrlV2");
+TENON_CPU_KERNEL(ResourceApplyFtrlV2) = Dense<sdk::FtrlV2>("ResourceApplyFtrlV2");
+TENON_CPU_KERNEL(SparseApplyFtrlV2) = Sparse<sdk::FtrlV2>("SparseApplyFtrlV2");
+TENON_CPU_KERNEL(ResourceSparseApplyFtrlV2) = Sparse<sdk::FtrlV2>("ResourceSparseApplyFtrlV2");
+TENON_CPU_KERNEL(ApplyProximalGradientDescent) = Dense<sdk::ProximalGradientDescent>("ApplyProximalGradientDescent");
+TENON_CPU_KERNEL(ResourceApplyProximalGradientDescent) = Dense<sdk::ProximalGradientDescent>("ResourceApplyProximalGradientDescent");
+TENON_CPU_KERNEL(SparseApplyProximalGradientDescent) = Sparse<sdk::ProximalGradientDescent>("SparseApplyProximalGradientDescent");
+TENON_CPU_KERNEL(ResourceSparseApplyProximalGradientDescent) = Sparse<sdk::ProximalGradientDescent>("ResourceSparseApplyProximalGradientDescent");
+TENON_CPU_KERNEL(ApplyProximalAdagrad) = Dense<sdk::ProximalAdagrad>("ApplyProximalAdagrad");
+TENON_CPU_KERNEL(ResourceApplyProximalAdagrad) = Dense<sdk::ProximalAdagrad>("ResourceApplyProximalAdagrad");
+TENON_CPU_KERNEL(SparseApplyProximalAdagrad) = Sparse<sdk::ProximalAdagrad>("SparseApplyProximalAdagrad");
+TENON_CPU_KERNEL(ResourceSparseApplyProximalAdagrad) = Sparse<sdk::ProximalAdagrad>("ResourceSparseApplyProximalAdagrad");
+TENON_CPU_KERNEL(ApplyAdagradDA) = Dense<sdk::AdagradDualAveraging>("ApplyAdagradDA");
+TENON_CPU_KERNEL(ResourceApplyAdagradDA) = Dense<sdk::AdagradDualAveraging>("ResourceApplyAdagradDA");
+TENON_CPU_KERNEL(SparseApplyAdagradDA) = Sparse<sdk::AdagradDualAveraging>("SparseApplyAdagradDA");
+TENON_CPU_KERNEL(ResourceSparseApplyAdagradDA) = Sparse<sdk::AdagradDualAveraging>("ResourceSparseApplyAdagradDA");
 
 }  // namespace tenon::cpu

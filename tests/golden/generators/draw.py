@@ -152,6 +152,8 @@ class Draw:
             return self._strings(count).reshape(shape)
         if dtype == tf.bool:
             return self.random.integers(0, 2, shape).astype(bool)
+        if dtype.is_quantized:
+            return self.quantized(dtype, shape)
         if dtype.is_integer:
             return self._integers(dtype, shape, low, high)
         values = self._reals(shape, low, high, special)
@@ -160,6 +162,13 @@ class Draw:
                 values = values + 1j * self._reals(shape, low, high, special)
         with np.errstate(all="ignore"):
             return np.asarray(values).astype(dtype.as_numpy_dtype)
+
+    def quantized(self, dtype, shape, low=None, high=None):
+        """Random integers as quantized numbers: all of the type's, or those in [low, high]."""
+        plain = np.dtype(dtype.as_numpy_dtype)[0]
+        limits = np.iinfo(plain)
+        low, high = (limits.min if low is None else low), (limits.max if high is None else high)
+        return np.asarray(self.random.integers(low, high, shape, dtype=plain, endpoint=True)).view(dtype.as_numpy_dtype)
 
     def _strings(self, count):
         words = [b"", b"a", b"tensor", b"\x00\xff", "gr\u00fc\u00df \u4e16".encode(), b"a longer text, longer than any cell that keeps it inside"]

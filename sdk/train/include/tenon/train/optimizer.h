@@ -11,7 +11,7 @@
 //   RMSProp          s += (1-rho)(g^2-s); m = rms_momentum m + lr g / sqrt(s + epsilon); var -= m      (Tieleman and Hinton 2012; s begins at 1)
 //                    (centered: c += (1-rho)(g-c), and s - c^2 under the root: Graves 2013)
 //   Adadelta         s += (1-rho)(g^2-s); d = g sqrt(u + epsilon) / sqrt(s + epsilon); u += (1-rho)(d^2-u); var -= lr d   (Zeiler 2012: lr 1)
-// The first values of slots and the places of epsilon are TensorFlow's (tf.compat.v1.train). Centered RMSProp and Adadelta have no fused op and are
+// The first values of slots and the places of epsilon are TensorFlow's (tf.compat.v1.train). Centered RMSProp and Adadelta are
 // of primitive ops always. Of variables that are changed by rows (Embedding), averages move in the steps that have a gradient for their row alone, as
 // TensorFlow's do. Slots are variables of the model ("<variable>/Adam"), so a checkpoint holds them.
 #ifndef TENON_TRAIN_OPTIMIZER_H_

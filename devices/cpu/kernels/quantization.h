@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantized numbers: integers that stand for real numbers from low to high, which go beside a tensor.
+//
+// The formulas are TensorFlow's (quantization_utils.h), in its precisions, so that integers are the same ones: files that include this are
+// compiled without fused multiply-adds. NaN becomes the least integer.
+#ifndef TENON_DEVICES_CPU_KERNELS_QUANTIZATION_H_
+#define TENON_DEVICES_CPU_KERNELS_QUANTIZATION_H_
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/types.h"
+
+namespace tenon::cpu {
+
+template <sdk::FixedString kAttr>
+using QuantizedConstraint = sdk::Allowed<kAttr, TENON_DT_QINT8, TENON_DT_QUINT8, TENON_DT_QINT16, TENON_DT_QUINT16, TENON_DT_QINT32>;
+
+// function(Tag<T>{}) for the integer type of a quantized dtype; UNIMPLEMENTED for other dtypes.
+template <class Function>
+void DispatchQuantized(uint32_t dtype, Function&& function) {
+  switch (dtype) {
+    case TENON_DT_QINT8: return function(Tag<int8_t>{});
+    case TENON_DT_QUINT8: return function(Tag<uint8_t>{});
+    case TENON_DT_QINT16: return function(Tag<int16_t>{});
+    case TENON_DT_QUINT16: return function(Tag<uint16_t>{});
+    case TENON_DT_QINT32: return function(Tag<int32_t>{});
+    default: sdk::Fail(TENON_UNIMPLEMENTED, "no quantized kernel for dtype ", sdk::TypeName(dtype));
+  }
+}
+
+template <class T>
+inline constexpr int64_t kLowest = std::numeric_limits<T>::lowest();
+template <class T>
+inline constexpr int64_t kHighest = std::numeric_limits<T>::max();
+// One less than the number of integers.
+template <class T>
+inline constexpr double kIntervals = static_cast<double>(kHighest<T> - kLowest<T>);
+
+// The integer that value is, or the nearest one in [least, most].
+inline int64_t Bounded(double value, int64_t least, int64_t most) {
+  if (!(value > static_cast<double>(least))) return least;
+  return value >= static_cast<double>(most) ? most : static_cast<int64_t>(value);
+}
+
+// The integer for x, which may lie outside of T.
+template <class T>
+int64_t Unbounded(float x, float low, float high) {
+  if (low == high) return kLowest<T>;
+  const double steps = kIntervals<T> + 1;
+  const double range = static_cast<double>(high - low) * (steps / (steps - 1));
+  const double scale = steps / range;
+  constexpr int64_t kFar = int64_t{1} << 62;
+  return Bounded(std::round(static_cast<double>(x) * scale) - std::round(static_cast<double>(low) * scale), -kFar, kFar) + kLowest<T>;
+}
+
+// The integer for x in T.
+template <class T>
+T Quantized(float x, float low, float high) {
+  return static_cast<T>(std::clamp(Unbounded<T>(x, low, high), kLowest<T>, kHighest<T>));
+}
+
+// The real number that x stands for. 32 bits become a float first, as in TensorFlow.
+template <class T>
+float RealOf(T x, float low, float high) {
+  if (low == high) return low;
+  const double steps = kIntervals<T> + 1;
+  const double range = static_cast<double>(high - low) * (steps / (steps - 1));
+  const double scale = range / steps;
+  const auto narrow = static_cast<float>(scale);
+  const auto rounded = static_cast<double>(std::round(low / narrow) * narrow);
+  return static_cast<float>(rounded + (static_cast<double>(static_cast<float>(x)) - static_cast<double>(kLowest<T>)) * scale);
+}
+
+// The same for many, in floats.
+template <class T>
+struct ToReal {
+  ToReal(float low, float high)
+      : scale(static_cast<float>(static_cast<double>(high - low) / kIntervals<T>)),
+        first((high == low ? low : std::round(low / scale) * scale) - static_cast<float>(kLowest<T>) * scale) {}
+  float operator()(T x) const { return first + static_cast<float>(x) * scale; }
+  float scale, first;
+};
+template <class T>
+struct ToQuantized {
+  ToQuantized(float low, float high)
+      : scale(high == low ? 0.0F : static_cast<float>(kIntervals<T> / static_cast<double>(high - low))),
+        first(std::round(low * scale) - static_cast<float>(kLowest<T>)) {}
+  T operator()(float x) const { return static_cast<T>(Bounded(static_cast<double>(std::round(x * scale) - first), kLowest<T>, kMost)); }
+  // The largest int32 that a float is.
+  static constexpr int64_t kMost = std::min<int64_t>(kHighest<T>, 2147483520);
+  float scale, first;
+};
+
+// What the product of two numbers of T1 and T2 stands for, as an integer of T3: its bounds.
+template <class T1, class T2, class T3>
+void ProductRange(float low_a, float high_a, float low_b, float high_b, float* low, float* high) {
+  const float a = (high_a - low_a) / static_cast<float>(kHighest<T1> - kLowest<T1>), b = (high_b - low_b) / static_cast<float>(kHighest<T2> - kLowest<T2>);
+  const float level = a * b;
+  *low = level * static_cast<float>(kLowest<T3>);
+  *high = level * static_cast<float>(kHighest<T3>);
+}
+
+// The bounds of the tensor before inputs `index` and index + 1, which are scalars.
+struct Bounds {
+  Bounds(sdk::RunContext c, int32_t index) : low(*c.input<float>(index)), high(*c.input<float>(index + 1)) {}
+  Bounds(float low_bound, float high_bound) : low(low_bound), high(high_bound) {}
+  void Write(sdk::RunContext c, int32_t output) const {
+    *c.output<float>(output) = low;
+    *c.output<float>(output + 1) = high;
+  }
+  float low, high;
+};
+
+// A tensor along an axis: [before, count, after] of it. axis -1: [1, 1, all].
+struct Slices {
+  Slices(sdk::Dims dims, int64_t axis) : after(1) {
+    if (axis < 0) {
+      after = sdk::Count(dims);
+      return;
+    }
+    if (axis >= static_cast<int64_t>(dims.size())) sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " of a tensor of shape ", dims);
+    const auto at = static_cast<size_t>(axis);
+    before = sdk::Count(dims.first(at));
+    count = dims[at];
+    after = sdk::Count(dims.subspan(at + 1));
+  }
+  int64_t total() const { return before * count * after; }
+  // function(slice, begin, end) for stretches of elements of one slice, which together are [begin, end).
+  template <class Function>
+  void ForEach(int64_t begin, int64_t end, Function&& function) const {
+    while (begin < end) {
+      const int64_t slice = begin / after, next = std::min(end, (slice + 1) * after);
+      function(slice % count, begin, next);
+      begin = next;
+    }
+  }
+  int64_t before = 1, count = 1, after;
+};
+
+}  // namespace tenon::cpu
+
+#endif  // TENON_DEVICES_CPU_KERNELS_QUANTIZATION_H_
