@@ -30,7 +30,7 @@ struct WindowAttributesOf {
   static constexpr size_t kRank = kDirections + 2;
 
   // `window` is the attribute with the window's size, or empty where a filter has it.
-  WindowAttributesOf(CreateContext& c, const char* window) {
+  WindowAttributesOf(CreateContext& c, const char* window, const char* dilation = "dilations") {
     strides.fill(1), dilations.fill(1), sizes.fill(1);
     constexpr std::string_view kLast = kDirections == 2 ? "NHWC" : "NDHWC", kFirst = kDirections == 2 ? "NCHW" : "NCDHW";
     const std::string_view format = c.Has("data_format") ? c.String("data_format") : kLast;
@@ -39,7 +39,7 @@ struct WindowAttributesOf {
     padding = std::string(c.String("padding"));
     if (padding != "SAME" && padding != "VALID" && padding != "EXPLICIT") c.Invalid("padding '", padding, "'");
     if (c.Has("strides")) strides = Spatial(c, "strides");
-    if (c.Has("dilations")) dilations = Spatial(c, "dilations");
+    if (c.Has(dilation)) dilations = Spatial(c, dilation);
     if (window[0] != '\0') sizes = Spatial(c, window);
     if (!c.Has("explicit_paddings")) return;
     const std::vector<int64_t> explicit_paddings = c.Ints("explicit_paddings");
