@@ -103,6 +103,8 @@ TENON_OP(kLSTMBlockCell) = DefineOp({
     .decompose = DecomposeFunction<DecomposeCell>,
 });
 
+#define TENON_LSTM_STATE(name) "; rank(" name ") == 2; dim(" name ", 0) == dim(cs_prev, 0); dim(" name ", 1) == dim(cs_prev, 1)"
+
 static void CellGradShape(ShapeContext& c) {
   const Shape x = c.WithRank(0, 2), cs = c.WithRank(1, 2);
   const int64_t batch = c.Merge(x[0], cs[0], "the batches of x and cs_prev");
@@ -137,8 +139,9 @@ TENON_OP(kLSTMBlockCellGrad) = DefineOp({
     .inputs = "x: T, " TENON_LSTM_INPUTS ", " TENON_LSTM_STATES ", cs_grad: T, h_grad: T",
     .outputs = "cs_prev_grad: T, dicfo: T, wci_grad: T, wcf_grad: T, wco_grad: T",
     .attrs = "use_peephole: bool; T: {half, float}",
-    .constraints = "rank(x) == 2; " TENON_LSTM_RANKS "; rank(i) == 2; rank(cs) == 2; rank(f) == 2; rank(o) == 2; rank(ci) == 2; rank(co) == 2; "
-                   "rank(cs_grad) == 2; rank(h_grad) == 2",
+    .constraints = "rank(x) == 2; " TENON_LSTM_RANKS TENON_LSTM_STATE("i") TENON_LSTM_STATE("cs") TENON_LSTM_STATE("f") TENON_LSTM_STATE("o")
+        TENON_LSTM_STATE("ci") TENON_LSTM_STATE("co") TENON_LSTM_STATE("cs_grad") TENON_LSTM_STATE("h_grad")
+            "; dim(wci, 0) == dim(cs_prev, 1); dim(wcf, 0) == dim(cs_prev, 1); dim(wco, 0) == dim(cs_prev, 1)",
     .doc = "The gradient of LSTMBlockCell, as far as its gates: dicfo is that of the gates before their activations, in the order i, ci, f, o.",
     .shape = ShapeFunction<CellGradShape>,
     .decompose = DecomposeFunction<DecomposeCellGrad>,
@@ -164,14 +167,18 @@ static void DecomposeGru(DecomposeContext& d) {
   d.SetOutput(3, d.Add(d.Mul(u, h), d.Mul(d.Sub(d.Scalar(1, u), u), c)));
 }
 
-static constexpr std::string_view kGruRanks = "rank(x) == 2; rank(h_prev) == 2; rank(w_ru) == 2; rank(w_c) == 2; rank(b_ru) == 1; rank(b_c) == 1";
+#define TENON_GRU_SHAPES                                                                                                                \
+  "rank(x) == 2; rank(h_prev) == 2; rank(w_ru) == 2; rank(w_c) == 2; rank(b_ru) == 1; rank(b_c) == 1; dim(h_prev, 0) == dim(x, 0); "    \
+  "dim(w_ru, 0) == dim(x, 1) + dim(h_prev, 1); dim(w_ru, 1) == dim(h_prev, 1) + dim(h_prev, 1); dim(w_c, 0) == dim(x, 1) + dim(h_prev, 1); " \
+  "dim(w_c, 1) == dim(h_prev, 1); dim(b_ru, 0) == dim(h_prev, 1) + dim(h_prev, 1); dim(b_c, 0) == dim(h_prev, 1)"
+#define TENON_GRU_STATE(name) "; rank(" name ") == 2; dim(" name ", 0) == dim(h_prev, 0); dim(" name ", 1) == dim(h_prev, 1)"
 
 TENON_OP(kGRUBlockCell) = DefineOp({
     .name = "GRUBlockCell",
     .inputs = "x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T",
     .outputs = "r: T, u: T, c: T, h: T",
     .attrs = "T: {float}",
-    .constraints = kGruRanks,
+    .constraints = TENON_GRU_SHAPES,
     .doc = "One step of a gated recurrent unit (Cho and others, 2014): r and u are the sigmoids of [x, h_prev] w_ru + b_ru, c is the tangent of "
            "[x, r h_prev] w_c + b_c, and h = u h_prev + (1 - u) c.",
     .traits = TENON_OP_EXPENSIVE,
@@ -214,8 +221,7 @@ TENON_OP(kGRUBlockCellGrad) = DefineOp({
     .inputs = "x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, d_h: T",
     .outputs = "d_x: T, d_h_prev: T, d_c_bar: T, d_r_bar_u_bar: T",
     .attrs = "T: {float}",
-    .constraints = "rank(x) == 2; rank(h_prev) == 2; rank(w_ru) == 2; rank(w_c) == 2; rank(b_ru) == 1; rank(b_c) == 1; rank(r) == 2; rank(u) == 2; "
-                   "rank(c) == 2; rank(d_h) == 2",
+    .constraints = TENON_GRU_SHAPES TENON_GRU_STATE("r") TENON_GRU_STATE("u") TENON_GRU_STATE("c") TENON_GRU_STATE("d_h"),
     .doc = "The gradient of GRUBlockCell: of x, of h_prev, and of what c and the two gates are made of before their activations.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<GruGradShape>,

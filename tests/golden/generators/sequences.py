@@ -16,11 +16,6 @@ def _lstm(d, t):
     return (time, batch, inputs, cells), [*states, w, *peepholes, d.tensor(t, (4 * cells,), -1, 1)]
 
 
-def _steps(d, time):
-    """seq_len_max: mostly all steps; of those behind TensorFlow writes cs and h alone."""
-    return np.array(time if d.chance(0.9) else d.pick([0, time + 1, -1]), np.int64)
-
-
 @op("BlockLSTM", "BlockLSTMV2", count=30)
 def block_lstm(d):
     t = d.dtype()
@@ -28,9 +23,10 @@ def block_lstm(d):
     attrs = {"use_peephole": d.chance(0.5), "cell_clip": d.pick([0.0, 3.0, 0.4, -1.0])}
     if d.op == "BlockLSTM":
         attrs["forget_bias"] = d.pick([1.0, 0.0, -0.5])
-    # TensorFlow ends the process for a number of steps that x has not.
+    # Behind seq_len_max TensorFlow writes cs and h alone, and where it is more than x has steps it ends the process. The gradient that it registers for
+    # BlockLSTMV2 is that of BlockLSTM, whose gates stand in another order.
     steps = np.array(time, np.int64)
-    return Case([steps, d.tensor(t, (time, batch, inputs), -2, 2), *rest], attrs, differentiated=(1, 6), disturb=False)
+    return Case([steps, d.tensor(t, (time, batch, inputs), -2, 2), *rest], attrs, gradients=d.op == "BlockLSTM", differentiated=(1, 6), disturb=False)
 
 
 @op("BlockLSTMGrad", "BlockLSTMGradV2", count=30)
@@ -55,7 +51,7 @@ def lstm_cell_grad(d):
     t = d.dtype()
     (_, batch, inputs, cells), rest = _lstm(d, t)
     states = [d.tensor(t, (batch, cells), -0.95, 0.95) for _ in range(8)]
-    return Case([d.tensor(t, (batch, inputs), -2, 2), *rest, *states], {"use_peephole": d.chance(0.5)})
+    return Case([d.tensor(t, (batch, inputs), -2, 2), *rest, *states], {"use_peephole": d.chance(0.5)}, disturb=False)  # of which other ranks end TensorFlow's process
 
 
 def _gru(d):
@@ -80,6 +76,12 @@ def _lengths(d, time, batch, least=0):
     return np.array([d.int(least, time) + (d.pick([1, -9]) if wrong and b == 0 else 0) for b in range(batch)], np.int32)
 
 
+def _says_something(case):
+    """Whether each sequence begins with a label: of nothing but blanks TensorFlow writes outside of its memory."""
+    (x, indices, values, _) = case.inputs
+    return all(value < x.shape[2] - 1 for (_, at), value in zip(indices, values) if at == 0)
+
+
 @op("CTCLoss", count=40)
 def ctc_loss(d):
     time, batch, classes = d.int(2, 8), d.int(1, 3), d.int(2, 6)
@@ -89,7 +91,7 @@ def ctc_loss(d):
         many = d.int(1, max(1, min(4, int(lengths[b]) + (1 if d.chance(0.15) else 0))))
         indices += [[b, i] for i in range(many)]
         values += [d.int(0, classes - 2) for _ in range(many)]
-        if d.chance(0.1):
+        if d.chance(0.1) and many > 1:
             values[-1] = d.pick([classes - 1, classes, -1])
     attrs = {name: True for name in ("preprocess_collapse_repeated", "ignore_longer_outputs_than_inputs") if d.chance(0.3)}
     if d.chance(0.2):
@@ -97,7 +99,7 @@ def ctc_loss(d):
     x = d.tensor(d.dtype(), (time, batch, classes), -4, 4)
     if d.chance(0.05):
         x.flat[d.int(0, x.size - 1)] = -np.inf
-    return Case([x, np.array(indices, np.int64), np.array(values, np.int32), lengths], attrs, differentiated=(0,))
+    return Case([x, np.array(indices, np.int64), np.array(values, np.int32), lengths], attrs, differentiated=(0,), answered=_says_something)
 
 
 def _logits(d, t, shape):
