@@ -20,8 +20,7 @@ Shape ResultShape(ShapeContext& c, const Window& window, const Shape& input, con
   const ImageLayout& layout = window.layout;
   c.Merge(input[layout.channels], filter[2], "the channels of input and of filter");
   const int64_t channels = input[layout.channels] < 0 ? filter[2] : input[layout.channels];
-  return ImageShape(layout, input[0], WindowedSize(c, window, 0, input[layout.height], filter[0]),
-                    WindowedSize(c, window, 1, input[layout.width], filter[1]), c.Multiply(channels, filter[3]));
+  return WindowedShape(c, window, input, FilterSize(filter, 2), c.Multiply(channels, filter[3]));
 }
 
 void ForwardShape(ShapeContext& c) {

@@ -43,7 +43,7 @@ void MaxPoolShape(ShapeContext& c) {
   const Shape input = c.WithRank(0, 4);
   WithScalars(c, 1, 3);
   const Window window = ReadWindow(c, false, false, false);
-  const std::array<int64_t, 2> size = PerPixel(c, window.layout, "ksize");
+  const PerDirection size = PerPixel(c, window.layout, "ksize");
   if (!c.ok()) return;
   SetWithRange(c, {input[0], WindowedSize(c, window, 0, input[1], size[0]), WindowedSize(c, window, 1, input[2], size[1]), input[3]});
 }

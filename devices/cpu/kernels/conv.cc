@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv2D and its gradients, in float and double, as matrix products of patches (im2col) by Eigen.
+// Conv2D, Conv3D and their gradients, in float and double, as matrix products of patches (im2col) by Eigen.
 //
-// A patch is what one window sees: `patch` = height * width * in_group elements, in the filter's order. Patches of a block
+// A patch is what one window sees: `patch` = depth * height * width * in_group elements, in the filter's order. Patches of a block
 // of pixels are copied into the workspace as rows [pixels, patch], or, where channels are the slower index, as columns
 // [patch, pixels]; 1 x 1 windows read the image where it is. Then
 //   forward:             y      = patches filter
 //   gradient of filter:  filter = patches^T y, summed over blocks in their order
 //   gradient of input:   patches = y filter^T, which are added to where they came from, in the order of the pixels.
-// Blocks, and what is shared among threads, do not change a sum (product.h). Filters are [height, width, in_group, out].
+// Blocks, and what is shared among threads, do not change a sum (product.h). Filters are [height, width, in_group, out],
+// those of Conv3D with the depth before; images have the depth 1.
 #include <cstring>
 
 #include "kernels/product.h"
@@ -24,15 +25,18 @@ using ConvTypes = Types<float, double>;
 constexpr int64_t kBlockBytes = int64_t{512} << 10;
 
 struct Convolution {
-  Convolution(const WindowAttributes& a, sdk::Dims in, sdk::Dims filter_dims, sdk::Dims out)
-      : x(in, a.channels_first), y(out, a.channels_first), filter(filter_dims, x.channels, y.channels),
-        rows(a.Geometry(0, x.height, filter.height, y.height)), columns(a.Geometry(1, x.width, filter.width, y.width)),
-        channels_first(a.channels_first) {
+  template <size_t kDirections>
+  Convolution(const sdk::WindowAttributesOf<kDirections>& a, sdk::Dims in, sdk::Dims filter_dims, sdk::Dims out)
+      : x(in, a.channels_first, kDirections + 2), y(out, a.channels_first, kDirections + 2),
+        filter(filter_dims, x.channels, y.channels, kDirections + 2),
+        rows(a.Geometry(kDirections - 2, x.height, filter.height, y.height)),
+        columns(a.Geometry(kDirections - 1, x.width, filter.width, y.width)), channels_first(a.channels_first) {
+    if constexpr (kDirections == 3) planes = a.Geometry(0, x.depth, filter.depth, y.depth);
     if (x.batch != y.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", x.batch, " and ", y.batch, " images");
     out_group = filter.out / filter.groups;
-    patch = sdk::Multiply(filter.height * filter.width, filter.in);
-    direct = filter.height == 1 && filter.width == 1 && rows.stride == 1 && columns.stride == 1 && rows.before == 0 &&
-             columns.before == 0 && x.height == y.height && x.width == y.width;
+    patch = sdk::Multiply(filter.taps(), filter.in);
+    const auto copies = [](const WindowDim& w) { return w.size != 1 || w.stride != 1 || w.before != 0 || w.input != w.output; };
+    direct = !copies(planes) && !copies(rows) && !copies(columns);
     as_columns = channels_first || x.channels == 1;
   }
   // Pixels of a block: whole tiles.
@@ -71,7 +75,7 @@ struct Convolution {
 
   Image x, y;
   Filter filter;
-  WindowDim rows, columns;
+  WindowDim planes{1, 1, 1, 1, 1, 0}, rows, columns;
   bool channels_first, direct, as_columns;
   int64_t out_group, patch;
 
@@ -81,27 +85,30 @@ struct Convolution {
     // Cells of a window's row are neighbours, so that one run has them all.
     const bool joined = filter.groups == 1 && columns.dilation == 1;
     const int64_t cells = joined ? filter.width : 1, steps = joined ? 1 : filter.width;
-    int64_t n = begin / y.pixels(), oy = begin % y.pixels() / y.width, ox = begin % y.width, at = 0;
+    Pixel o = At(begin);
+    int64_t at = 0;
     for (int64_t p = begin; p < end; ++p) {
-      for (int64_t ky = 0; ky < filter.height; ++ky) {
-        const int64_t iy = oy * rows.stride + ky * rows.dilation - rows.before;
-        const bool inside = iy >= 0 && iy < x.height;
-        for (int64_t kx = 0; kx < steps; ++kx) {
-          const int64_t ix = ox * columns.stride + kx * columns.dilation - columns.before;
-          const int64_t left = inside ? std::clamp<int64_t>(-ix, 0, cells) : cells;
-          const int64_t right = std::clamp<int64_t>(x.width - ix, left, cells);
-          if (left > 0) function(int64_t{-1}, at, left * filter.in, int64_t{1});
-          if (right > left) {
-            function(((n * x.height + iy) * x.width + ix + left) * x.channels + group * filter.in, at + left * filter.in,
-                     (right - left) * filter.in, int64_t{1});
+      for (int64_t kz = 0; kz < filter.depth; ++kz) {
+        const int64_t iz = o.z * planes.stride + kz * planes.dilation - planes.before;
+        const bool within = iz >= 0 && iz < x.depth;
+        for (int64_t ky = 0; ky < filter.height; ++ky) {
+          const int64_t iy = o.y * rows.stride + ky * rows.dilation - rows.before;
+          const bool inside = within && iy >= 0 && iy < x.height;
+          for (int64_t kx = 0; kx < steps; ++kx) {
+            const int64_t ix = o.x * columns.stride + kx * columns.dilation - columns.before;
+            const int64_t left = inside ? std::clamp<int64_t>(-ix, 0, cells) : cells;
+            const int64_t right = std::clamp<int64_t>(x.width - ix, left, cells);
+            if (left > 0) function(int64_t{-1}, at, left * filter.in, int64_t{1});
+            if (right > left) {
+              function((((o.n * x.depth + iz) * x.height + iy) * x.width + ix + left) * x.channels + group * filter.in, at + left * filter.in,
+                       (right - left) * filter.in, int64_t{1});
+            }
+            if (right < cells) function(int64_t{-1}, at + right * filter.in, (cells - right) * filter.in, int64_t{1});
+            at += cells * filter.in;
           }
-          if (right < cells) function(int64_t{-1}, at + right * filter.in, (cells - right) * filter.in, int64_t{1});
-          at += cells * filter.in;
         }
       }
-      if (++ox < y.width) continue;
-      ox = 0;
-      if (++oy == y.height) oy = 0, ++n;
+      if (++o.x == y.width) NextRow(o);
     }
   }
 
@@ -109,31 +116,49 @@ struct Convolution {
   void WalkColumns(int64_t begin, int64_t end, int64_t group, Function&& function) const {
     const int64_t channel_step = channels_first ? x.pixels() : 1, cell_step = channels_first ? 1 : x.channels;
     int64_t at = 0;
-    for (int64_t tap = 0; tap < filter.height * filter.width; ++tap) {
-      const int64_t down = tap / filter.width * rows.dilation - rows.before;
-      const int64_t along = tap % filter.width * columns.dilation - columns.before;
+    for (int64_t tap = 0; tap < filter.taps(); ++tap) {
+      const int64_t in_plane = tap % (filter.height * filter.width);
+      const int64_t deep = tap / (filter.height * filter.width) * planes.dilation - planes.before;
+      const int64_t down = in_plane / filter.width * rows.dilation - rows.before;
+      const int64_t along = in_plane % filter.width * columns.dilation - columns.before;
       for (int64_t k = 0; k < filter.in; ++k) {
         const int64_t channel = (group * filter.in + k) * channel_step;
-        int64_t n = begin / y.pixels(), oy = begin % y.pixels() / y.width, ox = begin % y.width;
+        Pixel o = At(begin);
         for (int64_t p = begin; p < end;) {
-          const int64_t count = std::min(y.width - ox, end - p);
-          const int64_t iy = oy * rows.stride + down, ix = ox * columns.stride + along;
-          const bool inside = iy >= 0 && iy < x.height;
+          const int64_t count = std::min(y.width - o.x, end - p);
+          const int64_t iz = o.z * planes.stride + deep, iy = o.y * rows.stride + down, ix = o.x * columns.stride + along;
+          const bool inside = iz >= 0 && iz < x.depth && iy >= 0 && iy < x.height;
           const int64_t left = inside ? std::clamp<int64_t>((-ix + columns.stride - 1) / columns.stride, 0, count) : count;
           const int64_t right = ix >= x.width ? left : std::clamp<int64_t>((x.width - ix - 1) / columns.stride + 1, left, count);
           if (left > 0) function(int64_t{-1}, at, left, int64_t{1});
           if (right > left) {
-            function(n * x.pixels() * x.channels + channel + (iy * x.width + ix + left * columns.stride) * cell_step,
+            function(o.n * x.pixels() * x.channels + channel + ((iz * x.height + iy) * x.width + ix + left * columns.stride) * cell_step,
                      at + left, right - left, columns.stride * cell_step);
           }
           if (right < count) function(int64_t{-1}, at + right, count - right, int64_t{1});
           at += count;
           p += count;
-          ox = 0;
-          if (++oy == y.height) oy = 0, ++n;
+          NextRow(o);
         }
       }
     }
+  }
+
+  // Where pixel p of all of y is: image, plane, row and column.
+  struct Pixel {
+    int64_t n, z, y, x;
+  };
+  Pixel At(int64_t p) const {
+    const int64_t plane = y.height * y.width;
+    return {p / y.pixels(), p % y.pixels() / plane, p % plane / y.width, p % y.width};
+  }
+  void NextRow(Pixel& o) const {
+    o.x = 0;
+    if (++o.y < y.height) return;
+    o.y = 0;
+    if (++o.z < y.depth) return;
+    o.z = 0;
+    ++o.n;
   }
 };
 
@@ -215,34 +240,31 @@ int64_t PatchBytes(const Convolution& v, int64_t pixels, int64_t element) {
   return v.direct ? 0 : (sdk::Multiply(sdk::Multiply(pixels, v.patch), element) + 63) / 64 * 64;
 }
 
-struct Conv2DKernel {
-  explicit Conv2DKernel(sdk::CreateContext& c) : attributes(c, "") {}
-  struct Plan {
-    Plan(const Conv2DKernel& kernel, sdk::PrepareContext& c)
-        : v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))) {
-      ConvTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
-        cost = ProductCost<T>(v.Work()) + 0.2 * static_cast<double>(v.y.batch * v.y.pixels() * v.patch);
-        // Enough blocks for all threads, where the work is worth it.
-        const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(std::min(cost / 20e3, 1e6)), 1, c.threads());
-        int64_t size = v.BlockPixels(sizeof(T));
-        while (size > kColumnUnit && Blocks(v, size).count < wanted) size = (size / 2 + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
-        blocks = Blocks(v, size);
-        tasks = std::max<int64_t>(1, std::min(wanted, blocks.count));
-        const int64_t pixels = std::min(size, blocks.whole);
-        product = PlanProduct<T>(ForwardShape(v, pixels));
-        patch_bytes = PatchBytes(v, pixels, sizeof(T));
-        c.Workspace(sdk::Multiply(product.bytes + patch_bytes, tasks));
-        function = &Typed<T>;
-      });
-    }
-    Convolution v;
-    Blocks blocks;
-    ProductPlan product;
-    int64_t tasks = 1, patch_bytes = 0;
-    double cost = 0;
-    void (*function)(const Plan&, sdk::RunContext) = nullptr;
-  };
-  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
+// The work of a kernel: the plan, and function(plan, context), which runs it.
+struct Forward {
+  using Plan = Forward;
+  Forward(const Convolution& convolution, sdk::PrepareContext& c) : v(convolution) {
+    ConvTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
+      cost = ProductCost<T>(v.Work()) + 0.2 * static_cast<double>(v.y.batch * v.y.pixels() * v.patch);
+      // Enough blocks for all threads, where the work is worth it.
+      const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(std::min(cost / 20e3, 1e6)), 1, c.threads());
+      int64_t size = v.BlockPixels(sizeof(T));
+      while (size > kColumnUnit && Blocks(v, size).count < wanted) size = (size / 2 + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
+      blocks = Blocks(v, size);
+      tasks = std::max<int64_t>(1, std::min(wanted, blocks.count));
+      const int64_t pixels = std::min(size, blocks.whole);
+      product = PlanProduct<T>(ForwardShape(v, pixels));
+      patch_bytes = PatchBytes(v, pixels, sizeof(T));
+      c.Workspace(sdk::Multiply(product.bytes + patch_bytes, tasks));
+      function = &Typed<T>;
+    });
+  }
+  Convolution v;
+  Blocks blocks;
+  ProductPlan product;
+  int64_t tasks = 1, patch_bytes = 0;
+  double cost = 0;
+  void (*function)(const Plan&, sdk::RunContext) = nullptr;
 
  private:
   template <class T>
@@ -271,42 +293,37 @@ struct Conv2DKernel {
       Multiply(product, left, right, c.output<T>(0) + v.OutputAt(begin, g), false, memory);
     }
   }
-  WindowAttributes attributes;
 };
 
 // (input_sizes, filter, out_backprop). Blocks whose patches overlap belong to one chunk, which one thread works on; a
 // single chunk shares its products instead.
-struct BackpropInputKernel {
-  explicit BackpropInputKernel(sdk::CreateContext& c) : attributes(c, "") {}
-  struct Plan {
-    Plan(const BackpropInputKernel& kernel, sdk::PrepareContext& c)
-        : v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))) {
-      ConvTypes::Dispatch(c.input(2).dtype, [&]<class T>(Tag<T>) {
-        size = v.BlockPixels(sizeof(T));
-        images = v.channels_first ? 1 : std::clamp<int64_t>(size / std::max<int64_t>(1, v.y.pixels()), 1, std::max<int64_t>(1, v.y.batch));
-        size = std::min(size, images * v.y.pixels());
-        chunks = (v.y.batch + images - 1) / images;
-        cost = ProductCost<T>(v.Work()) + 0.4 * static_cast<double>(v.y.batch * v.y.pixels() * v.patch);
-        patch_bytes = PatchBytes(v, size, sizeof(T));
-        if (chunks > 1) {
-          tasks = std::min(c.threads(), chunks);
-          product = PlanProduct<T>(InputShape(v, size));
-          c.Workspace(sdk::Multiply(product.bytes + patch_bytes, tasks));
-        } else {
-          c.Workspace(patch_bytes);
-          shared = SharedProduct::Make<T>(c, InputShape(v, size));
-        }
-        function = &Typed<T>;
-      });
-    }
-    Convolution v;
-    int64_t size = 1, images = 1, chunks = 1, tasks = 1, patch_bytes = 0;
-    ProductPlan product;
-    SharedProduct shared;
-    double cost = 0;
-    void (*function)(const Plan&, sdk::RunContext) = nullptr;
-  };
-  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
+struct BackpropInput {
+  using Plan = BackpropInput;
+  BackpropInput(const Convolution& convolution, sdk::PrepareContext& c) : v(convolution) {
+    ConvTypes::Dispatch(c.input(2).dtype, [&]<class T>(Tag<T>) {
+      size = v.BlockPixels(sizeof(T));
+      images = v.channels_first ? 1 : std::clamp<int64_t>(size / std::max<int64_t>(1, v.y.pixels()), 1, std::max<int64_t>(1, v.y.batch));
+      size = std::min(size, images * v.y.pixels());
+      chunks = (v.y.batch + images - 1) / images;
+      cost = ProductCost<T>(v.Work()) + 0.4 * static_cast<double>(v.y.batch * v.y.pixels() * v.patch);
+      patch_bytes = PatchBytes(v, size, sizeof(T));
+      if (chunks > 1) {
+        tasks = std::min(c.threads(), chunks);
+        product = PlanProduct<T>(InputShape(v, size));
+        c.Workspace(sdk::Multiply(product.bytes + patch_bytes, tasks));
+      } else {
+        c.Workspace(patch_bytes);
+        shared = SharedProduct::Make<T>(c, InputShape(v, size));
+      }
+      function = &Typed<T>;
+    });
+  }
+  Convolution v;
+  int64_t size = 1, images = 1, chunks = 1, tasks = 1, patch_bytes = 0;
+  ProductPlan product;
+  SharedProduct shared;
+  double cost = 0;
+  void (*function)(const Plan&, sdk::RunContext) = nullptr;
 
  private:
   template <class T>
@@ -352,29 +369,24 @@ struct BackpropInputKernel {
       }
     }
   }
-  WindowAttributes attributes;
 };
 
 // (input, filter_sizes, out_backprop). Blocks one after the other; each shares its copies and its product.
-struct BackpropFilterKernel {
-  explicit BackpropFilterKernel(sdk::CreateContext& c) : attributes(c, "") {}
-  struct Plan {
-    Plan(const BackpropFilterKernel& kernel, sdk::PrepareContext& c)
-        : v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2))) {
-      ConvTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
-        blocks = Blocks(v, v.BlockPixels(sizeof(T)));
-        const int64_t pixels = std::min(blocks.size, blocks.whole);
-        c.Workspace(PatchBytes(v, pixels, sizeof(T)));
-        product = SharedProduct::Make<T>(c, FilterShape(v, pixels));
-        function = &Typed<T>;
-      });
-    }
-    Convolution v;
-    Blocks blocks;
-    SharedProduct product;
-    void (*function)(const Plan&, sdk::RunContext) = nullptr;
-  };
-  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
+struct BackpropFilter {
+  using Plan = BackpropFilter;
+  BackpropFilter(const Convolution& convolution, sdk::PrepareContext& c) : v(convolution) {
+    ConvTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
+      blocks = Blocks(v, v.BlockPixels(sizeof(T)));
+      const int64_t pixels = std::min(blocks.size, blocks.whole);
+      c.Workspace(PatchBytes(v, pixels, sizeof(T)));
+      product = SharedProduct::Make<T>(c, FilterShape(v, pixels));
+      function = &Typed<T>;
+    });
+  }
+  Convolution v;
+  Blocks blocks;
+  SharedProduct product;
+  void (*function)(const Plan&, sdk::RunContext) = nullptr;
 
  private:
   template <class T>
@@ -402,16 +414,39 @@ struct BackpropFilterKernel {
       CopyPatches(v, begin + from, begin + to, g, x, patches + from * v.patch);
     });
   }
-  WindowAttributes attributes;
 };
+
+// Input, filter and result are these inputs of the node; -1 is its output.
+template <class Work, class Attributes, int32_t kInput, int32_t kFilter, int32_t kResult>
+struct ConvKernel {
+  explicit ConvKernel(sdk::CreateContext& c) : attributes(c, "") {}
+  struct Plan : Work {
+    Plan(const ConvKernel& kernel, sdk::PrepareContext& c)
+        : Work(Convolution(kernel.attributes, DimsOf(c, kInput), DimsOf(c, kFilter), DimsOf(c, kResult)), c) {}
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
+
+ private:
+  static sdk::Dims DimsOf(sdk::PrepareContext& c, int32_t input) { return sdk::DimsOf(input < 0 ? c.output(0) : c.input(input)); }
+  Attributes attributes;
+};
+template <class Attributes>
+using ForwardKernel = ConvKernel<Forward, Attributes, 0, 1, -1>;
+template <class Attributes>
+using BackpropInputKernel = ConvKernel<BackpropInput, Attributes, -1, 1, 2>;
+template <class Attributes>
+using BackpropFilterKernel = ConvKernel<BackpropFilter, Attributes, 0, -1, 2>;
 
 constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<ConvTypes::Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 
 }  // namespace
 
-TENON_CPU_KERNEL(Conv2D) = CpuKernel<Conv2DKernel>("Conv2D", kTraits);
-TENON_CPU_KERNEL(Conv2DBackpropInput) = CpuKernel<BackpropInputKernel>("Conv2DBackpropInput", kTraits);
-TENON_CPU_KERNEL(Conv2DBackpropFilter) = CpuKernel<BackpropFilterKernel>("Conv2DBackpropFilter", kTraits);
+TENON_CPU_KERNEL(Conv2D) = CpuKernel<ForwardKernel<WindowAttributes>>("Conv2D", kTraits);
+TENON_CPU_KERNEL(Conv2DBackpropInput) = CpuKernel<BackpropInputKernel<WindowAttributes>>("Conv2DBackpropInput", kTraits);
+TENON_CPU_KERNEL(Conv2DBackpropFilter) = CpuKernel<BackpropFilterKernel<WindowAttributes>>("Conv2DBackpropFilter", kTraits);
+TENON_CPU_KERNEL(Conv3D) = CpuKernel<ForwardKernel<VolumeAttributes>>("Conv3D", kTraits);
+TENON_CPU_KERNEL(Conv3DBackpropInputV2) = CpuKernel<BackpropInputKernel<VolumeAttributes>>("Conv3DBackpropInputV2", kTraits);
+TENON_CPU_KERNEL(Conv3DBackpropFilterV2) = CpuKernel<BackpropFilterKernel<VolumeAttributes>>("Conv3DBackpropFilterV2", kTraits);
 
 }  // namespace tenon::cpu

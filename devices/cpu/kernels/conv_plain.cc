@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv2D and its gradients in half, bfloat16 and int32, by their definition: each product of a pixel and an element of the
+// Conv2D, Conv3D and their gradients in half and bfloat16, those of images in int32 too, by their definition: each product of a pixel and an element of the
 // filter is added to an accumulator in the workspace. Halves are summed as floats and rounded once, integers wrap.
 #include <algorithm>
 
@@ -13,51 +13,53 @@ using sdk::Filter;
 enum class Role { kImage, kFilter, kResult };
 
 struct Geometry {
-  Geometry(const WindowAttributes& a, sdk::Dims in, sdk::Dims filter_dims, sdk::Dims out)
-      : x(in, a.channels_first), y(out, a.channels_first), filter(filter_dims, x.channels, y.channels),
-        rows(a.Geometry(0, x.height, filter.height, y.height)), columns(a.Geometry(1, x.width, filter.width, y.width)),
-        channels_first(a.channels_first) {
+  template <size_t kDirections>
+  Geometry(const sdk::WindowAttributesOf<kDirections>& a, sdk::Dims in, sdk::Dims filter_dims, sdk::Dims out)
+      : x(in, a.channels_first, kDirections + 2), y(out, a.channels_first, kDirections + 2),
+        filter(filter_dims, x.channels, y.channels, kDirections + 2),
+        rows(a.Geometry(kDirections - 2, x.height, filter.height, y.height)),
+        columns(a.Geometry(kDirections - 1, x.width, filter.width, y.width)), channels_first(a.channels_first) {
+    if constexpr (kDirections == 3) planes = a.Geometry(0, x.depth, filter.depth, y.depth);
     if (x.batch != y.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", x.batch, " and ", y.batch, " images");
   }
-  int64_t At(const Image& image, int64_t n, int64_t row, int64_t column, int64_t channel) const {
-    return channels_first ? ((n * image.channels + channel) * image.height + row) * image.width + column
-                          : ((n * image.height + row) * image.width + column) * image.channels + channel;
+  int64_t At(const Image& image, int64_t n, int64_t pixel, int64_t channel) const {
+    return channels_first ? (n * image.channels + channel) * image.pixels() + pixel : (n * image.pixels() + pixel) * image.channels + channel;
   }
   // function(place in x, in the filter, in y) for every product.
   template <class Function>
   void ForEachProduct(sdk::CancelPoll poll, Function&& function) const {
     for (int64_t n = 0; n < y.batch; ++n)
-      for (int64_t oy = 0; oy < y.height; ++oy)
-        for (int64_t ox = 0; ox < y.width; ++ox)
-          for (int64_t ky = 0; ky < filter.height; poll(3 * filter.width * filter.in * filter.out), ++ky)
-            for (int64_t kx = 0; kx < filter.width; ++kx) {
-              const int64_t iy = oy * rows.stride + ky * rows.dilation - rows.before;
-              const int64_t ix = ox * columns.stride + kx * columns.dilation - columns.before;
-              if (iy >= 0 && iy < x.height && ix >= 0 && ix < x.width)
-                ForEachChannel({n, oy, ox, iy, ix, ky * filter.width + kx}, function);
-            }
+      for (int64_t o = 0; o < y.pixels(); ++o)
+        for (int64_t tap = 0; tap < filter.taps(); poll(3 * filter.in * filter.out), ++tap) {
+          const int64_t area = filter.height * filter.width;
+          const int64_t iz = Cell(planes, o / (y.height * y.width), tap / area);
+          const int64_t iy = Cell(rows, o / y.width % y.height, tap % area / filter.width);
+          const int64_t ix = Cell(columns, o % y.width, tap % filter.width);
+          if (iz >= 0 && iz < x.depth && iy >= 0 && iy < x.height && ix >= 0 && ix < x.width)
+            ForEachChannel({n, o, (iz * x.height + iy) * x.width + ix, tap}, function);
+        }
   }
   Image x, y;
   Filter filter;
-  WindowDim rows, columns;
+  WindowDim planes{1, 1, 1, 1, 1, 0}, rows, columns;
   bool channels_first;
 
  private:
   struct Tap {
-    int64_t n, oy, ox, iy, ix, place;
+    int64_t n, result, pixel, place;
   };
+  static int64_t Cell(const WindowDim& w, int64_t result, int64_t tap) { return result * w.stride + tap * w.dilation - w.before; }
   template <class Function>
   void ForEachChannel(const Tap& t, Function& function) const {
     const int64_t out_group = filter.out / filter.groups;
     for (int64_t in = 0; in < filter.in; ++in)
       for (int64_t out = 0; out < filter.out; ++out)
-        function(At(x, t.n, t.iy, t.ix, out / out_group * filter.in + in), (t.place * filter.in + in) * filter.out + out,
-                 At(y, t.n, t.oy, t.ox, out));
+        function(At(x, t.n, t.pixel, out / out_group * filter.in + in), (t.place * filter.in + in) * filter.out + out, At(y, t.n, t.result, out));
   }
 };
 
 // Inputs in their order, of which one role is the output's.
-template <Role kOutput>
+template <class Attributes, Role kOutput>
 struct PlainConvolution {
   explicit PlainConvolution(sdk::CreateContext& c) : attributes(c, "") {}
   struct Plan : Geometry {
@@ -92,16 +94,21 @@ struct PlainConvolution {
     T* out = c.output<T>(0);
     for (int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(sum[i]);
   }
-  WindowAttributes attributes;
+  Attributes attributes;
 };
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Types<Half, Bfloat16, int32_t>::Constraint<"T">>::list,
+template <class Set>
+constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<typename Set::template Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
+constexpr sdk::Traits kImages = kTraits<Types<Half, Bfloat16, int32_t>>, kVolumes = kTraits<Types<Half, Bfloat16>>;
 
 }  // namespace
 
-TENON_CPU_KERNEL(Conv2DPlain) = CpuKernel<PlainConvolution<Role::kResult>>("Conv2D", kTraits);
-TENON_CPU_KERNEL(Conv2DBackpropInputPlain) = CpuKernel<PlainConvolution<Role::kImage>>("Conv2DBackpropInput", kTraits);
-TENON_CPU_KERNEL(Conv2DBackpropFilterPlain) = CpuKernel<PlainConvolution<Role::kFilter>>("Conv2DBackpropFilter", kTraits);
+TENON_CPU_KERNEL(Conv2DPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kResult>>("Conv2D", kImages);
+TENON_CPU_KERNEL(Conv2DBackpropInputPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kImage>>("Conv2DBackpropInput", kImages);
+TENON_CPU_KERNEL(Conv2DBackpropFilterPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kFilter>>("Conv2DBackpropFilter", kImages);
+TENON_CPU_KERNEL(Conv3DPlain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kResult>>("Conv3D", kVolumes);
+TENON_CPU_KERNEL(Conv3DBackpropInputV2Plain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kImage>>("Conv3DBackpropInputV2", kVolumes);
+TENON_CPU_KERNEL(Conv3DBackpropFilterV2Plain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kFilter>>("Conv3DBackpropFilterV2", kVolumes);
 
 }  // namespace tenon::cpu

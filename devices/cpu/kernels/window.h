@@ -9,6 +9,7 @@
 namespace tenon::cpu {
 
 using sdk::Image;
+using sdk::VolumeAttributes;
 using sdk::WindowAttributes;
 using sdk::WindowDim;
 

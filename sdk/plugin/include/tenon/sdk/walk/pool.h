@@ -2,8 +2,8 @@
 // Pooling: the geometry of a node, and the work on one plane of it.
 //
 // A plane is an image (NHWC), where channels are the inner loop, or one channel of one (NCHW). Padding never wins a maximum
-// and does not count in an average. The gradient of a maximum goes to the first one in row-major order. NaN is passed over; of
-// NaN and -infinity alone the maximum is the lowest finite number, as in TensorFlow and oneDNN. What
+// and does not count in an average. The gradient of a maximum goes to the first one in row-major order (of volumes see NearMaxGradPlane). NaN is passed over; of
+// NaN and -infinity alone the maximum is the lowest finite number, as in TensorFlow and oneDNN, of volumes -infinity. What
 // windows take is told to poll(nanoseconds), for large ones last: a CancelPoll (kernel.h), or NeverEnds.
 #ifndef TENON_SDK_WALK_POOL_H_
 #define TENON_SDK_WALK_POOL_H_
@@ -17,29 +17,51 @@
 
 namespace tenon::sdk {
 
-// input, output: of rank 4, by the node's data_format. INVALID_ARGUMENT when one does not give the other.
+// The lowest finite number.
+template <class T>
+constexpr Wide<T> Lowest() {
+  if constexpr (std::is_same_v<T, Half>) {
+    return -65504.0f;
+  } else if constexpr (std::is_same_v<T, Bfloat16>) {
+    return -0x1.fep127f;
+  } else {
+    return std::numeric_limits<T>::lowest();
+  }
+}
+
+// input, output: of rank 4, by the node's data_format, or volumes of rank 5. INVALID_ARGUMENT when one does not give the other.
 struct PoolPlan {
-  PoolPlan(const WindowAttributes& a, Dims input, Dims output)
-      : in(input, a.channels_first), out(output, a.channels_first), channels_first(a.channels_first) {
+  template <size_t kDirections>
+  PoolPlan(const WindowAttributesOf<kDirections>& a, Dims input, Dims output)
+      : in(input, a.channels_first, kDirections + 2), out(output, a.channels_first, kDirections + 2), channels_first(a.channels_first) {
     if (in.batch != out.batch || in.channels != out.channels) {
       Fail(TENON_INVALID_ARGUMENT, "pooling does not take shape ", input, " to ", output);
     }
-    y = a.Geometry(0, in.height, a.sizes[0], out.height);
-    x = a.Geometry(1, in.width, a.sizes[1], out.width);
+    if constexpr (kDirections == 3) z = a.Geometry(0, in.depth, a.sizes[0], out.depth), volumes = true;
+    y = a.Geometry(kDirections - 2, in.height, a.sizes[kDirections - 2], out.height);
+    x = a.Geometry(kDirections - 1, in.width, a.sizes[kDirections - 1], out.width);
   }
   // A plane is what one share works on: an image (NHWC) or one channel of one (NCHW).
   int64_t planes() const { return channels_first ? in.batch * in.channels : in.batch; }
   int64_t lanes() const { return channels_first ? 1 : in.channels; }
   // Rough nanoseconds of a plane, for ParallelFor.
   double PlaneCost() const {
-    return static_cast<double>(out.pixels() * lanes()) * static_cast<double>(y.size * x.size) * 0.15 + 10;
+    return static_cast<double>(out.pixels() * lanes()) * static_cast<double>(z.size * y.size * x.size) * 0.15 + 10;
   }
   // Rough nanoseconds of so many lanes of a row of one window.
   int64_t RowCost(int64_t lanes) const { return std::min(x.size, x.input) * (lanes / 8 + 1); }
-  int64_t Rows() const { return std::min(y.size, y.input); }
+  int64_t Rows() const { return std::min(z.size, z.input) * std::min(y.size, y.input); }
+  // Below every number of a window: of volumes of floats -infinity.
+  template <class T>
+  Wide<T> Least() const {
+    if constexpr (std::numeric_limits<Wide<T>>::has_infinity) {
+      if (volumes) return -std::numeric_limits<Wide<T>>::infinity();
+    }
+    return Lowest<T>();
+  }
   Image in, out;
-  WindowDim y, x;
-  bool channels_first;
+  WindowDim z{1, 1, 1, 1, 1, 0}, y, x;
+  bool channels_first, volumes = false;
 };
 
 // Of work that goes on to its end.
@@ -75,44 +97,54 @@ struct Cells {
     begin = std::max<int64_t>(0, from);
     end = std::min(w.input, from + w.size);
   }
+  int64_t size() const { return std::max<int64_t>(0, end - begin); }
   int64_t begin, end;
 };
 
-// The lowest finite number.
-template <class T>
-constexpr Wide<T> Lowest() {
-  if constexpr (std::is_same_v<T, Half>) {
-    return -65504.0f;
-  } else if constexpr (std::is_same_v<T, Bfloat16>) {
-    return -0x1.fep127f;
-  } else {
-    return std::numeric_limits<T>::lowest();
+// The cells of a window. ForEachRow: function(number of the row in the plane) for each row of it.
+struct WindowCells {
+  int64_t count() const { return zs.size() * ys.size() * xs.size(); }
+  template <class Function>
+  void ForEachRow(const PoolPlan& p, Function&& function) const {
+    for (int64_t z = zs.begin; z < zs.end; ++z) {
+      for (int64_t y = ys.begin; y < ys.end; ++y) function(z * p.in.height + y);
+    }
+  }
+  Cells zs, ys, xs;
+};
+// function(number of the result in the plane, its cells) for each window of a plane.
+template <class Function>
+void ForEachWindow(const PoolPlan& p, Function&& function) {
+  int64_t at = 0;
+  for (int64_t oz = 0; oz < p.out.depth; ++oz) {
+    const Cells zs(p.z, oz);
+    for (int64_t oy = 0; oy < p.out.height; ++oy) {
+      const Cells ys(p.y, oy);
+      for (int64_t ox = 0; ox < p.out.width; ++ox) function(at++, WindowCells{zs, ys, Cells(p.x, ox)});
+    }
   }
 }
 
-// in, out, here and below: of one plane, [height, width, lanes]. Every element of out is written.
+// in, out, here and below: of one plane, [height, width, lanes], or [depth, height, width, lanes]. Every element of out is written.
 template <class T, class Poll>
 void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   const int64_t lanes = p.lanes();
   WindowPoll windows(poll, p.RowCost(lanes), p.Rows());
-  for (int64_t oy = 0; oy < p.out.height; ++oy) {
-    const Cells ys(p.y, oy);
-    for (int64_t ox = 0; ox < p.out.width; ++ox) {
-      windows.Window();
-      const Cells xs(p.x, ox);
-      T* to = out + (oy * p.out.width + ox) * lanes;
-      std::fill_n(to, lanes, static_cast<T>(Lowest<T>()));
-      for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
-        for (int64_t x = xs.begin; x < xs.end; ++x) {
-          const T* from = in + (y * p.in.width + x) * lanes;
+  ForEachWindow(p, [&](int64_t at, const WindowCells& w) {
+    windows.Window();
+    T* to = out + at * lanes;
+    std::fill_n(to, lanes, static_cast<T>(p.Least<T>()));
+    w.ForEachRow(p, [&](int64_t row) {
+      for (int64_t x = w.xs.begin; x < w.xs.end; ++x) {
+        const T* from = in + (row * p.in.width + x) * lanes;
 #pragma GCC ivdep
-          for (int64_t k = 0; k < lanes; ++k) {
-            to[k] = static_cast<Wide<T>>(from[k]) > static_cast<Wide<T>>(to[k]) ? from[k] : to[k];
-          }
+        for (int64_t k = 0; k < lanes; ++k) {
+          to[k] = static_cast<Wide<T>>(from[k]) > static_cast<Wide<T>>(to[k]) ? from[k] : to[k];
         }
       }
-    }
-  }
+      windows.Row();
+    });
+  });
 }
 
 // The mean of the cells that lie inside, summed in Wide<T>; a window without any gives NaN.
@@ -122,26 +154,23 @@ void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   constexpr int64_t kLanes = 64;
   const int64_t lanes = p.lanes();
   WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows() * ((lanes + kLanes - 1) / kLanes));
-  for (int64_t oy = 0; oy < p.out.height; ++oy) {
-    const Cells ys(p.y, oy);
-    for (int64_t ox = 0; ox < p.out.width; ++ox) {
-      windows.Window();
-      const Cells xs(p.x, ox);
-      T* to = out + (oy * p.out.width + ox) * lanes;
-      const A cells = static_cast<A>(std::max<int64_t>(0, ys.end - ys.begin) * std::max<int64_t>(0, xs.end - xs.begin));
-      for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
-        const int64_t n = std::min(kLanes, lanes - k0);
-        A sum[kLanes] = {};
-        for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
-          for (int64_t x = xs.begin; x < xs.end; ++x) {
-            const T* from = in + (y * p.in.width + x) * lanes + k0;
-            for (int64_t k = 0; k < n; ++k) sum[k] += static_cast<A>(from[k]);
-          }
+  ForEachWindow(p, [&](int64_t at, const WindowCells& w) {
+    windows.Window();
+    T* to = out + at * lanes;
+    const A cells = static_cast<A>(w.count());
+    for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+      const int64_t n = std::min(kLanes, lanes - k0);
+      A sum[kLanes] = {};
+      w.ForEachRow(p, [&](int64_t row) {
+        for (int64_t x = w.xs.begin; x < w.xs.end; ++x) {
+          const T* from = in + (row * p.in.width + x) * lanes + k0;
+          for (int64_t k = 0; k < n; ++k) sum[k] += static_cast<A>(from[k]);
         }
-        for (int64_t k = 0; k < n; ++k) to[k0 + k] = static_cast<T>(sum[k] / cells);
-      }
+        windows.Row();
+      });
+      for (int64_t k = 0; k < n; ++k) to[k0 + k] = static_cast<T>(sum[k] / cells);
     }
-  }
+  });
 }
 
 // Calls function(where in the input, where in the output, hit) for each cell of each window; hit is 1 at the first cell
@@ -151,32 +180,30 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Funct
   using Flag = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // as wide as what it selects
   constexpr int64_t kLanes = 64;
   const int64_t lanes = p.lanes();
+  const Wide<T> least = p.Least<T>();
   WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows() * ((lanes + kLanes - 1) / kLanes));
-  for (int64_t oy = 0; oy < p.out.height; ++oy) {
-    const Cells ys(p.y, oy);
-    for (int64_t ox = 0; ox < p.out.width; ++ox) {
-      windows.Window();
-      const Cells xs(p.x, ox);
-      for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
-        const int64_t at = (oy * p.out.width + ox) * lanes + k0, n = std::min(kLanes, lanes - k0);
-        Flag wanting[kLanes];
-        std::fill_n(wanting, n, Flag{1});
-        for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
-          for (int64_t x = xs.begin; x < xs.end; ++x) {
-            const int64_t from = (y * p.in.width + x) * lanes + k0;
+  ForEachWindow(p, [&](int64_t result, const WindowCells& w) {
+    windows.Window();
+    for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+      const int64_t at = result * lanes + k0, n = std::min(kLanes, lanes - k0);
+      Flag wanting[kLanes];
+      std::fill_n(wanting, n, Flag{1});
+      w.ForEachRow(p, [&](int64_t row) {
+        for (int64_t x = w.xs.begin; x < w.xs.end; ++x) {
+          const int64_t from = (row * p.in.width + x) * lanes + k0;
 #pragma GCC ivdep
-            for (int64_t k = 0; k < n; ++k) {
-              const Wide<T> value = static_cast<Wide<T>>(in[from + k]);
-              const Flag equal = (value > Lowest<T>() ? value : Lowest<T>()) == static_cast<Wide<T>>(out[at + k]) ? 1 : 0;
-              const Flag hit = equal & wanting[k];
-              function(from + k, at + k, hit);
-              wanting[k] ^= hit;
-            }
+          for (int64_t k = 0; k < n; ++k) {
+            const Wide<T> value = static_cast<Wide<T>>(in[from + k]);
+            const Flag equal = (value > least ? value : least) == static_cast<Wide<T>>(out[at + k]) ? 1 : 0;
+            const Flag hit = equal & wanting[k];
+            function(from + k, at + k, hit);
+            wanting[k] ^= hit;
           }
         }
-      }
+        windows.Row();
+      });
     }
-  }
+  });
 }
 
 // dx is zero before. in, out: what went into the maximum, and what came out.
@@ -188,30 +215,49 @@ void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* 
   });
 }
 
+// As TensorFlow's CPU has it of volumes: every cell gets the window's gradient that is within 1e-5 of its maximum; one of infinity none. dx is zero before.
+template <class T, class Poll>
+void NearMaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx, Poll&& poll) {
+  const int64_t lanes = p.lanes();
+  WindowPoll windows(poll, p.RowCost(lanes), p.Rows());
+  ForEachWindow(p, [&](int64_t result, const WindowCells& w) {
+    windows.Window();
+    const int64_t at = result * lanes;
+    w.ForEachRow(p, [&](int64_t row) {
+      for (int64_t x = w.xs.begin; x < w.xs.end; ++x) {
+        const int64_t from = (row * p.in.width + x) * lanes;
+        for (int64_t k = 0; k < lanes; ++k) {
+          const auto away = static_cast<double>(static_cast<Wide<T>>(in[from + k])) - static_cast<double>(static_cast<Wide<T>>(out[at + k]));
+          const Wide<T> part = away > -1e-5 && away < 1e-5 ? static_cast<Wide<T>>(dy[at + k]) : Wide<T>(0);
+          dx[from + k] = static_cast<T>(AddOp()(static_cast<Wide<T>>(dx[from + k]), part));
+        }
+      }
+      windows.Row();
+    });
+  });
+}
+
 // Each cell of a window gets dy / cells. dx is zero before.
 template <class T, class Poll>
 void AverageGradPlane(const PoolPlan& p, const T* dy, T* dx, Poll&& poll) {
   using A = Wide<T>;
   const int64_t lanes = p.lanes();
   WindowPoll windows(poll, p.RowCost(lanes), p.Rows());
-  for (int64_t oy = 0; oy < p.out.height; ++oy) {
-    const Cells ys(p.y, oy);
-    for (int64_t ox = 0; ox < p.out.width; ++ox) {
-      windows.Window();
-      const Cells xs(p.x, ox);
-      const T* from = dy + (oy * p.out.width + ox) * lanes;
-      const A cells = static_cast<A>(std::max<int64_t>(0, ys.end - ys.begin) * std::max<int64_t>(0, xs.end - xs.begin));
-      for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
-        for (int64_t x = xs.begin; x < xs.end; ++x) {
-          T* to = dx + (y * p.in.width + x) * lanes;
+  ForEachWindow(p, [&](int64_t at, const WindowCells& w) {
+    windows.Window();
+    const T* from = dy + at * lanes;
+    const A cells = static_cast<A>(w.count());
+    w.ForEachRow(p, [&](int64_t row) {
+      for (int64_t x = w.xs.begin; x < w.xs.end; ++x) {
+        T* to = dx + (row * p.in.width + x) * lanes;
 #pragma GCC ivdep
-          for (int64_t k = 0; k < lanes; ++k) {
-            to[k] = static_cast<T>(static_cast<A>(to[k]) + static_cast<A>(from[k]) / cells);
-          }
+        for (int64_t k = 0; k < lanes; ++k) {
+          to[k] = static_cast<T>(static_cast<A>(to[k]) + static_cast<A>(from[k]) / cells);
         }
       }
-    }
-  }
+      windows.Row();
+    });
+  });
 }
 
 }  // namespace tenon::sdk
