@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StridedSlice and its gradient: a[begin:end:stride, ...] with Python's meaning, as masks.
+// StridedSlice, its gradient, and assignments to slices of variables: a[begin:end:stride, ...] with Python's meaning, as masks.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -181,6 +181,46 @@ TENON_OP(kStridedSliceGrad) = DefineOp({
     .doc = "Zeros of the given shape with dy written where StridedSlice would have read.",
     .shape = ShapeFunction<StridedSliceGradShape>,
     .gradient = GradientFunction<StridedSliceGradGradient>,
+});
+
+// Of variables. What is assigned broadcasts to the slice.
+constexpr const char* kMaskAttrs = "T: type; Index: {int32, int64}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; new_axis_mask: int = 0; shrink_axis_mask: int = 0";
+constexpr const char* kBoundConstraints =
+    "rank(begin) == 1; rank(end) == 1; rank(strides) == 1; dim(begin, 0) == dim(end, 0); dim(begin, 0) == dim(strides, 0); value(strides) != 0";
+
+static void StridedSliceAssignShape(ShapeContext& c) {
+  const Shape shape = c.Input(0);
+  SlicedShape(c, shape, 1);
+  c.SetOutput(0, shape);
+  c.SetOutputHandle(0, shape, c.input_type(0));
+}
+
+TENON_OP(kStridedSliceAssign) = DefineOp({
+    .name = "StridedSliceAssign",
+    .inputs = "ref: Ref(T), begin: Index, end: Index, strides: Index, value: T",
+    .outputs = "output_ref: Ref(T)",
+    .attrs = kMaskAttrs,
+    .constraints = kBoundConstraints,
+    .doc = "Writes value, which broadcasts, where StridedSlice of the variable would read.",
+    .traits = TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<StridedSliceAssignShape>,
+});
+
+static void ResourceStridedSliceAssignShape(ShapeContext& c) {
+  const ShapeContext::Handle handle = c.InputHandle(0);
+  if (handle.dtype != TENON_DT_INVALID && handle.dtype != c.Type("T"))
+    return c.Invalid("the variable is of ", TypeName(handle.dtype), ", not ", TypeName(c.Type("T")));
+  SlicedShape(c, handle.shape, 1);
+}
+
+TENON_OP(kResourceStridedSliceAssign) = DefineOp({
+    .name = "ResourceStridedSliceAssign",
+    .inputs = "ref: resource, begin: Index, end: Index, strides: Index, value: T",
+    .attrs = kMaskAttrs,
+    .constraints = kBoundConstraints,
+    .doc = "Writes value, which broadcasts, where StridedSlice of the variable would read.",
+    .traits = TENON_OP_STATEFUL | TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<ResourceStridedSliceAssignShape>,
 });
 
 }  // namespace tenon::ops

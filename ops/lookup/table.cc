@@ -36,13 +36,14 @@ bool CanBeKey(uint32_t dtype) {
 
 Table::Table(TableOptions options) : options_(std::move(options)) {
   if (!CanBeKey(options_.key)) Refuse(TENON_UNIMPLEMENTED, Concat("keys of ", TypeName(options_.key), "; strings, whole numbers and bools can be keys"));
+  if (options_.key == TENON_DT_STRING && !options_.key_row.empty()) Refuse(TENON_UNIMPLEMENTED, "keys that are rows of strings; rows of numbers can be keys");
   if (options_.value != TENON_DT_STRING && ElementSize(options_.value) == 0) Refuse(TENON_UNIMPLEMENTED, Concat("values of ", TypeName(options_.value)));
 }
 
 void Table::Refuse(uint32_t code, const std::string& why) const { Fail(code, "table '", options_.name, "': ", why); }
 
 void Table::CheckSame(const TableOptions& o) const {
-  if (o.key == options_.key && o.value == options_.value && o.row == options_.row && o.fixed == options_.fixed) return;
+  if (o.key == options_.key && o.value == options_.value && o.row == options_.row && o.fixed == options_.fixed && o.key_row == options_.key_row && o.reserved == options_.reserved) return;
   Refuse(TENON_FAILED_PRECONDITION, Concat("it is from ", TypeName(options_.key), " to ", TypeName(options_.value), ", and made again from ", TypeName(o.key),
                                            " to ", TypeName(o.value), " or of another kind"));
 }
@@ -58,13 +59,27 @@ uint64_t Table::row_bytes() const { return static_cast<uint64_t>(row_count()) * 
 
 std::string_view Table::KeyAt(const tenon_tensor_view& keys, int64_t index) const {
   if (options_.key == TENON_DT_STRING) return StringAt(keys, index);
-  const uint64_t size = ElementSize(options_.key);
+  const uint64_t size = static_cast<uint64_t>(Count(Dims(options_.key_row))) * ElementSize(options_.key);
   return {Data<const char>(keys) + static_cast<uint64_t>(index) * size, size};
+}
+
+Dims Table::KeyDims(const tenon_tensor_view& keys) const {
+  const Dims dims = DimsOf(keys), row(options_.key_row);
+  if (dims.size() < row.size() || !std::ranges::equal(dims.last(row.size()), row)) Refuse(TENON_INVALID_ARGUMENT, Concat("keys of shape ", ShapeOf(dims), "; a key has shape ", ShapeOf(row)));
+  return dims.first(dims.size() - row.size());
+}
+
+bool Table::IsReserved(std::string_view key) const { return std::ranges::find(options_.reserved, key) != options_.reserved.end(); }
+
+void Table::CheckUnreserved(const tenon_tensor_view& keys) const {
+  if (options_.reserved.empty()) return;
+  for (int64_t i = 0, count = KeyCount(keys); i < count; ++i)
+    if (const std::string_view key = KeyAt(keys, i); IsReserved(key)) Refuse(TENON_INVALID_ARGUMENT, Concat("Using the ", key == options_.reserved[0] ? "empty_key" : "deleted_key", " as a table key is not allowed: key ", i));
 }
 
 void Table::CheckEntries(const tenon_tensor_view& keys, const tenon_tensor_view& values) const {
   CheckTypes(keys.dtype, values.dtype);
-  const Dims k = DimsOf(keys), v = DimsOf(values);
+  const Dims k = KeyDims(keys), v = DimsOf(values);
   const bool fits = v.size() == k.size() + options_.row.size() && std::equal(k.begin(), k.end(), v.begin()) &&
                     std::equal(options_.row.begin(), options_.row.end(), v.begin() + static_cast<std::ptrdiff_t>(k.size()));
   if (!fits)
@@ -94,8 +109,9 @@ void Table::SetValue(Entries* entries, size_t row, const tenon_tensor_view& valu
 void Table::Add(const RunContext& c, Entries* entries, const tenon_tensor_view& keys, const tenon_tensor_view& values, bool once) const {
   entries->memory.AskOf(c);
   CancelPoll poll(c);
-  for (int64_t i = 0, count = Count(keys); i < count; ++i) {
+  for (int64_t i = 0, count = KeyCount(keys); i < count; ++i) {
     const std::string_view key = KeyAt(keys, i);
+    if (IsReserved(key)) continue;
     poll(200 + static_cast<int64_t>(key.size()));
     const auto [at, added] = entries->rows.try_emplace(std::pmr::string(key, &entries->pool), entries->keys.size());
     if (!added && once) {
@@ -160,6 +176,7 @@ void Table::Replace(const RunContext& c, const tenon_tensor_view& keys, const te
 void Table::Insert(const RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values) {
   CheckEntries(keys, values);
   RequireMutable("insert");
+  CheckUnreserved(keys);
   const std::unique_lock lock(mutex_);
   if (entries_ == nullptr) entries_ = std::make_unique<Entries>(c);
   Add(c, entries_.get(), keys, values, false);
@@ -168,11 +185,12 @@ void Table::Insert(const RunContext& c, const tenon_tensor_view& keys, const ten
 void Table::Remove(const tenon_tensor_view& keys) {
   CheckTypes(keys.dtype, TENON_DT_INVALID);
   RequireMutable("remove");
+  CheckUnreserved(keys);
   const std::unique_lock lock(mutex_);
   if (entries_ == nullptr) return;
   Entries& entries = *entries_;
   const auto texts = static_cast<size_t>(row_count());
-  for (int64_t i = 0; i < Count(keys); ++i) {
+  for (int64_t i = 0, count = KeyCount(keys); i < count; ++i) {
     const auto at = entries.rows.find(KeyAt(keys, i));
     if (at == entries.rows.end()) continue;
     // The last row takes the place of the one that goes.
@@ -196,14 +214,15 @@ void Table::RequireFilled() const {
 
 void Table::Find(const RunContext& c, int32_t output, const tenon_tensor_view& keys, const tenon_tensor_view& otherwise) const {
   CheckTypes(keys.dtype, otherwise.dtype);
-  const Dims k = DimsOf(keys), d = DimsOf(otherwise);
+  CheckUnreserved(keys);
+  const Dims k = KeyDims(keys), d = DimsOf(otherwise);
   std::vector<int64_t> dims(k.begin(), k.end());
   dims.insert(dims.end(), options_.row.begin(), options_.row.end());
-  const bool one = std::ranges::equal(d, options_.row), each = !options_.fixed && std::ranges::equal(d, dims);
+  const bool one = std::ranges::equal(d, options_.row), each = !options_.fixed && options_.reserved.empty() && std::ranges::equal(d, dims);
   if (!one && !each) Refuse(TENON_INVALID_ARGUMENT, Concat("a default_value of shape ", ShapeOf(d), "; a value has shape ", ShapeOf(options_.row)));
   const std::shared_lock lock(mutex_);
   RequireFilled();
-  const int64_t count = Count(keys), row = row_count();
+  const int64_t count = Count(k), row = row_count();
   CancelPoll poll(c);
   const auto row_of = [&](int64_t i) {
     poll(100);
@@ -240,7 +259,9 @@ void Table::Export(const RunContext& c) const {
     for (const std::pmr::string* key : entries.keys) texts.push_back(*key);
     SetStrings(c, 0, std::vector<int64_t>{count}, texts);
   } else {
-    c.AllocOutput(0, std::vector<int64_t>{count});
+    std::vector<int64_t> key_dims = {count};
+    key_dims.insert(key_dims.end(), options_.key_row.begin(), options_.key_row.end());
+    c.AllocOutput(0, Dims(key_dims));
     char* to = c.output<char>(0);
     for (const std::pmr::string* key : entries.keys) to = std::copy(key->begin(), key->end(), to);
   }

@@ -5,6 +5,9 @@
 // Rules: any thread. A fixed table is filled once, as a whole (again with the same entries changes nothing), and answers only then; a
 // mutable one takes and loses entries at any time. What fails changes nothing, but for an insertion for which the memory does not suffice, or
 // whose step is given up: some of its entries are there then. Entries count against the limit of the sessions that bring them.
+//
+// A table with reserved keys (MutableDenseHashTableV2) has two that nobody may use; among entries that replace all others they are empty places, and left out. Its keys may be
+// rows, of numbers.
 #ifndef TENON_OPS_LOOKUP_TABLE_H_
 #define TENON_OPS_LOOKUP_TABLE_H_
 
@@ -29,6 +32,8 @@ struct TableOptions {
   uint32_t value = TENON_DT_INVALID;
   std::vector<int64_t> row;  // dims of a value
   bool fixed = true;
+  std::vector<int64_t> key_row = {};        // dims of a key
+  std::vector<std::string> reserved = {};   // keys, as their bytes
 };
 
 class Table final : public sdk::SharedTable {
@@ -73,6 +78,11 @@ class Table final : public sdk::SharedTable {
   };
 
   [[noreturn]] void Refuse(uint32_t code, const std::string& why) const;
+  // How many keys these are, and the dims before those of a key.
+  sdk::Dims KeyDims(const tenon_tensor_view& keys) const;
+  int64_t KeyCount(const tenon_tensor_view& keys) const { return sdk::Count(KeyDims(keys)); }
+  bool IsReserved(std::string_view key) const;
+  void CheckUnreserved(const tenon_tensor_view& keys) const;
   void CheckEntries(const tenon_tensor_view& keys, const tenon_tensor_view& values) const;
   std::string_view KeyAt(const tenon_tensor_view& keys, int64_t index) const;
   int64_t row_count() const;

@@ -45,6 +45,65 @@ TENON_OP(kMutableHashTableOfTensorsV2) = DefineOp({
     .shape = ShapeFunction<RowsShape>,
 });
 
+TENON_OP(kAnonymousHashTable) = DefineOp({
+    .name = "AnonymousHashTable",
+    .outputs = "table_handle: resource",
+    .attrs = "key_dtype: type; value_dtype: type",
+    .doc = "A new table that is filled once, and ends with the step.",
+    .traits = kTraits,
+    .shape = ShapeFunction<TableShape>,
+});
+
+TENON_OP(kAnonymousMutableHashTable) = DefineOp({
+    .name = "AnonymousMutableHashTable",
+    .outputs = "table_handle: resource",
+    .attrs = "key_dtype: type; value_dtype: type",
+    .doc = "A new table that takes and loses entries at any time, and ends with the step.",
+    .traits = kTraits,
+    .shape = ShapeFunction<TableShape>,
+});
+
+TENON_OP(kAnonymousMutableHashTableOfTensors) = DefineOp({
+    .name = "AnonymousMutableHashTableOfTensors",
+    .outputs = "table_handle: resource",
+    .attrs = "key_dtype: type; value_dtype: type; value_shape: shape = []",
+    .doc = "A new table that takes and loses entries at any time, whose values are tensors of shape value_shape; it ends with the step.",
+    .traits = kTraits,
+    .shape = ShapeFunction<RowsShape>,
+});
+
+// Keys are scalars, or vectors as long as the reserved ones. What the handle says of values does not say how many dims a key has.
+static void ReservedShape(ShapeContext& c) {
+  const Shape key = c.WithRankAtMost(0, 1);
+  c.Merge(key, c.Input(1), "the shapes of empty_key and deleted_key");
+  c.SetOutput(0, Shape::Scalar());
+  if (key.rank() == 0) c.SetOutputHandle(0, c.ShapeAttr("value_shape"), c.Type("value_dtype"));
+}
+
+TENON_OP(kMutableDenseHashTableV2) = DefineOp({
+    .name = "MutableDenseHashTableV2",
+    .inputs = "empty_key: key_dtype, deleted_key: key_dtype",
+    .outputs = "table_handle: resource",
+    .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; value_dtype: type; value_shape: shape = []; "
+             "initial_num_buckets: int = 131072; max_load_factor: float = 0.8",
+    .constraints = "rank(empty_key) <= 1",
+    .doc = "A table that takes and loses entries at any time, whose values are tensors of shape value_shape. Keys have the shape of empty_key, a scalar or a vector; neither empty_key nor "
+           "deleted_key may be one. An export has the entries alone; an import leaves those two keys out, so that one of TensorFlow's buckets is read.",
+    .traits = kTraits,
+    .shape = ShapeFunction<ReservedShape>,
+});
+
+TENON_OP(kAnonymousMutableDenseHashTable) = DefineOp({
+    .name = "AnonymousMutableDenseHashTable",
+    .inputs = "empty_key: key_dtype, deleted_key: key_dtype",
+    .outputs = "table_handle: resource",
+    .attrs = "key_dtype: type; value_dtype: type; value_shape: shape = []; initial_num_buckets: int = 131072; max_load_factor: float = 0.8",
+    .constraints = "rank(empty_key) <= 1",
+    .doc = "A new MutableDenseHashTableV2, which ends with the step.",
+    .traits = kTraits,
+    .shape = ShapeFunction<ReservedShape>,
+});
+
 static void NothingShape(ShapeContext&) {}
 
 TENON_OP(kInitializeTableV2) = DefineOp({

@@ -5,9 +5,9 @@
 namespace tenon::ops {
 using namespace sdk;
 
-static int64_t BinsOf(ShapeContext& c) {
-  c.WithRank(1, 0);
-  const auto size = c.Integer(1);
+static int64_t BinsOf(ShapeContext& c, int input = 1) {
+  c.WithRank(input, 0);
+  const auto size = c.Integer(input);
   if (size.has_value() && *size < 0) c.Invalid("size (", *size, ") must be non-negative");
   return size.value_or(kUnknown);
 }
@@ -41,6 +41,28 @@ TENON_OP(kDenseBincount) = DefineOp({
     .doc = "Bincount of a vector, or of each row of a matrix; binary_output: 1 where there is any.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<DenseBincountShape>,
+});
+
+static void SparseBincountShape(ShapeContext& c) {
+  const int64_t bins = BinsOf(c, 3);
+  const Shape indices = c.WithRank(0, 2), values = c.WithRank(1, 1), size = c.WithRank(2, 1);
+  c.Merge(indices[0], values[0], "the rows of indices and the values");
+  const int64_t rank = c.Merge(indices[1], size[0], "the columns of indices and the numbers of dense_shape");
+  if (rank > 2) return c.Invalid("a tensor of rank ", rank, "; rows are counted of ranks 1 and 2");
+  const auto dims = c.Integers(2);
+  if (rank == 1) c.SetOutput(0, {bins});
+  else if (rank == 2) c.SetOutput(0, {dims.has_value() ? (*dims)[0] : kUnknown, bins});
+}
+
+TENON_OP(kSparseBincount) = DefineOp({
+    .name = "SparseBincount",
+    .inputs = "indices: int64, values: Tidx, dense_shape: int64, size: Tidx, weights: T",
+    .outputs = "output: T",
+    .attrs = "Tidx: {int32, int64}; T: {int32, int64, float, double}; binary_output: bool = false",
+    .constraints = "rank(indices) == 2; rank(values) == 1; dim(indices, 0) == dim(values, 0); rank(dense_shape) == 1; dim(dense_shape, 0) == dim(indices, 1); rank(size) == 0",
+    .doc = "DenseBincount of what a sparse vector, or each row of a sparse matrix, has.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<SparseBincountShape>,
 });
 
 TENON_OP(kBucketize) = DefineOp({

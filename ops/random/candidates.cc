@@ -15,15 +15,48 @@ static void SamplerShape(ShapeContext& c) {
   c.SetOutput(2, {sampled});
 }
 
-TENON_OP(kLogUniformCandidateSampler) = DefineOp({
-    .name = "LogUniformCandidateSampler",
-    .inputs = "true_classes: int64",
-    .outputs = "sampled_candidates: int64, true_expected_count: float, sampled_expected_count: float",
-    .attrs = "num_true: int >= 1; num_sampled: int >= 1; unique: bool; range_max: int >= 1; seed: int = 0; seed2: int = 0",
-    .constraints = "rank(true_classes) == 2; dim(true_classes, 1) == num_true",
-    .doc = "Classes of [0, range_max), low ones more often (Zipf), and how often each is to be expected.",
-    .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<SamplerShape>,
+static consteval tenon_op_definition Sampler(OpDefinition op) {
+  op.inputs = "true_classes: int64";
+  op.outputs = "sampled_candidates: int64, true_expected_count: float, sampled_expected_count: float";
+  if (op.attrs.empty()) op.attrs = "num_true: int >= 1; num_sampled: int >= 1; unique: bool; range_max: int >= 1; seed: int = 0; seed2: int = 0";
+  op.constraints = "rank(true_classes) == 2; dim(true_classes, 1) == num_true";
+  op.traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT;
+  if (op.shape == nullptr) op.shape = ShapeFunction<SamplerShape>;
+  return DefineOp(op);
+}
+
+TENON_OP(kLogUniformCandidateSampler) =
+    Sampler({.name = "LogUniformCandidateSampler", .doc = "Classes of [0, range_max), low ones more often (Zipf), and how often each is to be expected."});
+TENON_OP(kUniformCandidateSampler) =
+    Sampler({.name = "UniformCandidateSampler", .doc = "Classes of [0, range_max), all equally often, and how often each is to be expected."});
+TENON_OP(kLearnedUnigramCandidateSampler) = Sampler({
+    .name = "LearnedUnigramCandidateSampler",
+    .doc = "Classes of [0, range_max), each the more often the more often it was a true class in earlier runs of the node, and how often each is to be expected.",
+});
+TENON_OP(kThreadUnsafeUnigramCandidateSampler) =
+    Sampler({.name = "ThreadUnsafeUnigramCandidateSampler", .doc = "LearnedUnigramCandidateSampler, and as safe."});
+TENON_OP(kFixedUnigramCandidateSampler) = Sampler({
+    .name = "FixedUnigramCandidateSampler",
+    .attrs = "num_true: int >= 1; num_sampled: int >= 1; unique: bool; range_max: int >= 1; vocab_file: string = ''; distortion: float = 1; num_reserved_ids: int = 0; "
+             "num_shards: int >= 1 = 1; shard: int >= 0 = 0; unigrams: list(float) = []; seed: int = 0; seed2: int = 0",
+    .doc = "Classes of [0, range_max), each as often as its weight of unigrams, to the power of distortion, says, and how often each is to be expected. The first num_reserved_ids do not "
+           "come; of num_shards shards the classes are one. vocab_file is refused: a graph names no files but by inputs.",
+});
+
+static void AllShape(ShapeContext& c) {
+  const Shape classes = c.WithRank(0, 2);
+  const int64_t true_count = c.Int("num_true"), sampled = c.Int("num_sampled");
+  c.Merge(classes[1], true_count, "the columns of true_classes and num_true");
+  c.SetOutput(0, {sampled});
+  c.SetOutput(1, {classes[0], true_count});
+  c.SetOutput(2, {sampled});
+}
+
+TENON_OP(kAllCandidateSampler) = Sampler({
+    .name = "AllCandidateSampler",
+    .attrs = "num_true: int >= 1; num_sampled: int >= 1; unique: bool; seed: int = 0; seed2: int = 0",
+    .doc = "All num_sampled classes, each once.",
+    .shape = ShapeFunction<AllShape>,
 });
 
 static void HitsShape(ShapeContext& c) {

@@ -12,6 +12,7 @@
 #include "encode_png.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/kernel/tensor_proto.h"
 #include "tenon/sdk/wire.h"
 
 namespace tenon::ops {
@@ -178,6 +179,46 @@ struct Images {
   std::vector<uint8_t> bad_color;
 };
 
+// The tensor as it is, and for TensorSummaryV2 how it is to be shown.
+struct Tensors {
+  // of: the node's name where a summary is without a tag.
+  static std::string Encode(std::string_view of, std::string_view tag, const tenon_tensor_view& tensor, const std::string_view* metadata) {
+    std::string proto;
+    proto.reserve(static_cast<size_t>(tensor_proto::SizeOf(tensor)));
+    tensor_proto::ForEachPiece(tensor, [&](std::string_view piece) { proto += piece; });
+    WireWriter value, summary;
+    PutTag(&value, tag);
+    if (!of.empty()) value.Bytes(kNodeName, of);
+    value.Bytes(kTensor, proto);
+    if (metadata != nullptr) value.Bytes(kMetadata, Checked(*metadata));
+    summary.Bytes(kValue, value.bytes());
+    return summary.bytes();
+  }
+
+ private:
+  static constexpr uint32_t kNodeName = 7, kTensor = 8, kMetadata = 9;
+  static std::string_view Checked(std::string_view metadata) {
+    WireReader reader(metadata);
+    while (reader.Next()) {
+    }
+    if (!reader.ok()) Fail(TENON_INVALID_ARGUMENT, "the summary metadata of ", metadata.size(), " bytes are no SummaryMetadata message");
+    return metadata;
+  }
+};
+
+struct OldTensorSummary {
+  explicit OldTensorSummary(CreateContext& c) : name(c.name()) {}
+  void Run(RunContext c) const { SetStrings(c, 0, Dims(), std::vector<std::string>{Tensors::Encode(name, {}, c.input_view(0), nullptr)}); }
+  std::string name;
+};
+
+struct TensorSummary {
+  void Run(RunContext c) const {
+    const std::string_view metadata = StringAt(c.input_view(2), 0);
+    SetStrings(c, 0, Dims(), std::vector<std::string>{Tensors::Encode({}, StringAt(c.input_view(0), 0), c.input_view(1), &metadata)});
+  }
+};
+
 constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
@@ -185,6 +226,8 @@ constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 TENON_KERNEL(kScalarSummaryKernel) = Registration<Scalars>("ScalarSummary", kGives);
 TENON_KERNEL(kHistogramSummaryKernel) = Registration<Histograms>("HistogramSummary", kGives);
 TENON_KERNEL(kImageSummaryKernel) = Registration<Images>("ImageSummary", kGives);
+TENON_KERNEL(kTensorSummaryKernel) = Registration<OldTensorSummary>("TensorSummary", kGives);
+TENON_KERNEL(kTensorSummaryV2Kernel) = Registration<TensorSummary>("TensorSummaryV2", kGives);
 TENON_KERNEL(kMergeSummaryKernel) = Registration<Merge>("MergeSummary", kGives);
 
 }  // namespace tenon::ops

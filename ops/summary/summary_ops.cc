@@ -38,6 +38,27 @@ TENON_OP(kImageSummary) = DefineOp({
     .shape = ShapeFunction<ScalarShape>,
 });
 
+TENON_OP(kTensorSummary) = DefineOp({
+    .name = "TensorSummary",
+    .inputs = "tensor: T",
+    .outputs = "summary: string",
+    .attrs = "T: type; description: string = ''; labels: list(string) = []; display_name: string = ''",
+    .doc = "A summary of a tensor under the node's name. description, labels and display_name are for people.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<ScalarShape>,
+});
+
+TENON_OP(kTensorSummaryV2) = DefineOp({
+    .name = "TensorSummaryV2",
+    .inputs = "tag: string, tensor: T, serialized_summary_metadata: string",
+    .outputs = "summary: string",
+    .attrs = "T: type",
+    .constraints = "rank(tag) == 0; rank(serialized_summary_metadata) == 0",
+    .doc = "A summary of a tensor under a tag, with a SummaryMetadata message that says which plugin of TensorBoard shows it.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<ScalarShape>,
+});
+
 TENON_OP(kMergeSummary) = DefineOp({
     .name = "MergeSummary",
     .inputs = "inputs: N * string",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bincount and DenseBincount.
+// Bincount, DenseBincount and SparseBincount.
 #include <algorithm>
 
 #include "kernels/types.h"
@@ -9,6 +9,13 @@ namespace tenon::cpu {
 namespace {
 
 using BinTypes = Types<int32_t, int64_t, float, double>;
+
+// Sums of integers wrap.
+template <class T>
+auto Wrapping(T value) {
+  if constexpr (std::is_integral_v<T>) return static_cast<std::make_unsigned_t<T>>(value);
+  else return value;
+}
 
 // kDense: of each row, and perhaps whether there is any.
 template <bool kDense>
@@ -40,14 +47,36 @@ struct BincountKernel {
     });
   }
 
- private:
-  // Sums of integers wrap.
-  template <class T>
-  static auto Wrapping(T value) {
-    if constexpr (std::is_integral_v<T>) return static_cast<std::make_unsigned_t<T>>(value);
-    else return value;
-  }
   bool binary = false;
+};
+
+// The values of a sparse vector, or of a matrix by its rows. As in TensorFlow, what is below 0 is not counted.
+struct SparseBincountKernel {
+  explicit SparseBincountKernel(sdk::CreateContext& c) : binary(c.Bool("binary_output")) {}
+  void Run(sdk::RunContext c) const {
+    const tenon_tensor_view &values = c.input_view(1), &weights = c.input_view(4);
+    const int64_t count = sdk::Count(values), rank = sdk::Count(c.input_view(2)), bins = sdk::ValueAt(c.input_view(3), 0);
+    const int64_t *indices = c.input<int64_t>(0), *dims = c.input<int64_t>(2);
+    const sdk::Dims shape = sdk::DimsOf(c.input_view(0));
+    if (rank < 1 || rank > 2 || shape.size() != 2 || shape[0] != count || shape[1] != rank)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", shape, " for ", count, " values of a tensor of rank ", rank, "; rows are counted of ranks 1 and 2");
+    const bool weighted = sdk::Count(weights) != 0;
+    if (weighted && sdk::Count(weights) != count) sdk::Fail(TENON_INVALID_ARGUMENT, sdk::Count(weights), " weights for ", count, " values; there is one for each, or none at all");
+    BinTypes::Dispatch(weights.dtype, [&]<class T>(Tag<T>) {
+      T* out = c.output<T>(0);
+      std::fill_n(out, sdk::Count(c.output_view(0)), T(0));
+      sdk::CancelPoll poll(c);
+      for (int64_t i = 0; i < count; poll(3), ++i) {
+        for (int64_t d = 0; d < rank; ++d)
+          if (const int64_t at = indices[i * rank + d]; at < 0 || at >= dims[d]) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, ", ", d, "] = ", at, " is not in [0, ", dims[d], ")");
+        const int64_t value = sdk::ValueAt(values, i);
+        if (value < 0 || value >= bins) continue;
+        T& bin = out[(rank == 2 ? indices[i * rank] : 0) * bins + value];
+        bin = binary ? T(1) : static_cast<T>(Wrapping(bin) + Wrapping(weighted ? c.input<T>(4)[i] : T(1)));
+      }
+    });
+  }
+  bool binary;
 };
 
 using BinConstraint = sdk::Constraints<BinTypes::Constraint<"T">>;
@@ -55,6 +84,7 @@ using BinConstraint = sdk::Constraints<BinTypes::Constraint<"T">>;
 }  // namespace
 
 TENON_CPU_KERNEL(Bincount) = CpuKernel<BincountKernel<false>>("Bincount", {.constraints = BinConstraint::list});
+TENON_CPU_KERNEL(SparseBincount) = CpuKernel<SparseBincountKernel>("SparseBincount", {.constraints = BinConstraint::list});
 TENON_CPU_KERNEL(DenseBincount) = CpuKernel<BincountKernel<true>>("DenseBincount", {.constraints = BinConstraint::list});
 
 }  // namespace tenon::cpu

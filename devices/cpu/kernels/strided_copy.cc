@@ -96,7 +96,7 @@ void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) 
     }
   };
   if (rows == 1) {
-    context.ParallelFor(inner, 0.1 * sizeof(T), [&](int64_t begin, int64_t end) {
+    For(context, inner, 0.1 * sizeof(T), [&](int64_t begin, int64_t end) {
       copy_row(source + begin * from_step, target + begin * to_step, end - begin);
     });
     return;
@@ -106,7 +106,7 @@ void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) 
   if (source_strides_[before] == 1 && from_step != 1 && dims_[before] >= kStrip && inner >= kStrip) {
     const Plane plane = {dims_[before], inner, from_step, target_strides_[before], to_step};
     const int64_t strips = (plane.height + kStrip - 1) / kStrip;
-    context.ParallelFor(rows / plane.height * strips, cost * kStrip, [&](int64_t begin, int64_t end) {
+    For(context, rows / plane.height * strips, cost * kStrip, [&](int64_t begin, int64_t end) {
       for (int64_t strip = begin; strip < end; ++strip) {
         const int64_t top = strip % strips * kStrip;
         int64_t from, to;
@@ -116,7 +116,7 @@ void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) 
     });
     return;
   }
-  context.ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
+  For(context, rows, cost, [&](int64_t begin, int64_t end) {
     std::array<int64_t, kMaxDims> index = {};
     int64_t from, to;
     offsets(begin, &from, &to);

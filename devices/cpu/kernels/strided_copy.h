@@ -20,10 +20,18 @@ class StridedCopy : public sdk::StridedWalk {
  public:
   // Elements of dtype; all of the target that the walk names is written.
   void Run(sdk::RunContext context, uint32_t dtype, const void* source, void* target) const;
+  // The target is a variable: a step that is given up meanwhile does not leave it half written.
+  void WriteWhole() { whole_ = true; }
 
  private:
+  template <class Function>
+  void For(const sdk::RunContext& context, int64_t total, double cost, const Function& function) const {
+    if (whole_) context.UninterruptedFor(total, cost, function);
+    else context.ParallelFor(total, cost, function);
+  }
   template <class T>
   void RunTyped(sdk::RunContext context, const T* source, T* target) const;
+  bool whole_ = false;
 };
 
 // A kernel whose work is one StridedCopy of input kSource to output 0 that shapes and the values of small inputs decide.

@@ -201,6 +201,65 @@ struct UniformInteger {
   U range;
 };
 
+// All numbers of the type.
+template <class T>
+struct FullInteger {
+  using U = std::make_unsigned_t<T>;
+  template <class>
+  static constexpr uint64_t kBlocks = 1;
+  constexpr void operator()(const Philox::Block& x, T* out) const {
+    for (size_t i = 0; i < kGroup<T>; ++i) {
+      if constexpr (sizeof(T) == 4) out[i] = static_cast<T>(x[i]);
+      else out[i] = static_cast<T>(x[2 * i] | static_cast<uint64_t>(x[2 * i + 1]) << 32);
+    }
+  }
+};
+
+// One number of a block after the other, as TensorFlow's SimplePhilox gives them.
+class Numbers32 {
+ public:
+  explicit Numbers32(Philox generator) : generator_(generator) {}
+  uint32_t Next() {
+    if (used_ == 4) block_ = generator_.Next(), used_ = 0;
+    return block_[used_++];
+  }
+  uint64_t Next64() {
+    const uint64_t low = Next();
+    return low | static_cast<uint64_t>(Next()) << 32;
+  }
+  float NextFloat() { return UnitFloat(Next()); }
+  double NextDouble() {
+    const uint32_t first = Next();
+    return UnitDouble(first, Next());
+  }
+  // Each number of [0, limit) equally likely; limit is not 0. Those that would make lower ones more frequent are drawn again.
+  uint32_t Below(uint32_t limit) {
+    return Exact(limit, [this] { return Next(); });
+  }
+  uint64_t Below64(uint64_t limit) {
+    return Exact(limit, [this] { return Next64(); });
+  }
+  // As if so many numbers had been drawn.
+  void Skip(uint64_t numbers) {
+    for (; numbers > 0 && used_ < 4; --numbers) ++used_;
+    generator_.Skip(numbers / 4);
+    for (numbers %= 4; numbers > 0; --numbers) (void)Next();
+  }
+
+ private:
+  template <class U, class Draw>
+  static U Exact(U limit, const Draw& draw) {
+    if ((limit & (limit - 1)) == 0) return draw() & (limit - 1);
+    const U uneven = static_cast<U>(~U{0} % limit) + 1;
+    U drawn = draw();
+    while (drawn < uneven) drawn = draw();
+    return drawn % limit;
+  }
+  Philox generator_;
+  Philox::Block block_ = {};
+  size_t used_ = 4;
+};
+
 // Seeds and the blocks used so far; shared by all runs, from any thread. Two seeds of 0 are replaced by the host's (its option `seed`, else
 // the system's).
 struct Stream {
@@ -210,9 +269,12 @@ struct Stream {
     if (seed[0] == 0 && seed[1] == 0) c.Check(c.args().services->random_seed(c.args().context, seed));
   }
   // The generator for so many elements, which nobody else gets.
-  Philox Reserve(int64_t outputs) const {
+  Philox Reserve(int64_t outputs) const { return ReserveBlocks(static_cast<uint64_t>(outputs) * kReservedPerOutput); }
+  // For so many numbers of 32 bits, in whole blocks.
+  Numbers32 ReserveNumbers(uint64_t numbers) const { return Numbers32(ReserveBlocks((numbers + 3) / 4)); }
+  Philox ReserveBlocks(uint64_t blocks) const {
     Philox generator(seed[0], seed[1]);
-    generator.Skip(used.fetch_add(static_cast<uint64_t>(outputs) * kReservedPerOutput, std::memory_order_relaxed));
+    generator.Skip(used.fetch_add(blocks, std::memory_order_relaxed));
     return generator;
   }
   uint64_t seed[2] = {0, 0};
