@@ -111,9 +111,9 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   env.kernels = &runtime->kernels();
   env.pool = session->pool_;
   env.shared = &runtime->resources();
-  env.resources = session->options_.isolate            ? &session->state_->resources
-                  : session->options_.unnamed != nullptr ? session->options_.unnamed
-                                                         : env.shared;
+  env.resources = session->options_.share_state                                        ? env.shared
+                  : session->options_.unnamed != nullptr && !session->options_.isolate ? session->options_.unnamed
+                                                                                       : &session->state_->resources;
   env.threads = &runtime->threads();
   for (const exec::Device* device : choice.devices) {
     exec::SessionDevice own;
@@ -528,15 +528,15 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
   std::shared_ptr<Callable> callable;
   {
     std::lock_guard lock(cache_mutex_);
-    if (const auto it = cache_.find(key); it != cache_.end()) callable = it->second;
+    if (const auto it = cache_.find(key); it != cache_.end()) {
+      callable = it->second.callable;
+      it->second.used = ++uses_;
+    }
   }
   if (callable == nullptr) {
     const uint64_t begin = NowNs();
     TENON_ASSIGN_OR_RETURN(callable, PrepareCached(feed_names, fetch_names, target_names, options));
-    {
-      std::lock_guard lock(cache_mutex_);
-      if (!state_->steps.closing.load()) callable = cache_.emplace(key, callable).first->second;
-    }
+    callable = Keep(key, std::move(callable));
     if (options.timeout_ns == 0) return callable->Run(options, feeds, out_fetches);
     // The planning's time is the step's.
     RunOptions rest = options;
@@ -548,11 +548,26 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
   return callable->Run(options, feeds, out_fetches);
 }
 
+// The one that stays: another step may have prepared the same meanwhile. The one that was not run for longest makes room.
+std::shared_ptr<Callable> Session::Keep(const std::string& key, std::shared_ptr<Callable> callable) {
+  std::shared_ptr<Callable> dropped;  // a plan takes its time to go
+  std::lock_guard lock(cache_mutex_);
+  if (state_->steps.closing.load()) return callable;
+  const auto [at, is_new] = cache_.try_emplace(key, Cached{std::move(callable), ++uses_});
+  std::shared_ptr<Callable> kept = at->second.callable;
+  if (is_new && cache_.size() > kMostCached) {
+    const auto oldest = std::min_element(cache_.begin(), cache_.end(), [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+    dropped = std::move(oldest->second.callable);
+    cache_.erase(oldest);
+  }
+  return kept;
+}
+
 Result<std::shared_ptr<Callable>> Session::PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                          const std::vector<std::string_view>& targets, const RunOptions& options) {
   auto callable = Prepare(feeds, fetches, targets, {}, {}, options);
   if (callable.ok() || callable.status().code() != Code::kResourceExhausted) return callable;
-  std::unordered_map<std::string, std::shared_ptr<Callable>> dropped;
+  std::unordered_map<std::string, Cached> dropped;
   {
     std::lock_guard lock(cache_mutex_);
     dropped.swap(cache_);

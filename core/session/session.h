@@ -74,7 +74,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a device).
   Result<Tensor> CopyTo(const tenon_tensor_view& value, int32_t from, int32_t to);
   const exec::SessionDevice& device(int32_t index) const;
-  // Prepare, cached by names, and Run.
+  // Prepare and Run; the last kMostCached that were asked for stay prepared.
+  static constexpr size_t kMostCached = 256;
   Status Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
              const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
              const std::vector<std::string_view>& target_names, std::vector<Tensor>* out_fetches);
@@ -106,6 +107,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   Session(Runtime* runtime, SessionOptions options);
+  std::shared_ptr<Callable> Keep(const std::string& key, std::shared_ptr<Callable> callable);
   // Another try without the cached callables, if their plans are what takes the memory.
   Result<std::shared_ptr<Callable>> PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                   const std::vector<std::string_view>& targets, const RunOptions& options);
@@ -138,7 +140,12 @@ class Session : public std::enable_shared_from_this<Session> {
   graph::Graph graph_;
   BufferPool* pool_ = nullptr;
   std::mutex cache_mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Callable>> cache_;
+  struct Cached {
+    std::shared_ptr<Callable> callable;
+    uint64_t used;  // of uses_, when it was run last
+  };
+  std::unordered_map<std::string, Cached> cache_;
+  uint64_t uses_ = 0;
   std::condition_variable idle_;
   std::vector<std::weak_ptr<Callable>> callables_;  // the steps' mutex guards them
   std::mutex functions_mutex_;

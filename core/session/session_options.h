@@ -46,7 +46,7 @@ struct SessionOptions {
   std::shared_ptr<Remote> remote;  // runs the steps; nullptr: this process does
   // What this session's pools in a device's memory share with other sessions', and are charged to; empty: nothing.
   std::function<std::shared_ptr<MemoryBudget>(const exec::Device& device)> budget;
-  exec::ResourceManager* unnamed = nullptr;  // has the unnamed container; nullptr: the runtime's do. With `isolate` it is the session's own
+  exec::ResourceManager* unnamed = nullptr;  // a worker's, with the unnamed container of sessions without `isolate`; nullptr: none
   bool one_task = false;  // of a cluster; what other tasks have is not this session's
 };
 

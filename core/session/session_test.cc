@@ -258,6 +258,22 @@ TEST_F(SessionTest, CancelsWhatRunsWhenItClosesAndRunsNothingAfter) {
   EXPECT_EQ(Run("x", 1).status().ToString(), "UNAVAILABLE: the task is stopping");
 }
 
+TEST_F(SessionTest, KeepsTheLastPlansAndNoMore) {
+  const Edge x = Feed(TENON_DT_FLOAT, {}, "x");
+  for (size_t i = 0; i <= Session::kMostCached; ++i) Add("Plus", {x, x}, {}, "y" + std::to_string(i));
+  ASSERT_TRUE(session_->ExtendGraph(graph).ok());
+  const auto run = [&](size_t i) { EXPECT_TRUE(Run("y" + std::to_string(i), 1).ok()); };
+  for (size_t i = 0; i < Session::kMostCached; ++i) run(i);
+  run(0);
+  EXPECT_EQ(session_->metrics().plans_built, Session::kMostCached);
+  run(Session::kMostCached);  // for which the second has to go
+  run(0);
+  run(2);
+  EXPECT_EQ(session_->metrics().plans_built, Session::kMostCached + 1);
+  run(1);
+  EXPECT_EQ(session_->metrics().plans_built, Session::kMostCached + 2);
+}
+
 TEST_F(SessionTest, LetsCallablesAndFetchesOutliveIt) {
   ExtendByTwice();
   auto callable = session_->Prepare({"x"}, {"y"}, {});

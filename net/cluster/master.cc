@@ -449,6 +449,7 @@ Status Master::Join(uint64_t deadline_ns) {
     OpenSession head;
     head.set_session(session_);
     head.set_incarnation(state.incarnation);
+    head.set_isolate(options_.session.isolate);
     head.set_owner(owner.name);
     head.set_owner_secret(owner.secret);
     for (const session::CarriedOption& option : session::Carried(options_.session)) {

@@ -72,7 +72,7 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   if (!asked.owner().empty() && !Planted(Bug::kOwnerIgnored)) TENON_RETURN_IF_ERROR(EndOf(asked.owner(), asked.owner_secret()));
   if (asked.incarnation() != incarnation_) return Status(Code::kAborted, StrCat("task ", options_.task, " has been started again since it was greeted"));
   const std::string given = Say(options);
-  options.unnamed = unnamed_.get();
+  if (!asked.isolate()) options.unnamed = unnamed_.get();
   options.one_task = true;
   options.budget = [this](const exec::Device& device) { return BudgetOf(device); };
   auto session = std::make_shared<WorkerSession>();

@@ -39,6 +39,7 @@ Status ReadDebug(const tenon_debug_options& given, session::DebugOptions* out) {
 
 Status ReadSessionOptions(const tenon_session_options& given, session::SessionOptions* out) {
   TENON_SESSION_OPTIONS(TENON_READ)
+  if (given.reserved != 0) return Unimplemented(StrCat("tenon_session_options.reserved is ", given.reserved, "; this version knows nothing but 0 there"));
   tenon_debug_options debug;
   TENON_RETURN_IF_ERROR(ReadOptions(given.debug, &debug));
   return ReadDebug(debug, &out->debug);

@@ -249,10 +249,7 @@ void Model::NoteRefused(const Runtime& runtime) {
 }
 
 Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options, FileAccess access, const LoadEnds& ends) {
-  // Two models may have variables of one name.
-  host::SessionOptions own = options;
-  if (own.master.empty()) own.isolate = true;
-  TENON_TRY_ASSIGN(Session session, Session::Create(runtime, own));
+  TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
   return LoadInto(runtime, file, std::move(session), access, ends);
 }
 

@@ -38,9 +38,7 @@ class Writing : public testing::Test {
   }
 
   Session Trained() {
-    SessionOptions options;
-    options.isolate = true;
-    Result<Session> session = Session::Create(TheRuntime(), graph_, options);
+    Result<Session> session = Session::Create(TheRuntime(), graph_);
     EXPECT_TRUE(session.ok()) << session.status();
     EXPECT_TRUE(session->RunTargets({"init", "init_old"}).ok());
     EXPECT_TRUE(session->RunTargets({"raise"}).ok());

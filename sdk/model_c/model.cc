@@ -60,13 +60,8 @@ tenon_status* tenon_model_load(tenon_runtime* runtime, const tenon_model_file* f
     tenon_model_load_options options;
     TENON_TRY(ReadStruct(given, false, "options", &options));
     TENON_TRY_ASSIGN(const model::FileAccess access, AccessOf(options.files));
-    tenon_session_options own;
-    TENON_TRY(ReadStruct(options.session, false, "options.session", &own));
-    own.struct_size = sizeof(own);
-    // Two models may have variables of one name.
-    if (own.master.size == 0 && own.isolate == TENON_DEFAULT) own.isolate = TENON_ON;
     tenon_session* session = nullptr;
-    TENON_TRY(Status::Take(tenon_session_create(runtime, &own, &session)));
+    TENON_TRY(Status::Take(tenon_session_create(runtime, options.session, &session)));
     const host::Runtime borrowed = host::Runtime::Borrow(runtime);
     TENON_TRY_ASSIGN(model::Model model, model::Model::LoadInto(borrowed, file->file, host::Session::Take(session), access));
     *out_model = new tenon_model{{file->file}, std::move(model)};

@@ -22,9 +22,9 @@ struct State {
     size = g.Op("QueueSizeV2", {queue}, {}, "size");
     destroy = g.AddNode("DestroyResourceOp", {queue}, {}, "destroy");
   }
-  Session Open(bool isolate = false) const {
+  Session Open(bool alone = false) const {
     SessionOptions options;
-    options.isolate = isolate;
+    options.share_state = !alone;
     auto session = Session::Create(TheRuntime(), g, options);
     EXPECT_TRUE(session.ok()) << session.status();
     return std::move(*session);
@@ -41,26 +41,26 @@ struct State {
   Operation assign, put, destroy;
 };
 
-TEST(Containers, TheUnnamedOneIsTheRuntimesUnlessASessionIsolatesItself) {
+TEST(Containers, TheUnnamedOneIsTheSessionsOwnOrTheRuntimes) {
   const State state("shared", "");
   {
     const Session first = state.Open();
     state.Fill(first, 3);
   }
-  const Session second = state.Open(), alone = state.Open(/*isolate=*/true);
+  const Session second = state.Open(), alone = state.Open(/*alone=*/true);
   EXPECT_EQ(state.Read(second), "3.000000 1") << "it outlives the session";
   EXPECT_EQ(state.Read(alone), "FAILED_PRECONDITION");
   state.Fill(alone, 5);
   EXPECT_EQ(state.Read(alone), "5.000000 1");
   EXPECT_EQ(state.Read(second), "3.000000 1");
-  const Session another = state.Open(/*isolate=*/true);
+  const Session another = state.Open(/*alone=*/true);
   EXPECT_EQ(state.Read(another), "FAILED_PRECONDITION");
   EXPECT_EQ(*second.ResetContainers(), 2u);
 }
 
 TEST(Containers, AreEmptiedByNameAndFilledAgain) {
   const State unnamed("emptied", ""), one("emptied", "one"), two("emptied", "two");
-  const Session of_unnamed = unnamed.Open(), of_one = one.Open(), of_two = two.Open(), alone = unnamed.Open(/*isolate=*/true);
+  const Session of_unnamed = unnamed.Open(), of_one = one.Open(), of_two = two.Open(), alone = unnamed.Open(/*alone=*/true);
   for (const auto& [state, session] : {std::pair(&unnamed, &of_unnamed), {&one, &of_one}, {&two, &of_two}, {&unnamed, &alone}}) state->Fill(*session, 1);
   EXPECT_EQ(*of_unnamed.ResetContainers({"one", "of nobody"}), 2u);
   EXPECT_EQ(one.Read(of_one), "FAILED_PRECONDITION");

@@ -43,8 +43,7 @@ struct Pipeline {
     dataset = g.Op(op, {inputs}, Spec());
   }
   // Ends the building.
-  Session Open(SessionOptions options = {}) {
-    options.isolate = true;
+  Session Open(const SessionOptions& options = {}) {
     iterator = g.Op("IteratorV2", {}, Spec({{"shared_name", std::string("it")}, {"container", std::string()}}));
     make = g.AddNode("MakeIterator", {dataset, iterator});
     next = g.Op("IteratorGetNext", {iterator}, Spec());

@@ -60,19 +60,10 @@ inline std::vector<double> DoublesOf(const Tensor& tensor) {
   return as(0.0);
 }
 
-// Of a session whose state is its own, whatever other tests have left.
-inline SessionOptions Isolated() {
-  SessionOptions options;
-  options.isolate = true;
-  return options;
-}
-
 // Runs in a fresh session and gives the fetches; failures are test failures.
 inline std::vector<Tensor> RunOnce(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
                                    const SessionOptions& options = {}, const std::vector<Name>& targets = {}) {
-  SessionOptions fresh = options;
-  fresh.isolate = true;
-  auto session = Session::Create(TheRuntime(), graph, fresh);
+  auto session = Session::Create(TheRuntime(), graph, options);
   if (!session.ok()) {
     ADD_FAILURE() << session.status().message();
     return {};

@@ -69,9 +69,7 @@ class RandomGraph {
   // Why these values are not what they should be.
   std::string Differs(const Way& way, size_t feeding, const std::vector<int>& wanted, std::vector<Tensor>* found) {
     if (feeding == 0 || !session_.has_value()) {
-      SessionOptions options = way.options;
-      options.isolate = options.master.empty();
-      auto session = Session::Create(runtime_, graph_, options);
+      auto session = Session::Create(runtime_, graph_, way.options);
       if (!session.ok()) return session.status().message();
       session_.emplace(std::move(*session));
     }

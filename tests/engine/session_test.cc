@@ -219,7 +219,7 @@ TEST(Session, RunsConcurrentStepsThatShareVariablesAlone) {
   const Operation init = g.AddNode("AssignVariableOp", {v, g.Const(int64_t{0})}, {{"dtype", DType::kInt64}}, "init");
   const Output x = g.Placeholder("x", DType::kInt64, {});
   const Output y = g.Op("Mul", {g.Op("AddV2", {x, x}), x}, {}, "y");
-  auto session = Session::Create(TheRuntime(), g, Isolated());
+  auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok());
   ASSERT_TRUE(session->RunTargets({init}).ok());
   std::atomic<int> wrong{0};
@@ -318,7 +318,11 @@ TEST(Modes, RefuseTheOptionsThatTheyDoNotHonour) {
   refused(with([](SessionOptions& o) { o.record_costs = true; }), "record_costs");
   refused(with([](SessionOptions& o) { o.debug.partition = true; }), "debug.partition");
   refused(with([](SessionOptions& o) { o.watch = true; }), "watch");
+  refused(with([](SessionOptions& o) { o.share_state = true; }), "share_state");
   SessionOptions here;
+  here.isolate = true;
+  refused(here, "isolate");
+  here = SessionOptions();
   here.credentials = "{}";
   refused(here, "credentials");
   SessionOptions parted;
@@ -390,7 +394,7 @@ TEST(PartialRun, TakesFeedsOneAfterTheOtherAndRunsEachNodeOnce) {
   }
   g.Op("Mul", {first, b}, {}, "second");
   const Output count = g.Op("ReadVariableOp", {v}, {{"dtype", DType::kInt32}}, "count");
-  auto session = Session::Create(TheRuntime(), g, Isolated());
+  auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok());
   ASSERT_TRUE(session->RunTargets({init}).ok());
 

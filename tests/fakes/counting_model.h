@@ -27,7 +27,6 @@ inline Runtime& SharedRuntime() {
 
 inline Session NewSession(host::SessionOptions options = {}) {
   options.seed = 1;
-  options.isolate = options.master.empty();  // what a session has, it has from its own steps, or from a checkpoint
   Result<Session> session = Session::Create(SharedRuntime(), options);
   EXPECT_TRUE(session.ok()) << session.status();
   return *std::move(session);

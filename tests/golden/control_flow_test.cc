@@ -37,7 +37,6 @@ class ControlFlow : public ::testing::TestWithParam<CaseName> {
   template <class Check>
   void EachStep(const std::vector<Name>& fetches, bool dynamic, Check check) {
     SessionOptions options;
-    options.isolate = true;
     options.executor = dynamic ? TENON_EXECUTOR_DYNAMIC : TENON_EXECUTOR_AUTO;
     auto session = Session::Create(TheRuntime(), *graph_, options);
     ASSERT_TRUE(session.ok()) << session.status().message();

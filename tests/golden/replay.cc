@@ -63,7 +63,6 @@ class OpCase {
  public:
   OpCase(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner)
       : runtime_(runtime), one_(one), differences_(differences), op_(one["op"].get<std::string>()) {
-    options_.isolate = true;
     options_.optimize = manner.optimize;
     options_.device = manner.device;
     options_.compile = manner.device.empty();  // a chain is compiled for longer than all cases take
@@ -185,7 +184,6 @@ class GraphCase {
  public:
   GraphCase(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner)
       : runtime_(runtime), one_(one), differences_(differences), op_(one["op"].get<std::string>()) {
-    options_.isolate = true;
     options_.optimize = manner.optimize;
     options_.device = manner.device;
     options_.compile = manner.device.empty();  // a chain is compiled for longer than all cases take

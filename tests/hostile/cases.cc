@@ -30,7 +30,6 @@ constexpr std::chrono::seconds kDeadline{10};
 SessionOptions OptionsFor(bool dynamic) {
   SessionOptions options;
   options.memory_limit = kMemoryLimit;
-  options.isolate = true;
   if (dynamic) options.executor = TENON_EXECUTOR_DYNAMIC;
   return options;
 }

@@ -44,7 +44,6 @@ constexpr std::chrono::milliseconds kDeadline{100};
 SessionOptions OptionsFrom(Dice& dice) {
   SessionOptions options;
   options.memory_limit = kMemoryLimit;
-  options.isolate = true;
   options.seed = 1;
   if (dice.OneIn(4)) options.executor = TENON_EXECUTOR_DYNAMIC;
   options.optimize = !dice.OneIn(4);

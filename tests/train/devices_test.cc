@@ -83,7 +83,6 @@ Outcome Train(const Setting& setting) {
   trainer.on_step = [&](const StepReport& report) { outcome.losses.push_back(report.loss); };
   host::SessionOptions session_options;
   session_options.seed = 1;
-  session_options.isolate = true;
   session_options.device = setting.device;
   session_options.precision = setting.precision;
   Result<Session> session = Session::Create(*runtime, session_options);

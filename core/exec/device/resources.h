@@ -35,22 +35,26 @@ struct Step;
 // What a plugin's kernels keep behind a handle.
 class PluginObject {
  public:
-  PluginObject(void* data, std::string_view type, void (*destroy)(void* data), std::string_view plugin)
-      : data_(data), type_(type), destroy_(destroy), plugin_(std::string(plugin)) {}
+  PluginObject(std::string_view type, std::string_view plugin) : type_(type), plugin_(std::string(plugin)) {}
   ~PluginObject() {
     if (destroy_ != nullptr) destroy_(data_);
   }
   PluginObject(const PluginObject&) = delete;
   PluginObject& operator=(const PluginObject&) = delete;
 
+  // Once, before others see it.
+  void Hold(void* data, void (*destroy)(void* data)) {
+    data_ = data;
+    destroy_ = destroy;
+  }
   void* data() const { return data_; }
   const std::string& type() const { return type_; }  // who understands it
 
  private:
   friend struct Step;
-  void* const data_;
+  void* data_ = nullptr;
   const std::string type_;
-  void (*const destroy_)(void* data);
+  void (*destroy_)(void* data) = nullptr;
   const LiveObject plugin_;  // whose code it is, which goes after it
   std::atomic<const Step*> asked_by_{nullptr};  // a step that keeps it, the last one that asked
 };

@@ -409,7 +409,8 @@ TEST(ResourceManager, ClearsOneContainerAndKeepsItsHandles) {
   int object = 0;
   for (const char* container : {"", "c"}) {
     Resource* resource = *manager.Get(container, "queue", "queue");
-    resource->object = std::make_shared<PluginObject>(&object, "queue", [](void*) { ++destroyed; }, "plugin");
+    resource->object = std::make_shared<PluginObject>("queue", "plugin");
+    resource->object->Hold(&object, [](void*) { ++destroyed; });
   }
   Resource* handle = *manager.Get("c", "queue", "queue");
   manager.Clear("c");

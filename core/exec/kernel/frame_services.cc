@@ -165,21 +165,25 @@ tenon_status* InputResource(tenon_frame* frame, int32_t index, tenon_resource** 
 tenon_status* ResourceObject(tenon_frame* frame, tenon_resource* handle, tenon_span type, tenon_status* (*create)(void*, void**),
                              void* argument, void (*destroy)(void*), void** out_object) {
   if (type.data == nullptr || type.size == 0) return Wrong(frame, "called resource_object without a type");
-  std::lock_guard lock(handle->mutex);
-  if (handle->object == nullptr) {
-    if (create == nullptr)
-      return Fail(NotFound(StrCat("the ", handle->type, " '", handle->name, "' does not exist yet, or is nothing that this op works on; run its initialiser")));
-    void* made = nullptr;
-    if (tenon_status* status = create(argument, &made)) return Fail(Status(status));
-    if (made == nullptr) return Wrong(frame, "made no object for resource_object, and says that it did");
-    const std::string* const plugin = frame->context->plugin;
-    handle->object = std::make_shared<PluginObject>(made, View(type), destroy, plugin == nullptr ? std::string_view() : std::string_view(*plugin));
-  }
-  if (handle->object->type() != View(type))
-    return Fail(InvalidArgument(StrCat("the ", handle->type, " '", handle->name, "' is not what this op works on: it is a ", handle->object->type(), ", not a ", View(type))));
-  if (!handle->of_step) frame->context->step->Keep(handle->object);
-  *out_object = handle->object->data();
-  return nullptr;
+  return Guarded([&]() -> Status {
+    std::lock_guard lock(handle->mutex);
+    if (handle->object == nullptr) {
+      if (create == nullptr)
+        return NotFound(StrCat("the ", handle->type, " '", handle->name, "' does not exist yet, or is nothing that this op works on; run its initialiser"));
+      const std::string* const plugin = frame->context->plugin;
+      auto made = std::make_shared<PluginObject>(View(type), plugin == nullptr ? std::string_view() : std::string_view(*plugin));
+      void* object = nullptr;
+      if (tenon_status* status = create(argument, &object)) return Status(status);
+      if (object == nullptr) return Status(Wrong(frame, "made no object for resource_object, and says that it did"));
+      made->Hold(object, destroy);
+      handle->object = std::move(made);
+    }
+    if (handle->object->type() != View(type))
+      return InvalidArgument(StrCat("the ", handle->type, " '", handle->name, "' is not what this op works on: it is a ", handle->object->type(), ", not a ", View(type)));
+    if (!handle->of_step) frame->context->step->Keep(handle->object);
+    *out_object = handle->object->data();
+    return Status::Ok();
+  }).release();
 }
 
 tenon_status* ResourceDestroy(tenon_frame*, tenon_resource* handle) {
@@ -188,15 +192,18 @@ tenon_status* ResourceDestroy(tenon_frame*, tenon_resource* handle) {
 }
 
 tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource** out_handle) {
-  auto resource = std::make_unique<Resource>();
-  resource->type = View(type);
-  resource->name = frame->context->node->name;
-  resource->of_step = true;
-  *out_handle = resource.get();
-  Step* step = frame->context->step;
-  std::lock_guard lock(step->mutex);
-  step->local_resources.push_back(std::move(resource));
-  return nullptr;
+  return Guarded([&]() -> Status {
+    auto resource = std::make_unique<Resource>();
+    resource->type = View(type);
+    resource->name = frame->context->node->name;
+    resource->of_step = true;
+    Resource* const handle = resource.get();
+    Step* step = frame->context->step;
+    std::lock_guard lock(step->mutex);
+    step->local_resources.push_back(std::move(resource));
+    *out_handle = handle;
+    return Status::Ok();
+  }).release();
 }
 
 // Whether the node got this handle through a reference input: then the update is in place.

@@ -459,11 +459,14 @@ typedef struct tenon_session_options {
   /* Whose session this is, of any process. One that begins ends those of the same owner everywhere and waits for their steps, so that
    * nothing that an earlier attempt sent is done after what this one restores. Empty: nobody's. */
   tenon_span owner;
-  /* Of variables, queues and the like whose nodes name no container. Off (the default): their container is the runtime's (each worker's, on a
-   * cluster), which outlives the session and which others without this option share. On: it is the session's own, and ends with it. */
+  /* Whose the unnamed container is: of variables, queues and the like whose nodes name none. On a cluster each worker's, which outlives the session and which
+   * others see, unless `isolate` is on: then it is the session's own and ends with it. In this process it is the session's own, as in TensorFlow's direct
+   * sessions (a queue that one has closed is no other's), unless `share_state` is on: then it is the runtime's. Named containers are the runtime's, the workers'. */
   uint32_t isolate;
+  uint32_t share_state;
   /* How steps run; on a cluster, at its workers. */
   uint32_t executor;     /* TENON_EXECUTOR_* */
+  uint32_t reserved;     /* 0 */
   uint64_t memory_limit; /* bytes; 0: none */
   uint64_t seed;         /* of random ops that have none; 0: from the system */
   uint32_t precision;    /* TENON_PRECISION_* */
@@ -573,7 +576,7 @@ TENON_EXPORT tenon_status* tenon_callable_run_async(tenon_callable* callable, co
                                                     void* argument);
 
 /* Empties containers: variables lose their values, queues, tables and iterators go; their nodes stay, and may be initialised again. In this process
- * those of the runtime (with the option `isolate`, the unnamed one is the session's own), on a cluster those of all its workers. containers: names; ""
+ * those of the runtime (without the option `share_state` the unnamed one is the session's own), on a cluster those of all its workers. containers: names; ""
  * or none at all: the unnamed one. A step that runs keeps the objects that it has begun to use, and finds the variables without values. out_count: of what
  * was dropped; may be NULL. On a cluster the first task that cannot be reached is the error, and the others are emptied all the same. */
 TENON_EXPORT tenon_status* tenon_session_reset_containers(tenon_session* session, const tenon_span* containers, uint64_t count, uint64_t* out_count);

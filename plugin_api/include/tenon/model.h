@@ -123,7 +123,7 @@ tenon_status* tenon_model_file_signature_part(const tenon_model_file* file, uint
 typedef struct tenon_model_load_options {
   uint32_t struct_size;
   uint32_t must_understand;
-  const tenon_session_options* session; /* NULL: the defaults; without a master `isolate` is on unless it is TENON_OFF: a model's variables are its own */
+  const tenon_session_options* session; /* NULL: the defaults */
   uint32_t files;                       /* TENON_MODEL_FILES_* */
   uint32_t reserved;
 } tenon_model_load_options;

@@ -29,7 +29,8 @@
   X(credentials, FILE, "", ON_CLUSTER, "--credentials", "JSON of the cluster's transport: certificates, a token", "") \
   X(connect_timeout, TIME, 0, ON_CLUSTER, "", "", "") \
   X(owner, TEXT, "", ON_CLUSTER, "", "", "") \
-  X(isolate, SWITCH, false, EVERYWHERE, "", "", "") \
+  X(isolate, SWITCH, false, ON_CLUSTER, "", "", "") \
+  X(share_state, SWITCH, false, IN_PROCESS, "", "", "") \
   X(seed, NUMBER, 0, EVERYWHERE, "--seed", "Seed of random ops that have none (default: from the system)", "") \
   X(memory_limit, SIZE, 0, EVERYWHERE, "--memory-limit", "Most memory of the session, such as 512M", "") \
   X(executor, CHOICE, 0, EVERYWHERE, "--executor", "auto (default) or dynamic, for everything", "auto|dynamic") \

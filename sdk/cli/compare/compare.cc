@@ -80,7 +80,6 @@ class Comparison {
     TENON_TRY_ASSIGN(options_, arguments_.session.Options());
     options_.watch = true;
     options_.optimize = false;  // every node is there to be looked at
-    options_.isolate = true;
     if (options_.seed == 0) options_.seed = 1;  // both draw the same numbers
     if (whole_signature_) {
       CheckInputs(arguments_.model.graph, *signature_, feeds_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers R11: how far two runs may be apart.
+// How far two runs may be apart. Covers R11.
 #include "sdk/cli/compare/deviation.h"
 
 #include <gtest/gtest.h>

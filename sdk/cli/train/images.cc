@@ -78,7 +78,6 @@ class ImageJob {
     progress.Watch(*trainer_);
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     options.seed = arguments_.images.seed;
-    options.isolate = options.master.empty();
     StopAfterThisStep();
     TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
     TENON_TRY(trainer_->Begin(*session_));

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "tenon/data/file.h"
+#include "tenon/train/summaries.h"
 
 namespace tenon::cli {
 
@@ -35,6 +36,12 @@ train::TrainingOptions JobFlags::Options(int64_t steps) const {
   options.event_folder = EventFolder();
   options.stop = &stop_requested;
   return options;
+}
+
+train::TrainingStep JobFlags::Summarized(train::TrainingStep step, train::Model& model) const {
+  if (histograms)
+    for (const host::Output& summary : train::VariableSummaries(model, step.loss)) step.summaries.push_back(summary);
+  return step;
 }
 
 void JobFlags::AddFoldersTo(CLI::App& job) {
@@ -72,9 +79,10 @@ void JobFlags::AddTo(CLI::App& job, int64_t* steps, int64_t* batch, float* learn
   job.add_option("--saved-model", saved_model, "Write the trained network as a SavedModel too, which TensorFlow loads")->type_name("FOLDER");
   job.add_option("--steps", *steps, "Train up to this step")->capture_default_str()->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   job.add_option("--batch", *batch, "Images in a step")->capture_default_str()->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  job.add_option("--learning-rate", *learning_rate, "At the beginning; it falls to a fiftieth")->capture_default_str()->type_name("X");
+  job.add_option("--learning-rate", *learning_rate, "At the beginning; it falls to a fiftieth. 0: nothing is learnt, and all else is done")->capture_default_str()->type_name("X");
   AddOptimizerTo(job);
   job.add_option("--seed", *seed, "Of the first weights and the order of the images")->capture_default_str()->type_name("N");
+  job.add_flag("--histograms", histograms, "Event files have histograms of the variables and of their gradients");
   AddKeepingTo(job);
 }
 

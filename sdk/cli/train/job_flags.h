@@ -22,6 +22,7 @@ struct JobFlags {
   int keep = 5;
   bool restart = false;
   bool json = false;
+  bool histograms = false;
 
   // What is pointed to, here and below, is the job's own, and stays where it is until the line is parsed.
   void AddTo(CLI::App& job, int64_t* steps, int64_t* batch, float* learning_rate, uint64_t* seed);
@@ -32,6 +33,8 @@ struct JobFlags {
   std::string InFolder(const std::string& name) const;
   std::string EventFolder() const;
   train::TrainingOptions Options(int64_t steps) const;
+  // The step with the summaries that were asked for; it is made after all else of the graph but the trainer.
+  train::TrainingStep Summarized(train::TrainingStep step, train::Model& model) const;
 };
 
 // Whether somebody whom the job needs is gone, who may come back.

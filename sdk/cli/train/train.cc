@@ -17,6 +17,7 @@
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
+#include "sdk/cli/line/printable.h"
 #include "sdk/cli/line/wrong_flag.h"
 #include "sdk/cli/run/run.h"
 #include "sdk/cli/terminal.h"
@@ -109,7 +110,7 @@ class DigitJob {
     network_.emplace(*graph_, data_, digits);
     train::TrainingOptions training = Options();
     TENON_TRY_ASSIGN(training.step_timeout, arguments_.session.Deadline());
-    trainer_.emplace(network_->model(), network_->Step(), std::move(training));
+    trainer_.emplace(network_->model(), arguments_.job.Summarized(network_->Step(), network_->model()), std::move(training));
     TENON_TRY(graph_->status());
     Say(fmt::format(
         "Teaching a network of {} parameters to read handwritten digits: {} images to learn from, {} held out.",
@@ -151,6 +152,7 @@ class DigitJob {
 
   // By clients of their own.
   Status TrainReplicas(const train::DigitOptions& digits, host::SessionOptions options) {
+    if (arguments_.job.histograms) WrongFlag("--histograms", "--mode " + arguments_.between.mode + " writes no event files");
     if (arguments_.timeline) return Status(Code::kUnimplemented, "--mode " + arguments_.between.mode + " draws no timeline: its steps are of several clients");
     if (options.master.empty())
       WrongFlag("--mode " + arguments_.between.mode,
@@ -165,7 +167,10 @@ class DigitJob {
     between.recover = arguments_.recover;
     replicas_.emplace(*runtime_, data_, digits, options, between);
     train::Progress progress(stdout, {"accuracy"});
-    replicas_->on_message = [&](const std::string& message) { progress.Say(message); };
+    replicas_->on_message = [&](const std::string& message) {
+      if (quiet_) std::fprintf(stderr, "%s\n", Printable(message).c_str());
+      else progress.Say(Printable(message));
+    };
     if (!quiet_) replicas_->on_step = [&](const train::StepReport& report) { progress.Show(report); };
     replicas_->stop = &stop_requested;
     StopAfterThisStep();

@@ -7,22 +7,23 @@ import pytest
 import tenon
 
 
-def test_unnamed_state_is_the_runtimes_unless_a_session_isolates_itself(graph):
+def test_unnamed_state_is_the_sessions_own_or_the_runtimes(graph):
     x = tenon.placeholder("float32", [], name="x")
     v = tenon.ops.VarHandleOp(dtype="float32", shape=[], shared_name="test_watch_v")
     assign = tenon.ops.AssignVariableOp(v, x)
     value = tenon.ops.ReadVariableOp(v, dtype="float32")
-    tenon.Session(graph).run(targets=[assign], feeds={x: 3})
-    assert tenon.Session(graph).run(value) == 3
-    alone = tenon.Session(graph, isolate=True)
+    tenon.Session(graph, share_state=True).run(targets=[assign], feeds={x: 3})
+    assert tenon.Session(graph, share_state=True).run(value) == 3
+    alone = tenon.Session(graph)
     with pytest.raises(tenon.FailedPreconditionError):
         alone.run(value)
     alone.run(targets=[assign], feeds={x: 5})
     assert alone.reset_containers() == 1
-    assert tenon.Session(graph).run(value) == 3
-    assert tenon.Session(graph).reset_containers(["", "nobody's"]) >= 1
+    shared = tenon.Session(graph, share_state=True)
+    assert shared.run(value) == 3
+    assert shared.reset_containers(["", "nobody's"]) >= 1
     with pytest.raises(tenon.FailedPreconditionError):
-        tenon.Session(graph).run(value)
+        shared.run(value)
 
 
 def test_the_first_value_that_is_no_number_is_named(graph):

@@ -294,9 +294,9 @@ struct SessionOptions {
   // Whose session this is. One that begins ends those of the same owner, also of processes that are gone, and waits for their steps:
   // give one where a session restores state that an earlier attempt may still be changing. "": nobody's.
   std::string owner;
-  // What names no container lies in one of the session's own and ends with it; false: in the runtime's (each worker's, on a cluster), which outlives it
-  // and is shared with other sessions.
-  bool isolate = false;
+  // What names no container (tenon_session_options): on a cluster it lies in the session's own instead of the workers'; in this process in the runtime's, which outlives
+  // the session and which others see, instead of the session's own.
+  bool isolate = false, share_state = false;
   // How steps run; on a cluster, at its workers.
   uint64_t memory_limit = 0;  // bytes; 0: none
   uint64_t seed = 0;          // of random ops that have none; 0: from the system

@@ -65,11 +65,9 @@ Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, con
 // A loaded model: what its author named can be called by these names. Any thread may run it, several at once.
 class Model {
  public:
-  // Without a master the session isolates itself: the model's variables are its own.
   static Result<Model> Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options = {},
                             FileAccess access = FileAccess::kNone, const LoadEnds& ends = {});
-  // Into a session that has no nodes yet. Unless it has the option `isolate`, variables of other models in such sessions of the runtime are the same
-  // where their names are.
+  // Into a session that has no nodes yet.
   static Result<Model> LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access = FileAccess::kNone, const LoadEnds& ends = {});
 
   const Session& session() const { return session_; }
