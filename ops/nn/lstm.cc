@@ -62,17 +62,34 @@ TENON_OP(kBlockLSTMV2) = DefineOp({
     .gradient = GradientFunction<BlockGradient>,
 });
 
-#define TENON_LSTM_BLOCK_GRAD(kind, which)                                                                                                         \
-  {                                                                                                                                                \
-    .name = kind, .inputs = "seq_len_max: int64, x: T, " TENON_LSTM_INPUTS ", " TENON_LSTM_STATES ", h: T, cs_grad: T, h_grad: T",                 \
-    .outputs = "x_grad: T, cs_prev_grad: T, h_prev_grad: T, w_grad: T, wci_grad: T, wcf_grad: T, wco_grad: T, b_grad: T",                           \
-    .attrs = "use_peephole: bool; T: {half, float}",                                                                                               \
-    .constraints = "rank(seq_len_max) == 0; rank(x) == 3; " TENON_LSTM_RANKS "; rank(i) == 3; rank(cs) == 3; rank(f) == 3; rank(o) == 3; rank(ci) == 3; " \
-                   "rank(co) == 3; rank(h) == 3; rank(cs_grad) == 3; rank(h_grad) == 3",                                                           \
-    .doc = "The gradient of " which ", of its inputs from x on.", .traits = TENON_OP_EXPENSIVE, .shape = ShapeFunction<BlockGradShape>             \
-  }
-TENON_OP(kBlockLSTMGrad) = DefineOp(TENON_LSTM_BLOCK_GRAD("BlockLSTMGrad", "BlockLSTM"));
-TENON_OP(kBlockLSTMGradV2) = DefineOp(TENON_LSTM_BLOCK_GRAD("BlockLSTMGradV2", "BlockLSTMV2"));
+static constexpr std::string_view kBlockGradInputs = "seq_len_max: int64, x: T, " TENON_LSTM_INPUTS ", " TENON_LSTM_STATES ", h: T, cs_grad: T, h_grad: T";
+static constexpr std::string_view kBlockGradOutputs =
+    "x_grad: T, cs_prev_grad: T, h_prev_grad: T, w_grad: T, wci_grad: T, wcf_grad: T, wco_grad: T, b_grad: T";
+static constexpr std::string_view kBlockGradRanks =
+    "rank(seq_len_max) == 0; rank(x) == 3; " TENON_LSTM_RANKS "; rank(i) == 3; rank(cs) == 3; rank(f) == 3; rank(o) == 3; rank(ci) == 3; rank(co) == 3; "
+    "rank(h) == 3; rank(cs_grad) == 3; rank(h_grad) == 3";
+
+TENON_OP(kBlockLSTMGrad) = DefineOp({
+    .name = "BlockLSTMGrad",
+    .inputs = kBlockGradInputs,
+    .outputs = kBlockGradOutputs,
+    .attrs = "use_peephole: bool; T: {half, float}",
+    .constraints = kBlockGradRanks,
+    .doc = "The gradient of BlockLSTM, of its inputs from x on.",
+    .traits = TENON_OP_EXPENSIVE,
+    .shape = ShapeFunction<BlockGradShape>,
+});
+
+TENON_OP(kBlockLSTMGradV2) = DefineOp({
+    .name = "BlockLSTMGradV2",
+    .inputs = kBlockGradInputs,
+    .outputs = kBlockGradOutputs,
+    .attrs = "use_peephole: bool; T: {half, float}",
+    .constraints = kBlockGradRanks,
+    .doc = "The gradient of BlockLSTMV2, of its inputs from x on.",
+    .traits = TENON_OP_EXPENSIVE,
+    .shape = ShapeFunction<BlockGradShape>,
+});
 
 // ---- One step ----
 
