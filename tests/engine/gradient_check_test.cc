@@ -585,7 +585,7 @@ const std::set<std::string>& WithGoldenGradients() {
       "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "TopKV2", "Xdivy",
       "Xlogy", "Angle", "Complex", "ComplexAbs", "Imag", "Real", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "IRFFT", "IRFFT2D", "RFFT", "RFFT2D",
       "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments", "Cholesky", "CropAndResize", "Eig", "ExtractImagePatches", "RGBToHSV", "ResizeBicubic", "ScaleAndTranslate",
-      "ApproxTopK", "BlockLSTM", "CTCLoss", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad"};
+      "ApproxTopK", "BlockLSTM", "CTCLoss", "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad"};
   return ops;
 }
 
@@ -596,7 +596,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
        {"All", "Any", "Equal", "Greater", "GreaterEqual", "InTopK", "InTopKV2", "IsFinite", "IsNan", "Less", "LessEqual", "LogicalAnd",
         "LogicalNot", "LogicalOr", "NotEqual", "IsInf", "OptionalHasValue", "ToBool", "ApproximateEqual"}},
       {"answers with whole numbers: positions, shapes, counts",
-       {"ArgMax", "ArgMin", "BroadcastGradientArgs", "ConcatOffset", "InvertPermutation", "Rank", "Shape", "ShapeN", "Size",
+       {"ArgMax", "ArgMin", "BroadcastGradientArgs", "ConcatOffset", "CudnnRNNParamsSize", "InvertPermutation", "Rank", "Shape", "ShapeN", "Size",
         "Where", "VariableShape", "ComputeAccidentalHits", "SparseReshape", "BroadcastArgs", "DataFormatDimMap", "DataFormatVecPermute", "StatelessRandomGetKeyCounter", "Bucketize",
         "HistogramFixedWidth"}},
       {"is of bits", {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert", "LeftShift", "PopulationCount", "RightShift"}},
@@ -706,7 +706,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "ResourceAccumulatorSetGlobalStep", "ResourceAccumulatorTakeGradient", "ResourceConditionalAccumulator", "SparseAccumulatorApplyGradient",
         "SparseAccumulatorTakeGradient", "SparseConditionalAccumulator", "Stage", "StageClear", "StagePeek", "StageSize", "Unstage"}},
       {"is a gradient that TensorFlow does not differentiate either",
-       {"BlockLSTMGrad", "BlockLSTMGradV2", "Dilation2DBackpropFilter", "Dilation2DBackpropInput", "FractionalAvgPoolGrad", "FractionalMaxPoolGrad",
+       {"BlockLSTMGrad", "BlockLSTMGradV2", "CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3", "Dilation2DBackpropFilter", "Dilation2DBackpropInput", "FractionalAvgPoolGrad", "FractionalMaxPoolGrad",
         "GRUBlockCellGrad", "LSTMBlockCellGrad", "SoftsignGrad", "IgammaGradA", "RandomGammaGrad", "LRNGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "SparseFillEmptyRowsGrad", "SparseSegmentMeanGrad", "SparseSegmentSumGrad",
         "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGrad", "SparseSegmentSqrtNGradV2", "SparseSegmentSumGradV2"}},
       {"meets the group's other members; TensorFlow has no gradient of it either",

@@ -232,5 +232,58 @@ TEST_F(Layer, LeavesZerosBehindTheLastStep) {
   }
 }
 
+// Two layers with dropout are two nodes with the reserved mask between them, forward and backward.
+TEST_F(NnOps, ReserveWhatDropoutDrewBetweenLayers) {
+  const Output x = Some({5, 2, 3}, 1), h = Some({4, 2, 4}, 2), w = Some({1144}, 3, 0.5), zero = Floats({0}, {});
+  const Attrs kind = {{"rnn_mode", "gru"}, {"direction", "bidirectional"}};
+  Attrs drops = kind;
+  drops.insert(drops.end(), {{"dropout", 0.4f}, {"seed", 5}});
+  const Operation whole = g_.AddNode("CudnnRNN", {x, h, zero, w}, drops);
+  // A layer's weights, [12, inputs] and [12, 4] twice, stand before all biases, of 24 twice.
+  const auto piece = [&](const Output& of, int32_t begin, int32_t size) { return g_.Op("Slice", {of, Ints({begin}), Ints({size})}); };
+  const auto states = [&](int32_t begin) { return g_.Op("Slice", {h, Ints({begin, 0, 0}), Ints({2, -1, -1})}); };
+  const int32_t first = 2 * 12 * (3 + 4), second = 2 * 12 * (8 + 4), biases = 48;
+  ASSERT_LE(first + second + 2 * biases, 1144);
+  const Output all = piece(w, 0, first + second + 2 * biases);
+  const Operation one = g_.AddNode("CudnnRNN", {x, h, zero, all}, drops);
+  const Operation low = g_.AddNode("CudnnRNN", {x, states(0), zero, g_.Op("ConcatV2", {piece(w, 0, first), piece(w, first + second, biases), g_.Const(0)})}, kind);
+  const Output mask = g_.Op("Reshape", {one.output(3), Ints({5, 2, 8})});
+  const Operation high = g_.AddNode(
+      "CudnnRNN", {g_.Op("Mul", {low.output(0), mask}), states(2), zero, g_.Op("ConcatV2", {piece(w, first, second), piece(w, first + second + biases, biases), g_.Const(0)})}, kind);
+  const Output dy = Some({5, 2, 8}, 4);
+  const auto of_one = g_.Gradients({one.output(0)}, {x, h, w}, {dy}), of_two = g_.Gradients({high.output(0)}, {x, h, w}, {dy});
+  Expect({{one.output(0), high.output(0)},
+          {one.output(1), g_.Op("ConcatV2", {low.output(1), high.output(1), g_.Const(0)})},
+          {of_one[0].dense, of_two[0].dense},
+          {of_one[1].dense, of_two[1].dense},
+          {of_one[2].dense, of_two[2].dense}});
+  const auto drawn = RunOnce(g_, {}, {one.output(3)});
+  ASSERT_EQ(drawn.size(), 1u);
+  size_t kept = 0;
+  for (const float value : Values<float>(drawn[0])) {
+    EXPECT_TRUE(value == 0 || value == 1 / 0.6f) << value;
+    kept += value != 0 ? 1 : 0;
+  }
+  EXPECT_GT(kept, 20u);
+  EXPECT_LT(kept, 70u);
+  EXPECT_NE(Refusal(whole.output(0)).find("params has 1144 elements"), std::string::npos);
+}
+
+TEST_F(NnOps, SayHowManyParametersThereAreAndWhatIsCudnnsAlone) {
+  const auto size = [&](const char* mode, const char* direction, int layers) {
+    return g_.Op("CudnnRNNParamsSize", {g_.Const(layers), g_.Const(4), g_.Const(3)}, {{"T", DType::kFloat}, {"S", DType::kInt64}, {"rnn_mode", mode}, {"direction", direction}});
+  };
+  const auto values = RunOnce(g_, {}, {size("lstm", "unidirectional", 1), size("gru", "bidirectional", 2), size("rnn_tanh", "unidirectional", 3)});
+  ASSERT_EQ(values.size(), 3u);
+  EXPECT_EQ(Values<int64_t>(values[0]), (std::vector<int64_t>{16 * (3 + 4 + 2)}));
+  EXPECT_EQ(Values<int64_t>(values[1]), (std::vector<int64_t>{2 * 12 * (3 + 4 + 2) + 2 * 12 * (8 + 4 + 2)}));
+  EXPECT_EQ(Values<int64_t>(values[2]), (std::vector<int64_t>{4 * (3 + 4 + 2) + 2 * 4 * (4 + 4 + 2)}));
+  const Output x = Some({5, 2, 4}, 1), h = Some({1, 2, 4}, 2), w = Some({160}, 3);
+  EXPECT_NE(Refusal(g_.AddNode("CudnnRNN", {x, h, h, w}, {{"input_mode", "skip_input"}}).output(0)).find("skip_input"), std::string::npos);
+  EXPECT_NE(Refusal(g_.AddNode("CudnnRNN", {x, h, h, w}, {{"input_mode", "auto_select"}}).output(0)).find("linear_input"), std::string::npos);
+  EXPECT_NE(Refusal(g_.AddNode("CudnnRNNV3", {x, h, h, w, Ints({5, 5})}, {{"num_proj", 2}}).output(0)).find("num_proj"), std::string::npos);
+  EXPECT_NE(Refusal(g_.AddNode("CudnnRNNV3", {x, h, h, w, Ints({5, 6})}).output(0)).find("sequence_lengths[1] is 6"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenon::engine

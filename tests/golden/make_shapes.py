@@ -705,6 +705,12 @@ def sequences():
             case("CTCLoss", {"inputs": value, "labels_indices": x(count, 2, t=L), "labels_values": x(3, t=I), "sequence_length": lengths})
         case("CTCGreedyDecoder", {"inputs": value, "sequence_length": lengths})
         case("CTCBeamSearchDecoder", {"inputs": value, "sequence_length": lengths}, beam_width=4, top_paths=2)
+    for value, mode, direction in itertools.product((x(5, 2, 4), x(None, 2, 4), x(2, 4)), ("lstm", "gru"), ("unidirectional", "bidirectional")):
+        layers = {"input": value, "input_h": x(4, 2, 3), "input_c": x(4, 2, 3), "params": x(None)}
+        for op in ("CudnnRNN", "CudnnRNNV2"):
+            case(op, layers, rnn_mode=mode, direction=direction)
+        case("CudnnRNNV3", {**layers, "sequence_lengths": x(2, t=I)}, rnn_mode=mode, direction=direction)
+        case("CudnnRNNV3", {**layers, "input_h": x(5, 4, 3), "input_c": x(5, 4, 3), "sequence_lengths": x(2, t=I)}, rnn_mode=mode, direction=direction, time_major=False)
 
 
 def main():
