@@ -131,8 +131,10 @@ static void CellGradShape(ShapeContext& c) {
 }
 
 static void DecomposeCellGrad(DecomposeContext& d) {
-  const Output cs_prev = d.input(1), i = d.input(8), cs = d.input(9), f = d.input(10), o = d.input(11), ci = d.input(12), co = d.input(13);
-  const Output cs_grad = d.input(14), h_grad = d.input(15);
+  // Where shapes are not known yet, each is asked to be the state's: what does not fit must not broadcast.
+  const auto state = [&](int index) { return d.ReshapeLike(d.input(index), d.input(1)); };
+  const Output cs_prev = d.input(1), i = state(8), cs = state(9), f = state(10), o = state(11), ci = state(12), co = state(13);
+  const Output cs_grad = state(14), h_grad = state(15);
   const auto through_sigmoid = [&](Output y, Output dy) { return d.Op("SigmoidGrad", {y, dy}); };
   const bool peeps = d.Bool("use_peephole");
   const Output d_o = through_sigmoid(o, d.Mul(h_grad, co));
@@ -213,7 +215,8 @@ static void GruGradShape(ShapeContext& c) {
 }
 
 static void DecomposeGruGrad(DecomposeContext& d) {
-  const Output x = d.input(0), h = d.input(1), r = d.input(6), u = d.input(7), c = d.input(8), dh = d.input(9);
+  const auto state = [&](int index) { return d.ReshapeLike(d.input(index), d.input(1)); };  // as of LSTMBlockCellGrad
+  const Output x = d.input(0), h = d.input(1), r = state(6), u = state(7), c = state(8), dh = state(9);
   const Output d_c = d.Op("TanhGrad", {c, d.Mul(dh, d.Sub(d.Scalar(1, u), u))});
   const Output d_u = d.Op("SigmoidGrad", {u, d.Mul(dh, d.Sub(h, c))});
   // Back through a product: the parts of x and of the state.
