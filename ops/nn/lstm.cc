@@ -62,17 +62,34 @@ TENON_OP(kBlockLSTMV2) = DefineOp({
     .gradient = GradientFunction<BlockGradient>,
 });
 
-#define TENON_LSTM_BLOCK_GRAD(kind, which)                                                                                                         \
-  {                                                                                                                                                \
-    .name = kind, .inputs = "seq_len_max: int64, x: T, " TENON_LSTM_INPUTS ", " TENON_LSTM_STATES ", h: T, cs_grad: T, h_grad: T",                 \
-    .outputs = "x_grad: T, cs_prev_grad: T, h_prev_grad: T, w_grad: T, wci_grad: T, wcf_grad: T, wco_grad: T, b_grad: T",                           \
-    .attrs = "use_peephole: bool; T: {half, float}",                                                                                               \
-    .constraints = "rank(seq_len_max) == 0; rank(x) == 3; " TENON_LSTM_RANKS "; rank(i) == 3; rank(cs) == 3; rank(f) == 3; rank(o) == 3; rank(ci) == 3; " \
-                   "rank(co) == 3; rank(h) == 3; rank(cs_grad) == 3; rank(h_grad) == 3",                                                           \
-    .doc = "The gradient of " which ", of its inputs from x on.", .traits = TENON_OP_EXPENSIVE, .shape = ShapeFunction<BlockGradShape>             \
-  }
-TENON_OP(kBlockLSTMGrad) = DefineOp(TENON_LSTM_BLOCK_GRAD("BlockLSTMGrad", "BlockLSTM"));
-TENON_OP(kBlockLSTMGradV2) = DefineOp(TENON_LSTM_BLOCK_GRAD("BlockLSTMGradV2", "BlockLSTMV2"));
+static constexpr std::string_view kBlockGradInputs = "seq_len_max: int64, x: T, " TENON_LSTM_INPUTS ", " TENON_LSTM_STATES ", h: T, cs_grad: T, h_grad: T";
+static constexpr std::string_view kBlockGradOutputs =
+    "x_grad: T, cs_prev_grad: T, h_prev_grad: T, w_grad: T, wci_grad: T, wcf_grad: T, wco_grad: T, b_grad: T";
+static constexpr std::string_view kBlockGradRanks =
+    "rank(seq_len_max) == 0; rank(x) == 3; " TENON_LSTM_RANKS "; rank(i) == 3; rank(cs) == 3; rank(f) == 3; rank(o) == 3; rank(ci) == 3; rank(co) == 3; "
+    "rank(h) == 3; rank(cs_grad) == 3; rank(h_grad) == 3";
+
+TENON_OP(kBlockLSTMGrad) = DefineOp({
+    .name = "BlockLSTMGrad",
+    .inputs = kBlockGradInputs,
+    .outputs = kBlockGradOutputs,
+    .attrs = "use_peephole: bool; T: {half, float}",
+    .constraints = kBlockGradRanks,
+    .doc = "The gradient of BlockLSTM, of its inputs from x on.",
+    .traits = TENON_OP_EXPENSIVE,
+    .shape = ShapeFunction<BlockGradShape>,
+});
+
+TENON_OP(kBlockLSTMGradV2) = DefineOp({
+    .name = "BlockLSTMGradV2",
+    .inputs = kBlockGradInputs,
+    .outputs = kBlockGradOutputs,
+    .attrs = "use_peephole: bool; T: {half, float}",
+    .constraints = kBlockGradRanks,
+    .doc = "The gradient of BlockLSTMV2, of its inputs from x on.",
+    .traits = TENON_OP_EXPENSIVE,
+    .shape = ShapeFunction<BlockGradShape>,
+});
 
 // ---- One step ----
 
@@ -114,8 +131,10 @@ static void CellGradShape(ShapeContext& c) {
 }
 
 static void DecomposeCellGrad(DecomposeContext& d) {
-  const Output cs_prev = d.input(1), i = d.input(8), cs = d.input(9), f = d.input(10), o = d.input(11), ci = d.input(12), co = d.input(13);
-  const Output cs_grad = d.input(14), h_grad = d.input(15);
+  // Where shapes are not known yet, each is asked to be the state's: what does not fit must not broadcast.
+  const auto state = [&](int index) { return d.ReshapeLike(d.input(index), d.input(1)); };
+  const Output cs_prev = d.input(1), i = state(8), cs = state(9), f = state(10), o = state(11), ci = state(12), co = state(13);
+  const Output cs_grad = state(14), h_grad = state(15);
   const auto through_sigmoid = [&](Output y, Output dy) { return d.Op("SigmoidGrad", {y, dy}); };
   const bool peeps = d.Bool("use_peephole");
   const Output d_o = through_sigmoid(o, d.Mul(h_grad, co));
@@ -196,7 +215,8 @@ static void GruGradShape(ShapeContext& c) {
 }
 
 static void DecomposeGruGrad(DecomposeContext& d) {
-  const Output x = d.input(0), h = d.input(1), r = d.input(6), u = d.input(7), c = d.input(8), dh = d.input(9);
+  const auto state = [&](int index) { return d.ReshapeLike(d.input(index), d.input(1)); };  // as of LSTMBlockCellGrad
+  const Output x = d.input(0), h = d.input(1), r = state(6), u = state(7), c = state(8), dh = state(9);
   const Output d_c = d.Op("TanhGrad", {c, d.Mul(dh, d.Sub(d.Scalar(1, u), u))});
   const Output d_u = d.Op("SigmoidGrad", {u, d.Mul(dh, d.Sub(h, c))});
   // Back through a product: the parts of x and of the state.

@@ -322,6 +322,47 @@ void AddPools(Cases& cases) {
   const Input image = Fixed({1, 2, 4, 1}, {3, 1, 2, 8, 4, 0, 7, 5}), maxima = Fixed({1, 1, 2, 1}, {4, 8});
   cases.push_back({"MaxPoolGrad", {image, maxima, X({1, 1, 2, 1})}, attrs});
   cases.push_back({"MaxPoolGradGrad", {image, maxima, X({1, 2, 4, 1})}, attrs});
+  // The same windows as inputs, and with the places of the maxima.
+  const Attrs valid = {{"padding", "VALID"}};
+  const Input size = List({1, 2, 2, 1}), places = Longs({1, 1, 2, 1}, {4, 3});
+  cases.push_back({"MaxPoolV2", {X({2, 4, 5, 2}), size, size}, valid});
+  cases.push_back({"MaxPoolGradV2", {image, maxima, X({1, 1, 2, 1}), size, size}, valid});
+  cases.push_back({"MaxPoolGradGradV2", {image, maxima, X({1, 2, 4, 1}), size, size}, valid});
+  cases.push_back({"MaxPoolWithArgmax", {X({2, 4, 5, 2})}, attrs});
+  cases.push_back({"MaxPoolGradWithArgmax", {image, X({1, 1, 2, 1}), places}, attrs});
+  cases.push_back({"MaxPoolGradGradWithArgmax", {image, X({1, 2, 4, 1}), places}, attrs});
+  for (const char* op : {"FractionalMaxPool", "FractionalAvgPool"})
+    for (const bool overlapping : {false, true})
+      cases.push_back({op, {X({2, 5, 4, 2})}, {{"pooling_ratio", std::vector<float>{1, 1.5f, 1.3f, 1}}, {"overlapping", overlapping}, {"deterministic", true}, {"seed", 3}}, false});
+}
+
+void AddVolumes(Cases& cases) {
+  struct Spec {
+    std::vector<int64_t> size, strides, out;
+    const char* padding;
+  };
+  const std::vector<int64_t> volume = {3, 4, 3};
+  for (const bool first : {false, true})
+    for (const Spec& s : {Spec{{2, 2, 2}, {1, 1, 1}, {2, 3, 2}, "VALID"}, Spec{{1, 3, 2}, {1, 2, 1}, {3, 2, 3}, "SAME"}, Spec{{1, 1, 1}, {1, 1, 1}, {3, 4, 3}, "VALID"}}) {
+      const auto five = [&](const std::vector<int64_t>& sides, int64_t batch, int64_t channels) {
+        std::vector<int64_t> dims = {batch};
+        if (first) dims.push_back(channels);
+        dims.insert(dims.end(), sides.begin(), sides.end());
+        if (!first) dims.push_back(channels);
+        return dims;
+      };
+      const Attrs attrs = {{"strides", five(s.strides, 1, 1)}, {"padding", s.padding}, {"data_format", first ? "NCDHW" : "NDHWC"}};
+      const Shape x(five(volume, 2, 2)), y(five(s.out, 2, 3)), filter{s.size[0], s.size[1], s.size[2], 2, 3};
+      cases.push_back({"Conv3D", {X(x), X(filter)}, attrs});
+      cases.push_back({"Conv3DBackpropInputV2", {List(Dims(x)), X(filter), X(y)}, attrs});
+      cases.push_back({"Conv3DBackpropFilterV2", {X(x), List(Dims(filter)), X(y)}, attrs});
+      Attrs pool = attrs;
+      pool.push_back({"ksize", five(s.size, 1, 1)});
+      cases.push_back({"AvgPool3D", {X(x)}, pool});
+      cases.push_back({"AvgPool3DGrad", {List(Dims(x)), X(Shape(five(s.out, 2, 2)))}, pool});
+    }
+  for (const char* padding : {"SAME", "VALID"})
+    cases.push_back({"Dilation2D", {X({2, 5, 4, 2}), X({2, 3, 2})}, {{"strides", {1, 2, 1, 1}}, {"rates", {1, 1, 1, 1}}, {"padding", padding}}, false});
 }
 
 void AddLosses(Cases& cases) {
@@ -412,7 +453,7 @@ const Cases& AllCases() {
   static const Cases all = [] {
     Cases cases;
     for (const auto add : {AddBinary, AddUnary, AddCurves, AddReductions, AddProducts, AddSegments, AddShapes, AddStridedSlices, AddChoices,
-                           AddConvolutions, AddPools, AddLosses, AddMatrices, AddMoves})
+                           AddConvolutions, AddPools, AddVolumes, AddLosses, AddMatrices, AddMoves})
       add(cases);
     return cases;
   }();
@@ -528,6 +569,7 @@ const std::map<std::string, std::string>& CheckedElsewhere() {
       {"Rint", "none, which it says, as it is made of another op"},
       {"FakeQuantWithMinMaxArgsGradient", "none, which it says, as it is made of others"}, {"FakeQuantWithMinMaxVarsGradient", "none, which it says, as it is made of others"},
       {"FakeQuantWithMinMaxVarsPerChannelGradient", "none, which it says, as it is made of others"},
+      {"BlockLSTMV2", "nn_ops_test"}, {"CTCLossV2", "nn_ops_test"},
       {"Conj", "of complex numbers, which the golden cases have"}};
   return elsewhere;
 }
@@ -547,7 +589,8 @@ const std::set<std::string>& WithGoldenGradients() {
       "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "TopKV2", "Xdivy",
       "Xlogy", "Angle", "Complex", "ComplexAbs", "Imag", "Real", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "IRFFT", "IRFFT2D", "RFFT", "RFFT2D",
       "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments", "Cholesky", "CropAndResize", "Eig", "ExtractImagePatches", "RGBToHSV", "ResizeBicubic", "ScaleAndTranslate",
-      "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"};
+      "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4",
+      "ApproxTopK", "BlockLSTM", "CTCLoss", "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad"};
   return ops;
 }
 
@@ -558,11 +601,11 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
        {"All", "Any", "Equal", "Greater", "GreaterEqual", "InTopK", "InTopKV2", "IsFinite", "IsNan", "Less", "LessEqual", "LogicalAnd",
         "LogicalNot", "LogicalOr", "NotEqual", "IsInf", "OptionalHasValue", "ToBool", "ApproximateEqual"}},
       {"answers with whole numbers: positions, shapes, counts",
-       {"ArgMax", "ArgMin", "BroadcastGradientArgs", "ConcatOffset", "InvertPermutation", "Rank", "Shape", "ShapeN", "Size",
+       {"ArgMax", "ArgMin", "BroadcastGradientArgs", "ConcatOffset", "CudnnRNNParamsSize", "InvertPermutation", "Rank", "Shape", "ShapeN", "Size",
         "Where", "VariableShape", "ComputeAccidentalHits", "SparseReshape", "BroadcastArgs", "DataFormatDimMap", "DataFormatVecPermute", "StatelessRandomGetKeyCounter", "Bucketize",
         "HistogramFixedWidth"}},
       {"is of bits", {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert", "LeftShift", "PopulationCount", "RightShift"}},
-      {"has none in TensorFlow either", {"Bitcast", "InplaceAdd", "InplaceSub", "InplaceUpdate", "IRFFT3D", "Lu", "MatrixExponential", "MatrixLogarithm", "Mod", "RFFT3D", "TruncateMod"}},
+      {"has none in TensorFlow either", {"Bitcast", "Conv", "GRUBlockCell", "LSTMBlockCell", "InplaceAdd", "InplaceSub", "InplaceUpdate", "IRFFT3D", "Lu", "MatrixExponential", "MatrixLogarithm", "Mod", "RFFT3D", "TruncateMod"}},
       {"is flat between its jumps, and its gradient is taken as none", {"Ceil", "Floor", "FloorDiv", "Round", "TruncateDiv"}},
       {"does not depend on the values of its floating inputs", {"OnesLike", "ZerosLike"}},
       {"counts, with weights that TensorFlow does not differentiate either", {"Bincount", "DenseBincount", "DenseCountSparseOutput", "RaggedCountSparseOutput", "SparseCountSparseOutput"}},
@@ -648,6 +691,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "ParseExampleDataset", "ParseExampleDatasetV2", "RebatchDataset", "RebatchDatasetV2", "RegisterDataset", "RegisterDatasetV2", "SamplingDataset",
         "SetStatsAggregatorDataset", "SleepDataset", "SlidingWindowDataset", "SqlDataset", "StatsAggregatorHandle", "StatsAggregatorHandleV2",
         "StatsAggregatorSetSummaryWriter", "StatsAggregatorSummary", "ThreadPoolDataset", "ThreadPoolHandle", "WeightedFlatMapDataset"}},
+      {"says which labels are most likely", {"CTCBeamSearchDecoder", "CTCGreedyDecoder"}},
       {"is sound as a file",
        {"DecodeWav", "EncodeWav"}},
       {"chooses boxes",
@@ -677,7 +721,8 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "ResourceAccumulatorSetGlobalStep", "ResourceAccumulatorTakeGradient", "ResourceConditionalAccumulator", "SparseAccumulatorApplyGradient",
         "SparseAccumulatorTakeGradient", "SparseConditionalAccumulator", "Stage", "StageClear", "StagePeek", "StageSize", "Unstage"}},
       {"is a gradient that TensorFlow does not differentiate either",
-       {"SoftsignGrad", "IgammaGradA", "RandomGammaGrad", "LRNGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "SparseFillEmptyRowsGrad", "SparseSegmentMeanGrad", "SparseSegmentSumGrad",
+       {"BlockLSTMGrad", "BlockLSTMGradV2", "CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3", "Dilation2DBackpropFilter", "Dilation2DBackpropInput", "FractionalAvgPoolGrad", "FractionalMaxPoolGrad",
+        "GRUBlockCellGrad", "LSTMBlockCellGrad", "SoftsignGrad", "IgammaGradA", "RandomGammaGrad", "LRNGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "SparseFillEmptyRowsGrad", "SparseSegmentMeanGrad", "SparseSegmentSumGrad",
         "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGrad", "SparseSegmentSqrtNGradV2", "SparseSegmentSumGradV2"}},
       {"meets the group's other members; TensorFlow has no gradient of it either",
        {"CollectiveBcastRecv", "CollectiveBcastRecvV2", "CollectiveBcastSend", "CollectiveBcastSendV2", "CollectiveGather", "CollectiveGatherV2",

@@ -75,6 +75,8 @@ def fails(op, inputs, attrs):
         return False  # of numbers that do not fit TensorFlow's kernels die
     if op.startswith("FakeQuantWithMinMaxVarsPerChannel") and inputs["inputs"][1] is None or op == "QuantizedConv2D":
         return False  # of scalars and of images that are too small they die too
+    if op.startswith(("BlockLSTM", "LSTMBlock", "GRUBlock", "CTC")) and any(spec[1] is None or -1 in spec[1] for spec in inputs.values()):
+        return False  # the same
     types = {name: given(name, value) for name, value in attrs.items()}
     # Python names some arguments in another way, in the same order.
     function = getattr(tf.raw_ops, op)
@@ -683,8 +685,83 @@ def quantized():
                  strides=[1, stride, stride, 1], padding=padding)
 
 
+def windows():
+    strides, ksize = [1, 2, 2, 1], [1, 3, 2, 1]
+    for value in (x(2, 9, 8, 4), x(2, None, 8, None), x(UNKNOWN), x(2, 9, 8)):
+        for size, step in ((v(ksize), v(strides)), (x(4, t=I), v(strides)), (v(ksize), x(None, t=I)), (v([1, 2]), v(strides)), (v([1, 0, 2, 1]), v(strides))):
+            case("MaxPoolV2", {"input": value, "ksize": size, "strides": step}, padding="VALID")
+        for padding in ("SAME", "VALID"):
+            case("MaxPoolWithArgmax", {"input": value}, ksize=ksize, strides=strides, padding=padding)
+            for filter in (x(3, 2, 4), x(None, 2, None), x(UNKNOWN), x(3, 2, 5)):
+                case("Dilation2D", {"input": value, "filter": filter}, strides=strides, rates=[1, 2, 1, 1], padding=padding)
+    pool = {"orig_input": x(2, 9, 8, 4), "orig_output": x(2, 4, 4, 4)}
+    for gradient in (x(2, 4, 4, 4), x(2, 9, 8, 4), x(UNKNOWN), x(2, 4)):
+        for op in ("MaxPoolGradV2", "MaxPoolGradGradV2"):
+            case(op, {**pool, "grad": gradient, "ksize": v(ksize), "strides": v(strides)}, padding="VALID")
+            case(op, {**pool, "grad": gradient, "ksize": x(4, t=I), "strides": v(strides)}, padding="VALID")
+        case("MaxPoolGradWithArgmax", {"input": x(2, 9, 8, 4), "grad": gradient, "argmax": x(2, 4, 4, 4, t=L)}, ksize=ksize, strides=strides, padding="VALID")
+        for op in ("Dilation2DBackpropInput", "Dilation2DBackpropFilter"):
+            case(op, {"input": x(2, 9, 8, 4), "filter": x(3, 2, 4), "out_backprop": gradient}, strides=strides, rates=[1, 1, 1, 1], padding="VALID")
+    # Of FractionalMaxPool's sequences TensorFlow infers one number less than they have.
+    for shape in (v([2, 9, 8, 4], L), x(4, t=L), x(3, t=L)):
+        case("FractionalAvgPoolGrad", {"orig_input_tensor_shape": shape, "out_backprop": x(2, 4, 4, 4), "row_pooling_sequence": x(5, t=L), "col_pooling_sequence": x(5, t=L)})
+    case("FractionalMaxPoolGrad", {"orig_input": x(2, 9, 8, 4), "orig_output": x(2, 4, 4, 4), "out_backprop": x(2, 4, 4, 4), "row_pooling_sequence": x(5, t=L),
+                                   "col_pooling_sequence": x(5, t=L)})
+    for value, k, axis in itertools.product((x(2, 3), x(4, 5, 3), x(3)), (0, 2, 4), (-1, 0, 2)):  # what it does not know, TensorFlow takes for -1
+        case("ApproxTopK", {"input": value}, k=k, reduction_dimension=axis)
+
+
+def volumes():
+    window = {"strides": [1, 2, 1, 2, 1], "padding": "VALID"}
+    for value in (x(2, 5, 6, 7, 3), x(None, 5, None, 7, None), x(UNKNOWN), x(2, 6, 7, 3)):
+        for padding, layout in itertools.product(("SAME", "VALID"), ("NDHWC", "NCDHW")):
+            attrs = {"strides": [1, 2, 1, 2, 1] if layout == "NDHWC" else [1, 1, 2, 1, 2], "padding": padding, "data_format": layout}
+            for filter in (x(2, 3, 3, 3, 4), x(2, None, 3, None, 4), x(2, 3, 3, 4)) if value[1] is not None else ():  # else TensorFlow dies
+                case("Conv3D", {"input": value, "filter": filter}, **attrs)
+            ksize = [1, 2, 3, 2, 1] if layout == "NDHWC" else [1, 1, 2, 3, 2]
+            for op in ("MaxPool3D", "AvgPool3D") if layout == "NDHWC" or value[1] is not None and len(value[1]) == 5 else ():  # else TensorFlow dies
+                case(op, {"input": value}, ksize=ksize, **attrs)
+    for sizes in (v([2, 5, 6, 7, 3]), x(5, t=I), x(4, t=I)):
+        case("AvgPool3DGrad", {"orig_input_shape": sizes, "grad": x(2, 2, 4, 3, 3)}, ksize=[1, 2, 3, 2, 1], **window)
+        case("Conv3DBackpropInputV2", {"input_sizes": sizes, "filter": x(2, 3, 2, 3, 4), "out_backprop": x(2, 2, 4, 3, 4)}, **window)
+    for sizes in (v([2, 3, 2, 3, 4]), x(5, t=I), x(4, t=I)):
+        case("Conv3DBackpropFilterV2", {"input": x(2, 5, 6, 7, 3), "filter_sizes": sizes, "out_backprop": x(2, 2, 4, 3, 4)}, **window)
+    for op, gradient in (("MaxPool3DGrad", x(2, 2, 4, 3, 3)), ("MaxPool3DGradGrad", x(2, 5, 6, 7, 3))):
+        case(op, {"orig_input": x(2, 5, 6, 7, 3), "orig_output": x(2, 2, 4, 3, 3), "grad": gradient}, ksize=[1, 2, 3, 2, 1], **window)
+    for value, filter, count in itertools.product((x(2, 6, 7, 3), x(2, 3, 6, 7, 3), x(2, 3, 6, 7, 5, 3)), (x(2, 3, 3, 4), x(2, 3, 2, 3, 4)), (1, 2)):
+        rank = len(filter[1])
+        case("Conv", {"input": value, "filter": filter}, strides=[1] * rank, padding="VALID", batch_dims=count)
+
+
+def sequences():
+    states = {name: x(2, 3) for name in ("cs_prev", "h_prev")}
+    weights = {"w": x(7, 12), "wci": x(3), "wcf": x(3), "wco": x(3)}
+    for value, b in itertools.product((x(5, 2, 4), x(None, 2, 4), x(UNKNOWN), x(2, 4)), (x(12), x(None), x(13), x(12, 1))):
+        for op in ("BlockLSTM", "BlockLSTMV2"):
+            case(op, {"seq_len_max": x(t=L), "x": value, **states, **weights, "b": b})
+    for value in (x(2, 4), x(None, 4), x(UNKNOWN), x(3, 4), x(2, 4, 1)):
+        case("LSTMBlockCell", {"x": value, **states, **weights, "b": x(12)})
+        gru = {"x": value, "h_prev": x(2, 3), "w_ru": x(7, 6), "w_c": x(7, 3), "b_ru": x(6), "b_c": x(3)}
+        case("GRUBlockCell", gru)
+        case("GRUBlockCellGrad", {**gru, **{name: x(2, 3) for name in ("r", "u", "c", "d_h")}})
+        gates = {name: x(2, 3) for name in ("i", "cs", "f", "o", "ci", "co", "cs_grad", "h_grad")}
+        case("LSTMBlockCellGrad", {"x": value, **states, **weights, "b": x(12), **gates}, use_peephole=False)
+    for value, lengths in itertools.product((x(5, 2, 4), x(None, None, 4), x(UNKNOWN), x(5, 2)), (x(2, t=I), x(3, t=I), x(None, t=I), x(t=I))):
+        for count in (3, None):
+            case("CTCLoss", {"inputs": value, "labels_indices": x(count, 2, t=L), "labels_values": x(3, t=I), "sequence_length": lengths})
+        case("CTCGreedyDecoder", {"inputs": value, "sequence_length": lengths})
+        case("CTCBeamSearchDecoder", {"inputs": value, "sequence_length": lengths}, beam_width=4, top_paths=2)
+    for value, mode, direction in itertools.product((x(5, 2, 4), x(None, 2, 4), x(2, 4)), ("lstm", "gru"), ("unidirectional", "bidirectional")):
+        layers = {"input": value, "input_h": x(4, 2, 3), "input_c": x(4, 2, 3), "params": x(None)}
+        for op in ("CudnnRNN", "CudnnRNNV2"):
+            case(op, layers, rnn_mode=mode, direction=direction)
+        case("CudnnRNNV3", {**layers, "sequence_lengths": x(2, t=I)}, rnn_mode=mode, direction=direction)
+        case("CudnnRNNV3", {**layers, "input_h": x(5, 4, 3), "input_c": x(5, 4, 3), "sequence_lengths": x(2, t=I)}, rnn_mode=mode, direction=direction, time_major=False)
+
+
 def main():
-    for fill in (array, strided, math, special, nn, batch_norm, checks, products, places, images, pictures, choices, sparse, parse, linear, moves, quantized):
+    for fill in (array, strided, math, special, nn, batch_norm, checks, products, places, images, pictures, choices, sparse, parse, linear, moves, quantized, windows, volumes,
+                 sequences):
         fill()
     for op, inputs, attrs in CASES:
         outputs = infer(op, inputs, attrs)

@@ -70,7 +70,8 @@ struct Convolution {
   // are x[cell], x[cell + step], ..., or padding where cell is -1.
   template <class Function>
   void Walk(int64_t begin, int64_t end, int64_t group, Function&& function) const {
-    as_columns ? WalkColumns(begin, end, group, function) : WalkRows(begin, end, group, function);
+    if (as_columns) return WalkColumns(begin, end, group, function);
+    x.depth == 1 && filter.depth == 1 ? WalkRows<false>(begin, end, group, function) : WalkRows<true>(begin, end, group, function);
   }
 
   Image x, y;
@@ -80,7 +81,8 @@ struct Convolution {
   int64_t out_group, patch;
 
  private:
-  template <class Function>
+  // kDeep: of volumes. Of images there is nothing to ask about planes.
+  template <bool kDeep, class Function>
   void WalkRows(int64_t begin, int64_t end, int64_t group, Function&& function) const {
     // Cells of a window's row are neighbours, so that one run has them all.
     const bool joined = filter.groups == 1 && columns.dilation == 1;
@@ -88,9 +90,9 @@ struct Convolution {
     Pixel o = At(begin);
     int64_t at = 0;
     for (int64_t p = begin; p < end; ++p) {
-      for (int64_t kz = 0; kz < filter.depth; ++kz) {
-        const int64_t iz = o.z * planes.stride + kz * planes.dilation - planes.before;
-        const bool within = iz >= 0 && iz < x.depth;
+      for (int64_t kz = 0; kz < (kDeep ? filter.depth : 1); ++kz) {
+        const int64_t iz = kDeep ? o.z * planes.stride + kz * planes.dilation - planes.before : 0;
+        const bool within = !kDeep || (iz >= 0 && iz < x.depth);
         for (int64_t ky = 0; ky < filter.height; ++ky) {
           const int64_t iy = o.y * rows.stride + ky * rows.dilation - rows.before;
           const bool inside = within && iy >= 0 && iy < x.height;
@@ -100,7 +102,7 @@ struct Convolution {
             const int64_t right = std::clamp<int64_t>(x.width - ix, left, cells);
             if (left > 0) function(int64_t{-1}, at, left * filter.in, int64_t{1});
             if (right > left) {
-              function((((o.n * x.depth + iz) * x.height + iy) * x.width + ix + left) * x.channels + group * filter.in, at + left * filter.in,
+              function((((kDeep ? o.n * x.depth + iz : o.n) * x.height + iy) * x.width + ix + left) * x.channels + group * filter.in, at + left * filter.in,
                        (right - left) * filter.in, int64_t{1});
             }
             if (right < cells) function(int64_t{-1}, at + right * filter.in, (cells - right) * filter.in, int64_t{1});

@@ -101,9 +101,8 @@ struct Cells {
   int64_t begin, end;
 };
 
-// The cells of a window. ForEachRow: function(number of the row in the plane) for each row of it.
+// For what is not written out for speed as the functions below are: the cells of a window, function(number of the row in the plane) for each row of it.
 struct WindowCells {
-  int64_t count() const { return zs.size() * ys.size() * xs.size(); }
   template <class Function>
   void ForEachRow(const PoolPlan& p, Function&& function) const {
     for (int64_t z = zs.begin; z < zs.end; ++z) {
@@ -129,22 +128,31 @@ void ForEachWindow(const PoolPlan& p, Function&& function) {
 template <class T, class Poll>
 void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   const int64_t lanes = p.lanes();
+  const T least = static_cast<T>(p.Least<T>());
   WindowPoll windows(poll, p.RowCost(lanes), p.Rows());
-  ForEachWindow(p, [&](int64_t at, const WindowCells& w) {
-    windows.Window();
-    T* to = out + at * lanes;
-    std::fill_n(to, lanes, static_cast<T>(p.Least<T>()));
-    w.ForEachRow(p, [&](int64_t row) {
-      for (int64_t x = w.xs.begin; x < w.xs.end; ++x) {
-        const T* from = in + (row * p.in.width + x) * lanes;
+  for (int64_t oz = 0; oz < p.out.depth; ++oz) {
+    const Cells zs(p.z, oz);
+    for (int64_t oy = 0; oy < p.out.height; ++oy) {
+      const Cells ys(p.y, oy);
+      for (int64_t ox = 0; ox < p.out.width; ++ox) {
+        windows.Window();
+        const Cells xs(p.x, ox);
+        T* to = out + ((oz * p.out.height + oy) * p.out.width + ox) * lanes;
+        std::fill_n(to, lanes, least);
+        for (int64_t z = zs.begin; z < zs.end; ++z) {
+          for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
+            for (int64_t x = xs.begin; x < xs.end; ++x) {
+              const T* from = in + ((z * p.in.height + y) * p.in.width + x) * lanes;
 #pragma GCC ivdep
-        for (int64_t k = 0; k < lanes; ++k) {
-          to[k] = static_cast<Wide<T>>(from[k]) > static_cast<Wide<T>>(to[k]) ? from[k] : to[k];
+              for (int64_t k = 0; k < lanes; ++k) {
+                to[k] = static_cast<Wide<T>>(from[k]) > static_cast<Wide<T>>(to[k]) ? from[k] : to[k];
+              }
+            }
+          }
         }
       }
-      windows.Row();
-    });
-  });
+    }
+  }
 }
 
 // The mean of the cells that lie inside, summed in Wide<T>; a window without any gives NaN.
@@ -154,23 +162,31 @@ void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   constexpr int64_t kLanes = 64;
   const int64_t lanes = p.lanes();
   WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows() * ((lanes + kLanes - 1) / kLanes));
-  ForEachWindow(p, [&](int64_t at, const WindowCells& w) {
-    windows.Window();
-    T* to = out + at * lanes;
-    const A cells = static_cast<A>(w.count());
-    for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
-      const int64_t n = std::min(kLanes, lanes - k0);
-      A sum[kLanes] = {};
-      w.ForEachRow(p, [&](int64_t row) {
-        for (int64_t x = w.xs.begin; x < w.xs.end; ++x) {
-          const T* from = in + (row * p.in.width + x) * lanes + k0;
-          for (int64_t k = 0; k < n; ++k) sum[k] += static_cast<A>(from[k]);
+  for (int64_t oz = 0; oz < p.out.depth; ++oz) {
+    const Cells zs(p.z, oz);
+    for (int64_t oy = 0; oy < p.out.height; ++oy) {
+      const Cells ys(p.y, oy);
+      for (int64_t ox = 0; ox < p.out.width; ++ox) {
+        windows.Window();
+        const Cells xs(p.x, ox);
+        T* to = out + ((oz * p.out.height + oy) * p.out.width + ox) * lanes;
+        const A cells = static_cast<A>(zs.size() * ys.size() * xs.size());
+        for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+          const int64_t n = std::min(kLanes, lanes - k0);
+          A sum[kLanes] = {};
+          for (int64_t z = zs.begin; z < zs.end; ++z) {
+            for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
+              for (int64_t x = xs.begin; x < xs.end; ++x) {
+                const T* from = in + ((z * p.in.height + y) * p.in.width + x) * lanes + k0;
+                for (int64_t k = 0; k < n; ++k) sum[k] += static_cast<A>(from[k]);
+              }
+            }
+          }
+          for (int64_t k = 0; k < n; ++k) to[k0 + k] = static_cast<T>(sum[k] / cells);
         }
-        windows.Row();
-      });
-      for (int64_t k = 0; k < n; ++k) to[k0 + k] = static_cast<T>(sum[k] / cells);
+      }
     }
-  });
+  }
 }
 
 // Calls function(where in the input, where in the output, hit) for each cell of each window; hit is 1 at the first cell
@@ -182,28 +198,36 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Funct
   const int64_t lanes = p.lanes();
   const Wide<T> least = p.Least<T>();
   WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows() * ((lanes + kLanes - 1) / kLanes));
-  ForEachWindow(p, [&](int64_t result, const WindowCells& w) {
-    windows.Window();
-    for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
-      const int64_t at = result * lanes + k0, n = std::min(kLanes, lanes - k0);
-      Flag wanting[kLanes];
-      std::fill_n(wanting, n, Flag{1});
-      w.ForEachRow(p, [&](int64_t row) {
-        for (int64_t x = w.xs.begin; x < w.xs.end; ++x) {
-          const int64_t from = (row * p.in.width + x) * lanes + k0;
+  for (int64_t oz = 0; oz < p.out.depth; ++oz) {
+    const Cells zs(p.z, oz);
+    for (int64_t oy = 0; oy < p.out.height; ++oy) {
+      const Cells ys(p.y, oy);
+      for (int64_t ox = 0; ox < p.out.width; ++ox) {
+        windows.Window();
+        const Cells xs(p.x, ox);
+        for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+          const int64_t at = ((oz * p.out.height + oy) * p.out.width + ox) * lanes + k0, n = std::min(kLanes, lanes - k0);
+          Flag wanting[kLanes];
+          std::fill_n(wanting, n, Flag{1});
+          for (int64_t z = zs.begin; z < zs.end; ++z) {
+            for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
+              for (int64_t x = xs.begin; x < xs.end; ++x) {
+                const int64_t from = ((z * p.in.height + y) * p.in.width + x) * lanes + k0;
 #pragma GCC ivdep
-          for (int64_t k = 0; k < n; ++k) {
-            const Wide<T> value = static_cast<Wide<T>>(in[from + k]);
-            const Flag equal = (value > least ? value : least) == static_cast<Wide<T>>(out[at + k]) ? 1 : 0;
-            const Flag hit = equal & wanting[k];
-            function(from + k, at + k, hit);
-            wanting[k] ^= hit;
+                for (int64_t k = 0; k < n; ++k) {
+                  const Wide<T> value = static_cast<Wide<T>>(in[from + k]);
+                  const Flag equal = (value > least ? value : least) == static_cast<Wide<T>>(out[at + k]) ? 1 : 0;
+                  const Flag hit = equal & wanting[k];
+                  function(from + k, at + k, hit);
+                  wanting[k] ^= hit;
+                }
+              }
+            }
           }
         }
-        windows.Row();
-      });
+      }
     }
-  });
+  }
 }
 
 // dx is zero before. in, out: what went into the maximum, and what came out.
@@ -243,21 +267,29 @@ void AverageGradPlane(const PoolPlan& p, const T* dy, T* dx, Poll&& poll) {
   using A = Wide<T>;
   const int64_t lanes = p.lanes();
   WindowPoll windows(poll, p.RowCost(lanes), p.Rows());
-  ForEachWindow(p, [&](int64_t at, const WindowCells& w) {
-    windows.Window();
-    const T* from = dy + at * lanes;
-    const A cells = static_cast<A>(w.count());
-    w.ForEachRow(p, [&](int64_t row) {
-      for (int64_t x = w.xs.begin; x < w.xs.end; ++x) {
-        T* to = dx + (row * p.in.width + x) * lanes;
+  for (int64_t oz = 0; oz < p.out.depth; ++oz) {
+    const Cells zs(p.z, oz);
+    for (int64_t oy = 0; oy < p.out.height; ++oy) {
+      const Cells ys(p.y, oy);
+      for (int64_t ox = 0; ox < p.out.width; ++ox) {
+        windows.Window();
+        const Cells xs(p.x, ox);
+        const T* from = dy + ((oz * p.out.height + oy) * p.out.width + ox) * lanes;
+        const A cells = static_cast<A>(zs.size() * ys.size() * xs.size());
+        for (int64_t z = zs.begin; z < zs.end; ++z) {
+          for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
+            for (int64_t x = xs.begin; x < xs.end; ++x) {
+              T* to = dx + ((z * p.in.height + y) * p.in.width + x) * lanes;
 #pragma GCC ivdep
-        for (int64_t k = 0; k < lanes; ++k) {
-          to[k] = static_cast<T>(static_cast<A>(to[k]) + static_cast<A>(from[k]) / cells);
+              for (int64_t k = 0; k < lanes; ++k) {
+                to[k] = static_cast<T>(static_cast<A>(to[k]) + static_cast<A>(from[k]) / cells);
+              }
+            }
+          }
         }
       }
-      windows.Row();
-    });
-  });
+    }
+  }
 }
 
 }  // namespace tenon::sdk
