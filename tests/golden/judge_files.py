@@ -3,7 +3,7 @@
 
     judge_files.py --tenon build/release/bin/tenon
 
-GraphDef, SavedModel (both loaders), tensor bundle and event file come from a short training; the text forms are what TensorFlow's
+GraphDef, SavedModel (both loaders), tensor bundle and event file come from a short training, and others from graphs; the text forms are what TensorFlow's
 own text writer makes of GraphDef, MetaGraphDef and SavedModel. Event files also go through TensorBoard's reader where that is installed.
 
 Exit code 77 and a line that says so: there is no TensorFlow. Then the interpreter that TENON_TENSORFLOW_PYTHON names is tried first.
@@ -130,6 +130,25 @@ def judge_partitioned_bundle(judge):
     return f"{len(golden.get_variable_to_shape_map())} variables in parts, with the same values"
 
 
+def judge_first_format(judge):
+    """A checkpoint of TensorFlow 1's first format, in slices too."""
+    import numpy as np
+    import tensorflow as tf
+    values = {"f": np.arange(6, dtype=np.float32).reshape(2, 3) / 4, "s": np.array([b"a", b"", b"\x00\xff"], object), "i": np.array([-5, 2**31 - 1], np.int32), "b": np.array([True, False]),
+              "h": np.array([1.5, -2], np.float16), "c": np.array([1 + 2j], np.complex64), "e": np.zeros([0, 3]), "q": np.array(-128, np.int8),
+              "large": np.arange(300_000, dtype=np.float32)}
+    path, parts = str(judge.folder / "first.ckpt"), np.arange(8, dtype=np.float32).reshape(4, 2)
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.raw_ops.SaveSlices(filename=path, tensor_names=[*values, "parts", "parts"], shapes_and_slices=[""] * len(values) + ["4 2 0,1:-", "4 2 1,3:-"],
+                              data=[tf.constant(value) for value in [*values.values(), parts[:1], parts[1:]]], name="save")
+    (judge.folder / "first.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    judge.run("run", "first.pb", "--target", "save")
+    for name, value in {**values, "parts": parts}.items():
+        same(tf.raw_ops.Restore(file_pattern=path, tensor_name=name, dt=tf.as_dtype(value.dtype) if value.dtype != object else tf.string), value, name)
+    return f"{len(values) + 1} tensors, one of them in parts, with the same values"
+
+
 def judge_trained_models(judge):
     """What `tenon train --export` wrote goes on in TensorFlow: both of its loaders see the trained values."""
     import numpy as np
@@ -249,6 +268,7 @@ def main():
         judge.check("SavedModel, TF1", lambda: judge_saved_model_v1(judge, images, answers))
         judge.check("tensor bundle", lambda: judge_bundle(judge))
         judge.check("tensor bundle, in parts", lambda: judge_partitioned_bundle(judge))
+        judge.check("checkpoint of the first format", lambda: judge_first_format(judge))
         judge.check("event file", lambda: judge_events(judge))
         judge.check("event file, TensorBoard", lambda: judge_events_in_tensorboard(judge))
         judge.check("text graphs", lambda: judge_text_graph(judge, answers))
