@@ -185,6 +185,54 @@ def judge_events(judge):
     return f"tags {sorted(tags)}, {len(steps)} steps, a graph"
 
 
+def judge_written_events(judge):
+    """What the ops of summary writers write is what TensorFlow's own write."""
+    import shutil
+    import numpy as np
+    import tensorflow as tf
+    v1, raw, draw, folder = tf.compat.v1, tf.raw_ops, np.random.default_rng(1), judge.folder / "written"
+    images, sounds = draw.random((2, 4, 5, 3), np.float32), draw.random((2, 50), np.float32)
+    metadata = v1.SummaryMetadata(plugin_data=v1.SummaryMetadata.PluginData(plugin_name="scalars")).SerializeToString()
+    value = v1.Summary(value=[v1.Summary.Value(tag="raw", simple_value=3)])
+    nothing = v1.GraphDef()
+    nothing.node.add(name="n", op="NoOp")
+    graph, done = tf.Graph(), []
+    with graph.as_default():
+        writer = raw.SummaryWriter(shared_name="writer")
+        def then(op, **inputs):
+            with tf.control_dependencies(done[-1:]):
+                done.append(op(writer=writer, **inputs))
+        then(raw.CreateSummaryFileWriter, logdir=str(folder), max_queue=2, flush_millis=1000, filename_suffix=".v2")
+        then(raw.WriteScalarSummary, step=1, tag="loss", value=1.5)
+        then(raw.WriteHistogramSummary, step=2, tag="spread", values=images)
+        then(raw.WriteImageSummary, step=3, tag="images", tensor=images, bad_color=np.array([255, 0, 0, 255], np.uint8))
+        then(raw.WriteAudioSummary, step=4, tag="sounds", tensor=sounds, sample_rate=8000.0)
+        then(raw.WriteSummary, step=5, tag="tensor", tensor=images, summary_metadata=metadata)
+        then(raw.WriteRawProtoSummary, step=6, tensor=[value.SerializeToString()] * 2)
+        then(raw.WriteGraphSummary, step=7, tensor=nothing.SerializeToString())
+        then(raw.ImportEvent, event=v1.Event(step=8, wall_time=3, summary=value).SerializeToString())
+        then(raw.CloseSummaryWriter)
+
+    def events():
+        file, = folder.iterdir()
+        found = list(v1.train.summary_iterator(str(file)))
+        shutil.rmtree(folder)
+        for event in found:
+            event.wall_time = 0
+            event.ClearField("source_metadata")
+        return found
+
+    (judge.folder / "written.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    judge.run("run", "written.pb", "--target", done[-1].name)
+    mine = events()
+    with v1.Session(graph=graph) as session:
+        session.run(done[-1])
+    theirs = events()
+    if mine != theirs:
+        raise AssertionError(f"step {next(a.step for a, b in zip(mine, theirs) if a != b)} differs, or there are {len(mine)} and {len(theirs)}")
+    return f"{len(mine)} events of summary writers are TensorFlow's own"
+
+
 def judge_events_in_tensorboard(judge):
     if importlib.util.find_spec("tensorboard") is None:
         return "not judged: tensorboard is not installed"
@@ -270,6 +318,7 @@ def main():
         judge.check("tensor bundle, in parts", lambda: judge_partitioned_bundle(judge))
         judge.check("checkpoint of the first format", lambda: judge_first_format(judge))
         judge.check("event file", lambda: judge_events(judge))
+        judge.check("event file, of writers", lambda: judge_written_events(judge))
         judge.check("event file, TensorBoard", lambda: judge_events_in_tensorboard(judge))
         judge.check("text graphs", lambda: judge_text_graph(judge, answers))
         judge.check("text models", lambda: judge_text_models(judge))
