@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of the first format: TensorFlow's are read, what is saved comes back, and what is damaged or lies is said to be so. Covers B6, E5, J7.
+// Checkpoints of the first format: TensorFlow's are read, what is saved comes back, and what is damaged or lies is said to be so. Covers B6.
 #include <gtest/gtest.h>
 
 #include <algorithm>
