@@ -6,6 +6,7 @@
 // callback may look at the member. Who is given members back finishes them: outputs, then done, once each.
 #include "tenon/sdk/device/collective.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -62,14 +63,30 @@ void MergeRange(const Members& members, const Op& op, int64_t begin, int64_t end
   for (size_t k = 1; k < members.size(); ++k) std::copy(out + begin, out + end, members[k]->context.output<T>(0) + begin);
 }
 
+// Rank r gets the r-th part alone.
+template <class T, class Op>
+void MergeParts(const Members& members, const Op& op, int64_t begin, int64_t end) {
+  const auto divisor = static_cast<T>(static_cast<Wide<T>>(static_cast<int64_t>(members.size())));
+  const int64_t part = Count(members[0]->context.output_view(0));
+  for (int64_t i = begin; i < end; ++i) {
+    T value = members[0]->context.input<T>(0)[i];
+    for (size_t k = 1; k < members.size(); ++k) value = Merge(op, value, members[k]->context.input<T>(0)[i]);
+    members[static_cast<size_t>(i / part)]->context.output<T>(0)[i % part] = members[0]->divide ? Merge(DivOp(), value, divisor) : value;
+  }
+}
+
 template <class T>
 void MergeAll(const Members& members, const RunContext& c) {
+  const auto merge = [&](const auto& op, int64_t begin, int64_t end) {
+    if (members[0]->scatters) MergeParts<T>(members, op, begin, end);
+    else MergeRange<T>(members, op, begin, end);
+  };
   c.UninterruptedFor(Count(members[0]->context.input_view(0)), 0.4 * static_cast<double>(members.size()), [&](int64_t begin, int64_t end) {
     switch (members[0]->merge) {
-      case CollectiveMerge::kAdd: return MergeRange<T>(members, AddOp(), begin, end);
-      case CollectiveMerge::kMultiply: return MergeRange<T>(members, MulOp(), begin, end);
-      case CollectiveMerge::kMinimum: return MergeRange<T>(members, MinimumOp(), begin, end);
-      case CollectiveMerge::kMaximum: return MergeRange<T>(members, MaximumOp(), begin, end);
+      case CollectiveMerge::kAdd: return merge(AddOp(), begin, end);
+      case CollectiveMerge::kMultiply: return merge(MulOp(), begin, end);
+      case CollectiveMerge::kMinimum: return merge(MinimumOp(), begin, end);
+      case CollectiveMerge::kMaximum: return merge(MaximumOp(), begin, end);
     }
   });
 }
@@ -81,6 +98,13 @@ void CopyTo(const tenon_tensor_view& to, uint64_t offset, const tenon_tensor_vie
   if (from.byte_size > 0) std::memcpy(Data<char>(to) + offset, Data<const char>(from), from.byte_size);
 }
 
+// Rank r gets the r-th part of what each brings.
+void Exchange(const Members& members) {
+  const uint64_t part = members[0]->context.input_view(0).byte_size / members.size();
+  for (size_t r = 0; part > 0 && r < members.size(); ++r)
+    for (size_t k = 0; k < members.size(); ++k) std::memcpy(members[r]->context.output<char>(0) + k * part, members[k]->context.input<char>(0) + r * part, part);
+}
+
 // c: of the member that came last, whose thread this is.
 void Compute(const Members& members, const RunContext& c) {
   switch (members[0]->kind) {
@@ -88,6 +112,7 @@ void Compute(const Members& members, const RunContext& c) {
       Elements::Dispatch(members[0]->dtype, [&]<class T>(Tag<T>) { MergeAll<T>(members, c); });
       return;
     case CollectiveKind::kGather:
+      if (members[0]->scatters) return Exchange(members);
       for (const auto& to : members) {
         for (size_t k = 0; k < members.size(); ++k) {
           const tenon_tensor_view& from = members[k]->context.input_view(0);
@@ -168,9 +193,28 @@ struct CollectiveKernel {
   CollectiveNode node;
 };
 
+// Which of the groups a device is in.
+struct AssignGroup {
+  void Run(RunContext c) const {
+    const Dims dims = DimsOf(c.input_view(0));
+    const int32_t device = *c.input<int32_t>(1), base = *c.input<int32_t>(2);
+    const int32_t* const devices = c.input<int32_t>(0);
+    const int64_t count = Count(c.input_view(0));
+    const int32_t* const found = std::find(devices, devices + count, device);
+    if (found == devices + count) Fail(TENON_INVALID_ARGUMENT, "Failed to find device_index ", device, " in group_assignment of shape ", dims);
+    if (std::find(found + 1, devices + count, device) != devices + count) Fail(TENON_INVALID_ARGUMENT, "device_index ", device, " stands twice in group_assignment");
+    const auto key = static_cast<int32_t>(static_cast<uint32_t>(base) + static_cast<uint32_t>((found - devices) / dims[1]));
+    if (key == 0) Fail(TENON_INVALID_ARGUMENT, "Using the reserved group_key = 0 is not allowed: base_key is ", base);
+    *c.output<int32_t>(0) = static_cast<int32_t>(dims[1]);
+    *c.output<int32_t>(1) = key;
+  }
+};
+
 constexpr Traits kTraits = {.flags = TENON_KERNEL_DETERMINISTIC};
 
 }  // namespace
+
+TENON_KERNEL(kCollectiveAssignGroupV2Kernel) = Registration<AssignGroup>("CollectiveAssignGroupV2", kTraits);
 
 #define TENON_COLLECTIVE_KERNEL(op) \
   TENON_KERNEL(k##op##Kernel) = Registration<CollectiveKernel>(#op, kTraits);
@@ -182,6 +226,8 @@ TENON_COLLECTIVE_KERNEL(CollectiveBcastSend)
 TENON_COLLECTIVE_KERNEL(CollectiveBcastSendV2)
 TENON_COLLECTIVE_KERNEL(CollectiveBcastRecv)
 TENON_COLLECTIVE_KERNEL(CollectiveBcastRecvV2)
+TENON_COLLECTIVE_KERNEL(CollectiveReduceScatterV2)
+TENON_COLLECTIVE_KERNEL(CollectiveAllToAllV2)
 TENON_COLLECTIVE_KERNEL(NcclAllReduce)
 
 }  // namespace tenon::ops

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bundle.h"
+#include "first_format.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/variant.h"
 #include "tenon/sdk/op/op.h"
@@ -78,8 +79,19 @@ struct Restore {
     const Request request = ReadRequest(c, dtypes.size());
     sdk::StepMemory memory(c);
     const io::Budget budget = io::BudgetOf(c, memory, "restored", request.prefix);
+    if (IsFirstFormat(request.prefix)) {
+      io::FirstReader reader(HostFiles(), request.prefix, budget);
+      for (size_t i = 0; i < dtypes.size(); ++i) reader.Restore(c, request.names[i], request.specs[i], dtypes[i], static_cast<int32_t>(i));
+      return;
+    }
     for (int more = kTriesMore; !RestoreAll(c, request, budget, more > 0); --more) {
     }
+  }
+  // A file of that name where there is no index: what Save wrote.
+  static bool IsFirstFormat(std::string_view prefix) {
+    const std::string index = io::IndexPath(prefix);
+    const tenon_files& files = HostFiles();
+    return files.exists(ToSpan(index)) == 0 && files.exists(ToSpan(io::TemporaryPath(index))) == 0 && files.exists(ToSpan(prefix)) != 0;
   }
   // False: somebody wrote the checkpoint anew meanwhile, so that what was read is of the old one and of the new one.
   bool RestoreAll(const RunContext& c, const Request& request, const io::Budget& budget, bool may_try_again) const {
@@ -193,7 +205,7 @@ TENON_OP(kRestoreV2) = DefineOp({
     .outputs = "tensors: dtypes",
     .attrs = "dtypes: list(type) >= 1",
     .constraints = "path(prefix); rank(prefix) == 0; rank(tensor_names) == 1; rank(shape_and_slices) == 1",
-    .doc = "Reads tensors from a checkpoint by name; every byte's checksum is verified.",
+    .doc = "Reads tensors from a checkpoint by name, also from one of the first format; every byte's checksum is verified.",
     .traits = TENON_OP_STATEFUL | TENON_OP_IO | TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<RestoreShape>,
 });

@@ -24,7 +24,7 @@ constexpr size_t kBlockSize = 262144;
 constexpr int kRestartInterval = 16;
 constexpr char kUncompressed = 0;
 constexpr char kSnappy = 1;
-constexpr uint64_t kMostBlock = uint64_t{1} << 28;   // bytes of one block; written are some 2^18
+constexpr uint64_t kMostBlock = uint64_t{1} << 31;   // bytes of one block; of an index are written some 2^18
 constexpr uint64_t kMostGrowth = 64;                 // keys and values may be so many times as large as the file, and
 constexpr uint64_t kAlwaysAllowed = uint64_t{1} << 16;  // so many bytes more
 constexpr uint64_t kChunk = uint64_t{1} << 20;       // read and summed between two polls
@@ -40,7 +40,7 @@ struct Handle {
 // Entries with the prefix that each shares with the one before left out, except at restarts.
 class Block {
  public:
-  explicit Block(int restart_interval) : restart_interval_(restart_interval) {}
+  Block(int restart_interval, std::pmr::memory_resource* memory) : restart_interval_(restart_interval), text_(memory) {}
 
   void Add(std::string_view key, std::string_view value) {
     size_t shared = 0;
@@ -51,9 +51,11 @@ class Block {
       restarts_.push_back(static_cast<uint32_t>(text_.size()));
       since_restart_ = 0;
     }
-    PutVarint(text_, shared);
-    PutVarint(text_, key.size() - shared);
-    PutVarint(text_, value.size());
+    std::string head;
+    PutVarint(head, shared);
+    PutVarint(head, key.size() - shared);
+    PutVarint(head, value.size());
+    text_ += head;
     text_ += key.substr(shared);
     text_ += value;
     last_key_ = key;
@@ -62,14 +64,17 @@ class Block {
   bool empty() const { return text_.empty(); }
   size_t size() const { return text_.size() + 4 * (restarts_.size() + 1); }
 
-  // Appends the finished block to the file and begins anew.
-  Handle Finish(std::string& file) {
-    for (uint32_t restart : restarts_) PutFixed32(text_, restart);
-    PutFixed32(text_, static_cast<uint32_t>(restarts_.size()));
-    const Handle handle{file.size(), text_.size()};
-    text_.push_back(kUncompressed);
-    file += text_;
-    PutFixed32(file, sdk::MaskCrc32c(sdk::Crc32c(text_)));
+  // Writes the finished block, which stands at `offset`, and begins anew.
+  template <class Put>
+  Handle Finish(uint64_t offset, const Put& put) {
+    std::string end;
+    for (uint32_t restart : restarts_) PutFixed32(end, restart);
+    PutFixed32(end, static_cast<uint32_t>(restarts_.size()));
+    const Handle handle{offset, text_.size() + end.size()};
+    end.push_back(kUncompressed);
+    PutFixed32(end, sdk::MaskCrc32c(sdk::ExtendCrc32c(sdk::Crc32c(text_), end.data(), end.size())));
+    put(std::string_view(text_));
+    put(std::string_view(end));
     text_.clear();
     restarts_ = {0};
     since_restart_ = 0;
@@ -80,7 +85,7 @@ class Block {
  private:
   const int restart_interval_;
   int since_restart_ = 0;
-  std::string text_;
+  std::pmr::string text_;
   std::string last_key_;
   std::vector<uint32_t> restarts_ = {0};
 };
@@ -120,23 +125,57 @@ std::string SuccessorOf(std::string_view last) {
 
 }  // namespace
 
-std::string BuildTable(const std::vector<TableEntry>& entries) {
-  std::string file;
-  Block data(kRestartInterval), index(1);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    data.Add(entries[i].key, entries[i].value);
-    const bool last = i + 1 == entries.size();
-    if (!last && data.size() < kBlockSize) continue;
-    const Handle handle = data.Finish(file);
-    index.Add(last ? SuccessorOf(entries[i].key) : SeparatorOf(entries[i].key, entries[i + 1].key), Encode(handle));
+class TableBuilder::Parts {
+ public:
+  Parts(std::function<void(std::string_view)> put, std::pmr::memory_resource* memory) : put_(std::move(put)), data(kRestartInterval, memory), index(1, memory) {}
+  Handle Finish(Block& block) { return block.Finish(written_, [this](std::string_view bytes) { Put(bytes); }); }
+  void Put(std::string_view bytes) {
+    put_(bytes);
+    written_ += bytes.size();
   }
-  Block meta(kRestartInterval);
-  const Handle meta_handle = meta.Finish(file);
-  const Handle index_handle = index.Finish(file);
+
+ private:
+  const std::function<void(std::string_view)> put_;
+  uint64_t written_ = 0;
+
+ public:
+  Block data, index;
+  std::string last_key;
+  bool full = false;  // the block ends before the next entry
+};
+
+TableBuilder::TableBuilder(std::function<void(std::string_view)> put, std::pmr::memory_resource* memory) : parts_(std::make_unique<Parts>(std::move(put), memory)) {}
+TableBuilder::~TableBuilder() = default;
+
+void TableBuilder::FinishBlock(const std::string& separator) {
+  parts_->index.Add(separator, Encode(parts_->Finish(parts_->data)));
+  parts_->full = false;
+}
+
+void TableBuilder::Add(std::string_view key, std::string_view value) {
+  if (parts_->full) FinishBlock(SeparatorOf(parts_->last_key, key));
+  parts_->data.Add(key, value);
+  parts_->last_key = key;
+  parts_->full = parts_->data.size() >= kBlockSize;
+}
+
+void TableBuilder::Finish() {
+  if (!parts_->data.empty()) FinishBlock(SuccessorOf(parts_->last_key));
+  Block meta(kRestartInterval, std::pmr::get_default_resource());
+  const Handle meta_handle = parts_->Finish(meta);
+  const Handle index_handle = parts_->Finish(parts_->index);
   std::string footer = Encode(meta_handle) + Encode(index_handle);
   footer.resize(kFooterSize - 8, '\0');
   sdk::PutFixed64(footer, kMagic);
-  return file + footer;
+  parts_->Put(footer);
+}
+
+std::string BuildTable(const std::vector<TableEntry>& entries) {
+  std::string file;
+  TableBuilder builder([&file](std::string_view bytes) { file += bytes; });
+  for (const TableEntry& entry : entries) builder.Add(entry.key, entry.value);
+  builder.Finish();
+  return file;
 }
 
 // ---- Parsing ----
@@ -265,6 +304,39 @@ Table::Table(TableSource& source, std::string_view path, const Budget& budget)
       entries_.push_back({Keep(key, *bytes_), Keep(value, *bytes_)});
     });
   });
+}
+
+TableLookup::TableLookup(TableSource& source, std::string path, const Budget& budget)
+    : source_(source), path_(std::move(path)), budget_(budget), keys_(std::make_unique<std::pmr::monotonic_buffer_resource>(budget.memory)), places_(budget.memory), block_(budget.memory) {
+  const Reading reading{source_, path_, budget_};
+  const Handle index = ReadFooter(reading);
+  const std::pmr::string index_block = ReadBlock(reading, index);
+  uint64_t free_from = 0;
+  ForEachEntry(index_block, path_, index.offset, budget_.memory, [&](std::string_view key, std::string_view position) {
+    if (places_.size() % kEntriesBetweenPolls == 0) budget_.poll();
+    const Handle handle = TakeHandle(position, path_, index.offset);
+    if (handle.offset < free_from) Damaged(path_, handle.offset, "a block begins before the end of the block before it, at ", free_from);
+    if (handle.size > source_.size() || handle.offset > source_.size() - handle.size) Damaged(path_, handle.offset, "a block of ", handle.size, " bytes does not fit into the file of ", source_.size());
+    if (!places_.empty() && places_.back().last_key >= key) Damaged(path_, index.offset, "the keys of the index do not ascend");
+    free_from = handle.offset + handle.size + kTrailerSize;
+    places_.push_back({Keep(key, *keys_), handle.offset, handle.size});
+  });
+}
+
+std::optional<std::string_view> TableLookup::Find(std::string_view key) {
+  const auto place = std::lower_bound(places_.begin(), places_.end(), key, [](const Place& each, std::string_view wanted) { return each.last_key < wanted; });
+  if (place == places_.end()) return std::nullopt;
+  if (block_offset_ != place->offset) {
+    block_offset_ = UINT64_MAX;
+    block_ = {};  // not both at once
+    block_ = ReadBlock({source_, path_, budget_}, {place->offset, place->size});
+    block_offset_ = place->offset;
+  }
+  std::optional<std::string_view> found;
+  ForEachEntry(block_, path_, place->offset, budget_.memory, [&](std::string_view each, std::string_view value) {
+    if (each == key) found = value;
+  });
+  return found;
 }
 
 }  // namespace tenon::ops::io

@@ -6,8 +6,10 @@
 #ifndef TENON_OPS_IO_TABLE_H_
 #define TENON_OPS_IO_TABLE_H_
 
+#include <functional>
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +27,21 @@ struct TableEntry {
 
 // The file's bytes. The keys must ascend, byte by byte.
 std::string BuildTable(const std::vector<TableEntry>& entries);
+
+// The same piece by piece, for values that are large: what is held is a block, and the index.
+class TableBuilder {
+ public:
+  // put(bytes) writes the file's next bytes.
+  explicit TableBuilder(std::function<void(std::string_view)> put, std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  ~TableBuilder();
+  void Add(std::string_view key, std::string_view value);
+  void Finish();
+
+ private:
+  class Parts;
+  void FinishBlock(const std::string& separator);
+  std::unique_ptr<Parts> parts_;
+};
 
 // Where a table's bytes are read from.
 class TableSource {
@@ -77,6 +94,29 @@ class Table {
  private:
   std::unique_ptr<std::pmr::monotonic_buffer_resource> bytes_;
   std::pmr::vector<Entry> entries_;
+};
+
+// A table's entries one by one, by key: its index is read, and then the block where the key belongs. The same checks.
+class TableLookup {
+ public:
+  TableLookup(TableSource& source, std::string path, const Budget& budget);
+  // Valid until the next call.
+  std::optional<std::string_view> Find(std::string_view key);
+  uint64_t size() const { return source_.size(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  struct Place {
+    std::string_view last_key;  // no key of the block is larger
+    uint64_t offset, size;
+  };
+  TableSource& source_;
+  const std::string path_;
+  const Budget budget_;
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> keys_;
+  std::pmr::vector<Place> places_;
+  std::pmr::string block_;
+  uint64_t block_offset_ = UINT64_MAX;  // of the one that was read last
 };
 
 }  // namespace tenon::ops::io

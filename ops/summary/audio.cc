@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "encode.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
 #include "tenon/sdk/wire.h"
@@ -17,28 +18,36 @@ namespace {
 // Fields of Summary, of Summary.Value and of Summary.Audio.
 constexpr uint32_t kValue = 1, kTag = 1, kAudio = 6, kRate = 1, kChannels = 2, kFrames = 3, kEncoded = 4, kType = 5;
 
+}  // namespace
+
+std::string EncodeSounds(const RunContext& c, std::string_view tag, const tenon_tensor_view& sounds, float rate, int64_t most) {
+  const Dims dims = DimsOf(sounds);
+  if (!(rate > 0 && rate < 0x1p32f)) Fail(TENON_INVALID_ARGUMENT, "sample_rate must be positive, and below 2^32; it is ", std::to_string(rate));
+  if (dims.size() != 2 && dims.size() != 3) Fail(TENON_INVALID_ARGUMENT, "tensor must be [batch, frames] or [batch, frames, channels]; its shape is ", dims);
+  const int64_t frames = dims[1], channels = dims.size() == 2 ? 1 : dims[2];
+  if (channels == 0) Fail(TENON_INVALID_ARGUMENT, "tensor of shape ", dims, " has no channels");
+  WireWriter summary;
+  for (int64_t i = 0; i < std::min(most, dims[0]); ++i) {
+    WireWriter audio, value;
+    audio.Float(kRate, rate);
+    audio.Varint(kChannels, static_cast<uint64_t>(channels));
+    if (frames > 0) audio.Varint(kFrames, static_cast<uint64_t>(frames));
+    audio.Bytes(kEncoded, EncodeWav(c, Data<const float>(sounds) + i * frames * channels, frames, channels, std::max(1L, std::lrint(rate))));
+    audio.Bytes(kType, "audio/wav");
+    value.Bytes(kTag, Concat(tag, "/audio", most > 1 ? Concat("/", i) : std::string()));
+    value.Bytes(kAudio, audio.bytes());
+    summary.Bytes(kValue, value.bytes());
+  }
+  return summary.bytes();
+}
+
+namespace {
+
 struct Sounds {
   explicit Sounds(CreateContext& c) : most(c.Int("max_outputs")), rate(c.Has("sample_rate") ? c.Float("sample_rate") : 0) {}
   void Run(RunContext c) const {
-    const Dims dims = DimsOf(c.input_view(1));
-    const float per_second = c.input_count() > 2 ? c.input<float>(2)[0] : rate;
-    if (!(per_second > 0 && per_second < 0x1p32f)) Fail(TENON_INVALID_ARGUMENT, "sample_rate must be positive, and below 2^32; it is ", std::to_string(per_second));
-    if (dims.size() != 2 && dims.size() != 3) Fail(TENON_INVALID_ARGUMENT, "tensor must be [batch, frames] or [batch, frames, channels]; its shape is ", dims);
-    const int64_t frames = dims[1], channels = dims.size() == 2 ? 1 : dims[2];
-    if (channels == 0) Fail(TENON_INVALID_ARGUMENT, "tensor of shape ", dims, " has no channels");
-    WireWriter summary;
-    for (int64_t i = 0; i < std::min(most, dims[0]); ++i) {
-      WireWriter audio, value;
-      audio.Float(kRate, per_second);
-      audio.Varint(kChannels, static_cast<uint64_t>(channels));
-      if (frames > 0) audio.Varint(kFrames, static_cast<uint64_t>(frames));
-      audio.Bytes(kEncoded, EncodeWav(c, c.input<float>(1) + i * frames * channels, frames, channels, std::max(1L, std::lrint(per_second))));
-      audio.Bytes(kType, "audio/wav");
-      value.Bytes(kTag, Concat(StringAt(c.input_view(0), 0), "/audio", most > 1 ? Concat("/", i) : std::string()));
-      value.Bytes(kAudio, audio.bytes());
-      summary.Bytes(kValue, value.bytes());
-    }
-    SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary.bytes()});
+    const std::string summary = EncodeSounds(c, StringAt(c.input_view(0), 0), c.input_view(1), c.input_count() > 2 ? c.input<float>(2)[0] : rate, most);
+    SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary});
   }
 
  private:

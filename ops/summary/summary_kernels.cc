@@ -6,10 +6,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <span>
 #include <vector>
 
-#include "histogram.h"
+#include "encode.h"
 #include "encode_png.h"
+#include "histogram.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/tensor_proto.h"
@@ -32,7 +34,7 @@ void Give(const RunContext& c, const WireWriter& summary) { SetStrings(c, 0, Dim
 template <class Function>
 void ForEachNumber(const RunContext& c, const tenon_tensor_view& view, const Function& function) {
   CancelPoll poll(c);
-  Numbers::Dispatch(view.dtype, [&](auto tag) {
+  Numbers::And<bool>::Dispatch(view.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t i = 0, count = Count(view); i < count; poll(20), ++i) function(static_cast<double>(Data<const T>(view)[i]));
   });
@@ -55,19 +57,35 @@ struct Scalars {
   }
 };
 
+}  // namespace
+
+std::string EncodeScalar(const RunContext& c, std::string_view tag, const tenon_tensor_view& number) {
+  WireWriter value, summary;
+  PutTag(&value, tag);
+  ForEachNumber(c, number, [&](double one) { value.Float(kSimpleValue, static_cast<float>(one)); });
+  summary.Bytes(kValue, value.bytes());
+  return summary.bytes();
+}
+
+std::string EncodeHistogram(const RunContext& c, std::string_view tag, const tenon_tensor_view& values) {
+  Histogram histogram;
+  ForEachNumber(c, values, [&](double number) {
+    if (!std::isfinite(number)) Fail(TENON_INVALID_ARGUMENT, "histogram '", tag, "' has the value ", std::to_string(number));
+    histogram.Add(number);
+  });
+  WireWriter value, summary;
+  PutTag(&value, tag);
+  value.Bytes(kHistogram, histogram.Encode());
+  summary.Bytes(kValue, value.bytes());
+  return summary.bytes();
+}
+
+namespace {
+
+void Give(const RunContext& c, const std::string& summary) { SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary}); }
+
 struct Histograms {
-  void Run(RunContext c) const {
-    Histogram histogram;
-    ForEachNumber(c, c.input_view(1), [&](double number) {
-      if (!std::isfinite(number)) Fail(TENON_INVALID_ARGUMENT, "histogram '", StringAt(c.input_view(0), 0), "' has the value ", std::to_string(number));
-      histogram.Add(number);
-    });
-    WireWriter value, summary;
-    PutTag(&value, StringAt(c.input_view(0), 0));
-    value.Bytes(kHistogram, histogram.Encode());
-    summary.Bytes(kValue, value.bytes());
-    Give(c, summary);
-  }
+  void Run(RunContext c) const { Give(c, EncodeHistogram(c, StringAt(c.input_view(0), 0), c.input_view(1))); }
 };
 
 std::string_view TagOf(std::string_view value) {
@@ -100,20 +118,15 @@ struct Merge {
   }
 };
 
-struct Images {
-  explicit Images(CreateContext& c) : most(c.Int("max_images")) {
-    const tenon_attr_value color = c.Raw("bad_color");
-    if (!c.ok()) return;
-    const auto& view = *static_cast<const tenon_tensor_view*>(color.data);
-    if (view.dtype != TENON_DT_UINT8 || view.dl.ndim != 1) Fail(TENON_INVALID_ARGUMENT, "bad_color must be a vector of uint8; it is ", TypeName(view.dtype), " of shape ", DimsOf(view));
-    bad_color.assign(Data<const uint8_t>(view), Data<const uint8_t>(view) + Count(view));
-  }
-  void Run(RunContext c) const {
-    const tenon_tensor_view& batch = c.input_view(1);
-    const Dims dims = DimsOf(batch);
+class ImageBatch {
+ public:
+  ImageBatch(const tenon_tensor_view& batch, std::span<const uint8_t> bad_color) : batch_(batch), bad_color_(bad_color) {}
+  std::string Encode(const RunContext& c, std::string_view tag, int64_t most) const {
+    const Dims dims = DimsOf(batch_);
+    if (dims.size() != 4) Fail(TENON_INVALID_ARGUMENT, "Tensor must be 4-D with last dim 1, 3, or 4, not ", dims);
     const int64_t depth = dims[3], pixels = Multiply(dims[1], dims[2]);
     if (depth != 1 && depth != 3 && depth != 4) Fail(TENON_INVALID_ARGUMENT, "Tensor must be 4-D with last dim 1, 3, or 4, not ", dims);
-    if (batch.dtype != TENON_DT_UINT8 && static_cast<int64_t>(bad_color.size()) < depth) Fail(TENON_INVALID_ARGUMENT, "expected depth <= bad_color.size, got depth = ", depth, ", bad_color.size = ", bad_color.size());
+    if (batch_.dtype != TENON_DT_UINT8 && static_cast<int64_t>(bad_color_.size()) < depth) Fail(TENON_INVALID_ARGUMENT, "expected depth <= bad_color.size, got depth = ", depth, ", bad_color.size = ", bad_color_.size());
     if (pixels == 0) Fail(TENON_INVALID_ARGUMENT, "images of shape ", dims, " have no pixels");
     WireWriter summary;
     for (int64_t i = 0; i < std::min(most, dims[0]); ++i) {
@@ -121,24 +134,24 @@ struct Images {
       image.Varint(kHeight, static_cast<uint64_t>(dims[1]));
       image.Varint(kWidth, static_cast<uint64_t>(dims[2]));
       image.Varint(kColorspace, static_cast<uint64_t>(depth));
-      const std::vector<uint8_t> bytes = PixelsOf(batch, i * pixels, pixels, depth);
+      const std::vector<uint8_t> bytes = PixelsOf(i * pixels, pixels, depth);
       image.Bytes(kEncoded, EncodePng(c, bytes.data(), dims[2], dims[1], static_cast<int>(depth)));
-      value.Bytes(kTag, Concat(StringAt(c.input_view(0), 0), "/image", most > 1 ? Concat("/", i) : std::string()));
+      value.Bytes(kTag, Concat(tag, "/image", most > 1 ? Concat("/", i) : std::string()));
       value.Bytes(kImage, image.bytes());
       summary.Bytes(kValue, value.bytes());
     }
-    Give(c, summary);
+    return summary.bytes();
   }
 
  private:
   // Fields of Summary.Image and of Summary.Value.
   static constexpr uint32_t kHeight = 1, kWidth = 2, kColorspace = 3, kEncoded = 4, kImage = 4;
 
-  std::vector<uint8_t> PixelsOf(const tenon_tensor_view& batch, int64_t first, int64_t pixels, int64_t depth) const {
+  std::vector<uint8_t> PixelsOf(int64_t first, int64_t pixels, int64_t depth) const {
     std::vector<uint8_t> out;
-    Types<uint8_t, float, Half, double>::Dispatch(batch.dtype, [&](auto tag) {
+    Types<uint8_t, float, Half, double>::Dispatch(batch_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const T* values = Data<const T>(batch) + first * depth;
+      const T* values = Data<const T>(batch_) + first * depth;
       if constexpr (std::is_same_v<T, uint8_t>) {
         out.assign(values, values + pixels * depth);
       } else {
@@ -169,54 +182,83 @@ struct Images {
       for (int64_t k = 0; k < depth; ++k) {
         const int64_t i = pixel * depth + k;
         // Each step is rounded to the type, as the formula's would be.
-        out[static_cast<size_t>(i)] = good ? static_cast<uint8_t>(static_cast<double>(T(T(values[i] * scale) + offset))) : bad_color[static_cast<size_t>(k)];
+        out[static_cast<size_t>(i)] = good ? static_cast<uint8_t>(static_cast<double>(T(T(values[i] * scale) + offset))) : bad_color_[static_cast<size_t>(k)];
       }
     }
     return out;
   }
 
+  const tenon_tensor_view& batch_;
+  const std::span<const uint8_t> bad_color_;
+};
+
+}  // namespace
+
+std::string EncodeImages(const RunContext& c, std::string_view tag, const tenon_tensor_view& batch, int64_t most, std::span<const uint8_t> bad_color) {
+  return ImageBatch(batch, bad_color).Encode(c, tag, most);
+}
+
+namespace {
+
+struct Images {
+  explicit Images(CreateContext& c) : most(c.Int("max_images")) {
+    const tenon_attr_value color = c.Raw("bad_color");
+    if (!c.ok()) return;
+    const auto& view = *static_cast<const tenon_tensor_view*>(color.data);
+    if (view.dtype != TENON_DT_UINT8 || view.dl.ndim != 1) Fail(TENON_INVALID_ARGUMENT, "bad_color must be a vector of uint8; it is ", TypeName(view.dtype), " of shape ", DimsOf(view));
+    bad_color.assign(Data<const uint8_t>(view), Data<const uint8_t>(view) + Count(view));
+  }
+  void Run(RunContext c) const { Give(c, EncodeImages(c, StringAt(c.input_view(0), 0), c.input_view(1), most, bad_color)); }
   int64_t most;
   std::vector<uint8_t> bad_color;
 };
 
-// The tensor as it is, and for TensorSummaryV2 how it is to be shown.
-struct Tensors {
-  // of: the node's name where a summary is without a tag.
-  static std::string Encode(std::string_view of, std::string_view tag, const tenon_tensor_view& tensor, const std::string_view* metadata) {
-    std::string proto;
-    proto.reserve(static_cast<size_t>(tensor_proto::SizeOf(tensor)));
-    tensor_proto::ForEachPiece(tensor, [&](std::string_view piece) { proto += piece; });
-    WireWriter value, summary;
-    PutTag(&value, tag);
-    if (!of.empty()) value.Bytes(kNodeName, of);
-    value.Bytes(kTensor, proto);
-    if (metadata != nullptr) value.Bytes(kMetadata, Checked(*metadata));
-    summary.Bytes(kValue, value.bytes());
-    return summary.bytes();
-  }
 
- private:
-  static constexpr uint32_t kNodeName = 7, kTensor = 8, kMetadata = 9;
-  static std::string_view Checked(std::string_view metadata) {
-    WireReader reader(metadata);
-    while (reader.Next()) {
-    }
-    if (!reader.ok()) Fail(TENON_INVALID_ARGUMENT, "the summary metadata of ", metadata.size(), " bytes are no SummaryMetadata message");
-    return metadata;
-  }
-};
+constexpr uint32_t kNodeName = 7, kTensor = 8, kMetadata = 9;
 
+std::string EncodeProto(const tenon_tensor_view& tensor) {
+  std::string proto;
+  proto.reserve(static_cast<size_t>(tensor_proto::SizeOf(tensor)));
+  tensor_proto::ForEachPiece(tensor, [&](std::string_view piece) { proto += piece; });
+  return proto;
+}
+
+}  // namespace
+
+void CheckMessage(std::string_view bytes, const char* what) {
+  WireReader reader(bytes);
+  while (reader.Next()) {
+  }
+  if (!reader.ok()) Fail(TENON_INVALID_ARGUMENT, "a string of ", bytes.size(), " bytes is no ", what, " message");
+}
+
+std::string EncodeTensor(std::string_view tag, const tenon_tensor_view& tensor, std::string_view metadata) {
+  CheckMessage(metadata, "SummaryMetadata");
+  WireWriter value, summary;
+  PutTag(&value, tag);
+  value.Bytes(kTensor, EncodeProto(tensor));
+  value.Bytes(kMetadata, metadata);
+  summary.Bytes(kValue, value.bytes());
+  return summary.bytes();
+}
+
+namespace {
+
+// Under the node's name.
 struct OldTensorSummary {
   explicit OldTensorSummary(CreateContext& c) : name(c.name()) {}
-  void Run(RunContext c) const { SetStrings(c, 0, Dims(), std::vector<std::string>{Tensors::Encode(name, {}, c.input_view(0), nullptr)}); }
+  void Run(RunContext c) const {
+    WireWriter value, summary;
+    value.Bytes(kNodeName, name);
+    value.Bytes(kTensor, EncodeProto(c.input_view(0)));
+    summary.Bytes(kValue, value.bytes());
+    Give(c, summary);
+  }
   std::string name;
 };
 
 struct TensorSummary {
-  void Run(RunContext c) const {
-    const std::string_view metadata = StringAt(c.input_view(2), 0);
-    SetStrings(c, 0, Dims(), std::vector<std::string>{Tensors::Encode({}, StringAt(c.input_view(0), 0), c.input_view(1), &metadata)});
-  }
+  void Run(RunContext c) const { Give(c, EncodeTensor(StringAt(c.input_view(0), 0), c.input_view(1), StringAt(c.input_view(2), 0))); }
 };
 
 constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};

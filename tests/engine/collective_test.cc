@@ -129,6 +129,50 @@ TEST_P(Collective, ReducesInEveryWayAndType) {
   }
 }
 
+// Keys are inputs of the forms of version 2.
+std::vector<Output> WithKeys(Graph& g, Output x, int32_t size) { return {x, g.Const(size), g.Const(int32_t{7}), g.Const(int32_t{1})}; }
+
+TEST_P(Collective, ScattersAReductionByRank) {
+  Graph g(runtime_);
+  std::vector<Output> outputs;
+  for (int member = 0; member < 2; ++member)
+    outputs.push_back(Add(g, "CollectiveReduceScatterV2", member, WithKeys(g, g.Const(View(TensorOf(DType::kFloat, {4, 2}, {1.0 * member, 1, 2, 3, 4, 5, 6, 7.0 + member}))), 2),
+                          {{"merge_op", "Add"}, {"final_op", "Div"}}, 2));
+  EXPECT_EQ(Run(g, outputs), (std::vector<std::vector<double>>{{0.5, 1, 2, 3}, {4, 5, 6, 7.5}}));
+}
+
+TEST_P(Collective, ExchangesPartsByRank) {
+  Graph g(runtime_);
+  std::vector<Output> outputs;
+  for (int member = 0; member < 2; ++member) {
+    const double first = 10.0 * member;
+    outputs.push_back(Add(g, "CollectiveAllToAllV2", member, WithKeys(g, g.Const(View(TensorOf(DType::kFloat, {4}, {first, first + 1, first + 2, first + 3}))), 2), {}, 2));
+  }
+  EXPECT_EQ(Run(g, outputs), (std::vector<std::vector<double>>{{0, 1, 10, 11}, {2, 3, 12, 13}}));
+}
+
+TEST_P(Collective, RowsThatAreNoEqualPartsAndMembersOfTwoKindsAreRefused) {
+  Graph g(runtime_);
+  const Output alone = Add(g, "CollectiveAllToAllV2", 0, WithKeys(g, g.Const(View(TensorOf(DType::kFloat, {3}, {1, 2, 3}))), 2), {}, 2);
+  ExpectFails(g, {alone}, Code::kInvalidArgument, {"are no equal parts for 2 members"});
+  Graph h(runtime_);
+  const auto value = [&] { return h.Const(View(TensorOf(DType::kFloat, {2}, {1, 2}))); };
+  const Output whole = Add(h, "CollectiveReduceV2", 0, WithKeys(h, value(), 2), {{"merge_op", "Add"}, {"final_op", "Id"}}, 2);
+  const Output part = Add(h, "CollectiveReduceScatterV2", 1, WithKeys(h, value(), 2), {{"merge_op", "Add"}, {"final_op", "Id"}}, 2);
+  const Session session = Open(h);
+  EXPECT_EQ(RunIn(session, {}, {whole, part}).status().code(), Code::kInvalidArgument);
+}
+
+TEST_P(Collective, ReducesAndBroadcastsWithoutAGroup) {
+  Graph g(runtime_);
+  std::vector<Output> all;
+  for (int member = 0; member < 3; ++member) all.push_back(g.Const(View(TensorOf(DType::kFloat, {2}, {1.0 + member, 4.0 - member}))));
+  std::vector<Output> outputs;
+  for (const char* reduction : {"sum", "prod", "min", "max"}) outputs.push_back(g.Op("NcclReduce", {all}, {{"reduction", reduction}}));
+  outputs.push_back(g.Op("NcclBroadcast", {all[0]}, {{"shape", Shape({2})}}));
+  EXPECT_EQ(Run(g, outputs), (std::vector<std::vector<double>>{{6, 9}, {6, 24}, {1, 2}, {3, 4}, {1, 4}}));
+}
+
 TEST_P(Collective, DividesByTheNumberOfMembers) {
   Graph g(runtime_);
   std::vector<Output> outputs;

@@ -3,7 +3,7 @@
 
     judge_files.py --tenon build/release/bin/tenon
 
-GraphDef, SavedModel (both loaders), tensor bundle and event file come from a short training; the text forms are what TensorFlow's
+GraphDef, SavedModel (both loaders), tensor bundle and event file come from a short training, and others from graphs; the text forms are what TensorFlow's
 own text writer makes of GraphDef, MetaGraphDef and SavedModel. Event files also go through TensorBoard's reader where that is installed.
 
 Exit code 77 and a line that says so: there is no TensorFlow. Then the interpreter that TENON_TENSORFLOW_PYTHON names is tried first.
@@ -130,6 +130,25 @@ def judge_partitioned_bundle(judge):
     return f"{len(golden.get_variable_to_shape_map())} variables in parts, with the same values"
 
 
+def judge_first_format(judge):
+    """A checkpoint of TensorFlow 1's first format, in slices too."""
+    import numpy as np
+    import tensorflow as tf
+    values = {"f": np.arange(6, dtype=np.float32).reshape(2, 3) / 4, "s": np.array([b"a", b"", b"\x00\xff"], object), "i": np.array([-5, 2**31 - 1], np.int32), "b": np.array([True, False]),
+              "h": np.array([1.5, -2], np.float16), "c": np.array([1 + 2j], np.complex64), "e": np.zeros([0, 3]), "q": np.array(-128, np.int8),
+              "large": np.arange(300_000, dtype=np.float32)}
+    path, parts = str(judge.folder / "first.ckpt"), np.arange(8, dtype=np.float32).reshape(4, 2)
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.raw_ops.SaveSlices(filename=path, tensor_names=[*values, "parts", "parts"], shapes_and_slices=[""] * len(values) + ["4 2 0,1:-", "4 2 1,3:-"],
+                              data=[tf.constant(value) for value in [*values.values(), parts[:1], parts[1:]]], name="save")
+    (judge.folder / "first.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    judge.run("run", "first.pb", "--target", "save")
+    for name, value in {**values, "parts": parts}.items():
+        same(tf.raw_ops.Restore(file_pattern=path, tensor_name=name, dt=tf.as_dtype(value.dtype) if value.dtype != object else tf.string), value, name)
+    return f"{len(values) + 1} tensors, one of them in parts, with the same values"
+
+
 def judge_trained_models(judge):
     """What `tenon train --export` wrote goes on in TensorFlow: both of its loaders see the trained values."""
     import numpy as np
@@ -164,6 +183,54 @@ def judge_events(judge):
     if not tags or max(steps) != 20 or graphs != 1:
         raise AssertionError(f"tags {sorted(tags)}, steps up to {max(steps, default=None)}, {graphs} graphs")
     return f"tags {sorted(tags)}, {len(steps)} steps, a graph"
+
+
+def judge_written_events(judge):
+    """What the ops of summary writers write is what TensorFlow's own write."""
+    import shutil
+    import numpy as np
+    import tensorflow as tf
+    v1, raw, draw, folder = tf.compat.v1, tf.raw_ops, np.random.default_rng(1), judge.folder / "written"
+    images, sounds = draw.random((2, 4, 5, 3), np.float32), draw.random((2, 50), np.float32)
+    metadata = v1.SummaryMetadata(plugin_data=v1.SummaryMetadata.PluginData(plugin_name="scalars")).SerializeToString()
+    value = v1.Summary(value=[v1.Summary.Value(tag="raw", simple_value=3)])
+    nothing = v1.GraphDef()
+    nothing.node.add(name="n", op="NoOp")
+    graph, done = tf.Graph(), []
+    with graph.as_default():
+        writer = raw.SummaryWriter(shared_name="writer")
+        def then(op, **inputs):
+            with tf.control_dependencies(done[-1:]):
+                done.append(op(writer=writer, **inputs))
+        then(raw.CreateSummaryFileWriter, logdir=str(folder), max_queue=2, flush_millis=1000, filename_suffix=".v2")
+        then(raw.WriteScalarSummary, step=1, tag="loss", value=1.5)
+        then(raw.WriteHistogramSummary, step=2, tag="spread", values=images)
+        then(raw.WriteImageSummary, step=3, tag="images", tensor=images, bad_color=np.array([255, 0, 0, 255], np.uint8))
+        then(raw.WriteAudioSummary, step=4, tag="sounds", tensor=sounds, sample_rate=8000.0)
+        then(raw.WriteSummary, step=5, tag="tensor", tensor=images, summary_metadata=metadata)
+        then(raw.WriteRawProtoSummary, step=6, tensor=[value.SerializeToString()] * 2)
+        then(raw.WriteGraphSummary, step=7, tensor=nothing.SerializeToString())
+        then(raw.ImportEvent, event=v1.Event(step=8, wall_time=3, summary=value).SerializeToString())
+        then(raw.CloseSummaryWriter)
+
+    def events():
+        file, = folder.iterdir()
+        found = list(v1.train.summary_iterator(str(file)))
+        shutil.rmtree(folder)
+        for event in found:
+            event.wall_time = 0
+            event.ClearField("source_metadata")
+        return found
+
+    (judge.folder / "written.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    judge.run("run", "written.pb", "--target", done[-1].name)
+    mine = events()
+    with v1.Session(graph=graph) as session:
+        session.run(done[-1])
+    theirs = events()
+    if mine != theirs:
+        raise AssertionError(f"step {next(a.step for a, b in zip(mine, theirs) if a != b)} differs, or there are {len(mine)} and {len(theirs)}")
+    return f"{len(mine)} events of summary writers are TensorFlow's own"
 
 
 def judge_events_in_tensorboard(judge):
@@ -249,7 +316,9 @@ def main():
         judge.check("SavedModel, TF1", lambda: judge_saved_model_v1(judge, images, answers))
         judge.check("tensor bundle", lambda: judge_bundle(judge))
         judge.check("tensor bundle, in parts", lambda: judge_partitioned_bundle(judge))
+        judge.check("checkpoint of the first format", lambda: judge_first_format(judge))
         judge.check("event file", lambda: judge_events(judge))
+        judge.check("event file, of writers", lambda: judge_written_events(judge))
         judge.check("event file, TensorBoard", lambda: judge_events_in_tensorboard(judge))
         judge.check("text graphs", lambda: judge_text_graph(judge, answers))
         judge.check("text models", lambda: judge_text_models(judge))

@@ -759,8 +759,38 @@ def sequences():
         case("CudnnRNNV3", {**layers, "input_h": x(5, 4, 3), "input_c": x(5, 4, 3), "sequence_lengths": x(2, t=I)}, rnn_mode=mode, direction=direction, time_major=False)
 
 
+def randoms():
+    shapes = (v([2, 3]), v([], I), v([4], L), x(2, t=I), x(None, t=I), x(UNKNOWN, t=I), v([2, -1]), x(1, 1, t=I))
+    seeds = (v([1, 2], L), x(2, t=L), x(None, t=L), x(UNKNOWN, t=L), x(3, t=L), x(t=L))
+    for shape, seed in itertools.product(shapes, seeds):
+        for op in ("StatelessRandomNormal", "StatelessTruncatedNormal"):
+            case(op, {"shape": shape, "seed": seed})
+        case("StatelessRandomUniformInt", {"shape": shape, "seed": seed, "minval": x(t=I), "maxval": x(t=I)})
+    for shape in shapes:
+        case("StatelessRandomUniformIntV2", {"shape": shape, "key": x(1, t=tf.uint64), "counter": x(2, t=tf.uint64), "alg": x(t=I), "minval": x(t=I), "maxval": x(t=I)})
+        for parameter in (x(), x(3), x(None), x(UNKNOWN)):
+            case("RandomGamma", {"shape": shape, "alpha": parameter})
+            case("RandomPoissonV2", {"shape": shape, "rate": parameter})
+            case("ParameterizedTruncatedNormal", {"shape": shape, "means": parameter, "stdevs": x(), "minvals": x(), "maxvals": x(1)})
+            case("StatelessRandomBinomial", {"shape": shape, "seed": x(2, t=L), "counts": parameter, "probs": x()})
+    for seed in seeds:
+        case("StatelessRandomGetKeyCounterAlg", {"seed": seed})
+    for logits, samples in itertools.product((x(2, 3), x(None, 3), x(UNKNOWN), x(3), x(2, None)), (v(4), x(t=I), x(1, t=I), v(-1))):
+        case("Multinomial", {"logits": logits, "num_samples": samples})
+        case("StatelessMultinomial", {"logits": logits, "num_samples": samples, "seed": x(2, t=L)})
+    for value in (x(2, 3), x(None, 3), x(UNKNOWN), x()):
+        case("StatelessShuffle", {"value": value, "key": x(1, t=tf.uint64), "counter": x(2, t=tf.uint64), "alg": v(1)})
+        case("DeepCopy", {"x": value})
+    for classes, true in itertools.product((x(2, 3, t=L), x(None, 3, t=L), x(2, None, t=L), x(UNKNOWN, t=L), x(3, t=L)), (1, 3)):
+        for op in ("UniformCandidateSampler", "LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler"):
+            case(op, {"true_classes": classes}, num_true=true, num_sampled=4, unique=True, range_max=9)
+        case("AllCandidateSampler", {"true_classes": classes}, num_true=true, num_sampled=4, unique=True)
+    for indices, dense, size in itertools.product((x(2, 1, t=L), x(None, 2, t=L), x(UNKNOWN, t=L), x(2, t=L)), (v([3, 4], L), v([3], L), x(2, t=L), x(None, t=L)), (v(5), x(t=I), v(-1), x(1, t=I))):
+        case("SparseBincount", {"indices": indices, "values": x(None, t=I), "dense_shape": dense, "size": size, "weights": x(0)})
+
+
 def main():
-    for fill in (array, strided, math, special, nn, batch_norm, checks, products, places, images, pictures, choices, sparse, parse, linear, moves, quantized, windows, volumes,
+    for fill in (array, strided, math, special, nn, batch_norm, checks, products, places, images, pictures, choices, sparse, parse, linear, moves, quantized, randoms, windows, volumes,
                  sequences):
         fill()
     for op, inputs, attrs in CASES:

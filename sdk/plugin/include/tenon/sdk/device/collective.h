@@ -43,6 +43,7 @@ struct CollectiveMember {
   CollectiveMerge merge = CollectiveMerge::kAdd;
   bool divide = false;  // the result by the number of members
   bool sends = false;   // of a broadcast
+  bool scatters = false;  // of a reduction and a gather: each member gets its part of the result, or of what each brings, instead of all
   int64_t group_size = 1;
   uint32_t dtype = TENON_DT_INVALID;
   std::vector<int64_t> dims;  // of what it brings; of who receives a broadcast: of what it gets
@@ -88,6 +89,7 @@ inline Outcome CheckAlike(const CollectiveMember& a, const CollectiveMember& b) 
   static constexpr const char* kKinds[] = {"a reduction", "a gather", "a broadcast"};
   static constexpr const char* kMerges[] = {"Add", "Mul", "Min", "Max"};
   if (a.kind != b.kind) return differ("the kind", kKinds[static_cast<size_t>(a.kind)], kKinds[static_cast<size_t>(b.kind)]);
+  if (a.scatters != b.scatters) return differ("what it gets", a.scatters ? "its part" : "all", b.scatters ? "its part" : "all");
   if (a.group_size != b.group_size) return differ("group_size", a.group_size, b.group_size);
   if (a.dtype != b.dtype) return differ("dtype", TypeName(a.dtype), TypeName(b.dtype));
   if (a.dims != b.dims) return differ("shape", a.dims, b.dims);
@@ -98,16 +100,18 @@ inline Outcome CheckAlike(const CollectiveMember& a, const CollectiveMember& b) 
 }
 
 // What a node's attributes and inputs say of its members: CollectiveReduce, CollectiveGather, CollectiveBcastSend, CollectiveBcastRecv, those of
-// version 2, and NcclAllReduce. A field of a kernel, immutable once made. Keys and sizes of version 2 lie in the host's memory.
+// version 2, CollectiveReduceScatterV2, CollectiveAllToAllV2, and NcclAllReduce. A field of a kernel, immutable once made. Keys and sizes of version 2 lie in the host's memory.
 class CollectiveNode {
  public:
   explicit CollectiveNode(CreateContext& c) {
     const std::string_view op = c.op();
     of_version_2_ = op.ends_with("V2");
     receives_ = op.starts_with("CollectiveBcastRecv");
-    proto_.kind = op.find("Gather") != op.npos  ? CollectiveKind::kGather
-                  : op.find("Bcast") != op.npos ? CollectiveKind::kBroadcast
-                                                : CollectiveKind::kReduce;
+    const bool all_to_all = op.find("AllToAll") != op.npos;
+    proto_.kind = op.find("Gather") != op.npos || all_to_all ? CollectiveKind::kGather
+                  : op.find("Bcast") != op.npos              ? CollectiveKind::kBroadcast
+                                                             : CollectiveKind::kReduce;
+    proto_.scatters = op.find("Scatter") != op.npos || all_to_all;
     proto_.sends = op.starts_with("CollectiveBcastSend");
     proto_.node = c.name();
     proto_.device = ToText(c.args().node_services->device(c.args().node));
@@ -146,6 +150,8 @@ class CollectiveNode {
     const Dims dims = DimsOf(receives_ ? c.output_view(0) : c.input_view(0));
     member->dims.assign(dims.begin(), dims.end());
     if (member->group_size < 1) sdk::Fail(TENON_INVALID_ARGUMENT, member->name, ": group_size is ", member->group_size, "; it must be 1 or more");
+    if (member->scatters && (dims.empty() || dims[0] % member->group_size != 0))
+      sdk::Fail(TENON_INVALID_ARGUMENT, member->name, ": ", member->Who(), " brings a tensor of shape ", dims, ", whose rows are no equal parts for ", member->group_size, " members");
   }
   // The session's table, which a plugin makes when it is the first.
   template <class Table>
