@@ -142,9 +142,8 @@ struct SparseApplyKernel {
   // Begins the updates of the slots, changes all rows, and commits all.
   template <class T, int... kSlots>
   void WithSlots(sdk::RunContext c, Update& var, std::integer_sequence<int, kSlots...>) const {
-    const uint32_t dtype = c.input_view(Optimizer::kGradient).dtype;
     std::array<std::optional<Update>, sizeof...(kSlots)> slots;
-    (slots[kSlots].emplace(c, c.resource(kSlots + 1), lock, dtype), ...);
+    (slots[kSlots].emplace(c, c.resource(kSlots + 1), lock, c.input_view(Optimizer::kGradient).dtype), ...);
     const std::array<Update*, Optimizer::kVariables> updates = {&var, &*slots[kSlots]...};
     const sdk::Dims dims = var.dims();
     for (const Update* update : updates) {
