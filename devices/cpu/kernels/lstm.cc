@@ -130,11 +130,12 @@ struct BlockLstmKernel {
       });
     }
   }
+
   // One sequence at one step: x and h by the weights, the states before, and where the outputs are.
   template <class T>
   void Cell(const Plan& p, const sdk::RunContext& c, const float* gate, const T* before, int64_t at, Tag<T>) const {
     const auto in = [&](int32_t input, int64_t k) { return static_cast<float>(c.input<T>(input)[k]); };
-    const auto weight = [&](int32_t input, int64_t k) { return peeps ? in(input, k) : 0.0f; };
+    const auto peep = [&](int32_t weights, int64_t k, float state) { return peeps ? state * in(weights, k) : 0.0f; };
     const auto put = [&](int32_t output, int64_t k, float value) {
       const T rounded = static_cast<T>(value);
       c.output<T>(output)[at + k] = rounded;
@@ -143,12 +144,12 @@ struct BlockLstmKernel {
     for (int64_t k = 0; k < p.cells; ++k) {
       const auto sum = [&](int64_t which) { return gate[which * p.cells + k] + in(kB, which * p.cells + k); };
       const auto cs_prev = static_cast<float>(before[k]);
-      const float i = put(kI, k, Sigmoid(sum(gates.i) + cs_prev * weight(kWci, k)));
+      const float i = put(kI, k, Sigmoid(sum(gates.i) + peep(kWci, k, cs_prev)));
       const float ci = put(kCi, k, math::Tanh(sum(gates.ci)));
-      const float f = put(kF, k, Sigmoid(sum(gates.f) + forget_bias + cs_prev * weight(kWcf, k)));
+      const float f = put(kF, k, Sigmoid(sum(gates.f) + forget_bias + peep(kWcf, k, cs_prev)));
       const float whole = ci * i + f * cs_prev;
       const float cs = put(kCs, k, clip > 0 ? std::min(std::max(whole, -clip), clip) : whole);
-      const float o = put(kO, k, Sigmoid(sum(gates.o) + cs * weight(kWco, k)));
+      const float o = put(kO, k, Sigmoid(sum(gates.o) + peep(kWco, k, cs)));
       const float co = put(kCo, k, math::Tanh(cs));
       put(kH, k, o * co);
     }

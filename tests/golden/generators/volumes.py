@@ -72,17 +72,18 @@ def any_conv(d):
     return Case([d.tensor(t, (*batch, *sides, depth), -2, 2), d.tensor(t, (*size, depth, out), -1, 1)], attrs, answered=lambda case: case.inputs[0].size > 0)
 
 
-def plain(d, t, shape):
-    """Numbers with infinities, of which a maximum is one; of NaN TensorFlow keeps some."""
+def plain(d, t, shape, padding):
+    """Numbers with infinities. Of NaN TensorFlow keeps some, and padding is larger than -infinity to it."""
     x = d.tensor(t, shape, special=0.15)
-    x[np.isnan(x.astype(np.float32))] = 0
+    wide = x.astype(np.float32)
+    x[np.isnan(wide) | (np.isneginf(wide) & (padding == "SAME"))] = 0
     return x
 
 
 @op("MaxPool3D", "AvgPool3D", count=30)
 def pool(d):
     b = Box(d, fits=d.op == "AvgPool3D")
-    return Case([plain(d, d.dtype(), b.shape(b.sides))], b.attrs(pool=True))
+    return Case([plain(d, d.dtype(), b.shape(b.sides), b.padding)], b.attrs(pool=True))
 
 
 @op("AvgPool3DGrad", count=26)
