@@ -210,9 +210,26 @@ struct AssignGroup {
   }
 };
 
+// Nobody waits here: members meet when they reduce.
+struct InitializeCommunicator {
+  explicit InitializeCommunicator(CreateContext& c) {
+    if (c.Float("timeout_seconds") > 0) c.Fail(TENON_UNIMPLEMENTED, "timeout_seconds is not supported; give the step a deadline");
+  }
+  void Run(RunContext c) const {
+    const int32_t key = *c.input<int32_t>(0), rank = *c.input<int32_t>(1), size = *c.input<int32_t>(2);
+    if (size < 1 || rank < 0 || rank >= size) Fail(TENON_INVALID_ARGUMENT, "rank ", rank, " of a group of ", size);
+    tenon_resource* handle = nullptr;
+    Check(c.services().step_resource(c.frame(), ToSpan("communicator"), &handle));
+    (void)ObjectOf<Communicator>(c, handle, kCommunicatorType, [&] { return std::make_unique<Communicator>(key, rank, size); });
+    *c.output<tenon_resource*>(0) = handle;
+  }
+};
+
 constexpr Traits kTraits = {.flags = TENON_KERNEL_DETERMINISTIC};
 
 }  // namespace
+
+TENON_KERNEL(kCollectiveInitializeCommunicatorKernel) = Registration<InitializeCommunicator>("CollectiveInitializeCommunicator", {.flags = TENON_KERNEL_STATEFUL});
 
 TENON_KERNEL(kCollectiveAssignGroupV2Kernel) = Registration<AssignGroup>("CollectiveAssignGroupV2", kTraits);
 
@@ -228,6 +245,7 @@ TENON_COLLECTIVE_KERNEL(CollectiveBcastRecv)
 TENON_COLLECTIVE_KERNEL(CollectiveBcastRecvV2)
 TENON_COLLECTIVE_KERNEL(CollectiveReduceScatterV2)
 TENON_COLLECTIVE_KERNEL(CollectiveAllToAllV2)
+TENON_COLLECTIVE_KERNEL(CollectiveReduceV3)
 TENON_COLLECTIVE_KERNEL(NcclAllReduce)
 
 }  // namespace tenon::ops

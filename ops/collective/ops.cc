@@ -176,6 +176,29 @@ TENON_OP(kCollectiveAllToAllV2) = DefineOp({
     .shape = ShapeFunction<ReduceShape>,
 });
 
+TENON_OP(kCollectiveInitializeCommunicator) = DefineOp({
+    .name = "CollectiveInitializeCommunicator",
+    .inputs = "group_key: int32, rank: int32, group_size: int32",
+    .outputs = "communicator: resource",
+    .attrs = "communication_hint: string = 'auto'; timeout_seconds: float = 0",
+    .constraints = "rank(group_key) == 0; rank(rank) == 0; rank(group_size) == 0; value(group_size) >= 1",
+    .doc = "A member's side of a group, for CollectiveReduceV3; it ends with the step.",
+    .traits = kTraits,
+    .shape = ShapeFunction<ScalarShape>,
+});
+
+TENON_OP(kCollectiveReduceV3) = DefineOp({
+    .name = "CollectiveReduceV3",
+    .inputs = "input: T, communicator: resource, group_assignment: int32",
+    .outputs = "data: T",
+    .attrs = "T: {bfloat16, float, half, double, int32, int64}; reduction: {'Min', 'Max', 'Mul', 'Add'}; timeout_seconds: float = 0",
+    .constraints = "rank(group_assignment) == 2",
+    .doc = "The tensors of those ranks that stand in one row of group_assignment, which have one shape, merged element by element. A communicator's uses meet the others' uses in their order, which "
+           "control edges must give where there are several in a step.",
+    .traits = kTraits,
+    .shape = ShapeFunction<ReduceShape>,
+});
+
 static void AssignGroupShape(ShapeContext& c) {
   c.WithRank(0, 2);
   c.WithRank(1, 0);

@@ -15,13 +15,13 @@ static void SamplerShape(ShapeContext& c) {
   c.SetOutput(2, {sampled});
 }
 
-static consteval tenon_op_definition Sampler(OpDefinition op) {
+static consteval tenon_op_definition Sampler(OpDefinition op, tenon_shape_function shape = ShapeFunction<SamplerShape>) {
   op.inputs = "true_classes: int64";
   op.outputs = "sampled_candidates: int64, true_expected_count: float, sampled_expected_count: float";
   if (op.attrs.empty()) op.attrs = "num_true: int >= 1; num_sampled: int >= 1; unique: bool; range_max: int >= 1; seed: int = 0; seed2: int = 0";
   op.constraints = "rank(true_classes) == 2; dim(true_classes, 1) == num_true";
   op.traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT;
-  if (op.shape == nullptr) op.shape = ShapeFunction<SamplerShape>;
+  op.shape = shape;
   return DefineOp(op);
 }
 
@@ -56,8 +56,7 @@ TENON_OP(kAllCandidateSampler) = Sampler({
     .name = "AllCandidateSampler",
     .attrs = "num_true: int >= 1; num_sampled: int >= 1; unique: bool; seed: int = 0; seed2: int = 0",
     .doc = "All num_sampled classes, each once.",
-    .shape = ShapeFunction<AllShape>,
-});
+}, ShapeFunction<AllShape>);
 
 static void HitsShape(ShapeContext& c) {
   const Shape classes = c.WithRank(0, 2);

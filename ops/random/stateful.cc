@@ -13,13 +13,13 @@ void DrawnShape(ShapeContext& c) {
   c.SetOutput(0, c.WantedShape(2));
 }
 
-consteval tenon_op_definition Stateful(OpDefinition op) {
+consteval tenon_op_definition Stateful(OpDefinition op, tenon_shape_function shape = ShapeFunction<DrawnShape>) {
   if (op.inputs.empty()) op.inputs = "resource: resource, algorithm: int64, shape: shape_dtype";
   op.outputs = "output: dtype";
   if (op.attrs.empty()) op.attrs = "dtype: type = float; shape_dtype: type = int64";
   if (op.constraints.empty()) op.constraints = "rank(algorithm) == 0; rank(shape) == 1; value(shape) >= 0";
   op.traits = TENON_OP_STATEFUL | TENON_OP_WRITES_STATE;
-  if (op.shape == nullptr) op.shape = ShapeFunction<DrawnShape>;
+  op.shape = shape;
   return DefineOp(op);
 }
 
@@ -47,8 +47,7 @@ TENON_OP(kStatefulUniformInt) = Stateful({
     .attrs = "dtype: type = int64; shape_dtype: type = int64",
     .constraints = "rank(algorithm) == 0; rank(shape) == 1; value(shape) >= 0; rank(minval) == 0; rank(maxval) == 0",
     .doc = "Random integers, equally likely in [minval, maxval).",
-    .shape = ShapeFunction<BetweenShape>,
-});
+}, ShapeFunction<BetweenShape>);
 
 static void SkipShape(ShapeContext& c) {
   for (int i = 0; i < 3; ++i) c.WithRank(i, 0);

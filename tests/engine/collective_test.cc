@@ -163,6 +163,32 @@ TEST_P(Collective, RowsThatAreNoEqualPartsAndMembersOfTwoKindsAreRefused) {
   EXPECT_EQ(RunIn(session, {}, {whole, part}).status().code(), Code::kInvalidArgument);
 }
 
+TEST_P(Collective, ReducesByCommunicatorsAmongTheRanksOfARow) {
+  Graph g(runtime_);
+  std::vector<Output> outputs;
+  const Output rows = g.Const(View(TensorOf(DType::kInt32, {2, 2}, {0, 3, 1, 2})));
+  for (int32_t member = 0; member < 4; ++member) {
+    const auto on = g.Device(DeviceOf(member));
+    const Output communicator = g.Op("CollectiveInitializeCommunicator", {g.Const(int32_t{7}), g.Const(member), g.Const(int32_t{4})});
+    const Output x = g.Const(View(TensorOf(DType::kFloat, {2}, {1.0 * member, 2})));
+    const Output sum = g.Op("CollectiveReduceV3", {x, communicator, rows}, {{"reduction", "Add"}});
+    const auto after = g.ControlDependencies({Operation(sum)});
+    outputs.push_back(sum);
+    outputs.push_back(g.Op("CollectiveReduceV3", {sum, communicator, rows}, {{"reduction", "Mul"}}));
+  }
+  for (int turn = 0; turn < 2; ++turn)
+    EXPECT_EQ(Run(g, outputs), (std::vector<std::vector<double>>{{3, 4}, {9, 16}, {3, 4}, {9, 16}, {3, 4}, {9, 16}, {3, 4}, {9, 16}}));
+}
+
+TEST_P(Collective, ARankOutsideOfItsGroupIsRefused) {
+  Graph g(runtime_);
+  const Output wrong = g.Op("CollectiveInitializeCommunicator", {g.Const(int32_t{7}), g.Const(int32_t{4}), g.Const(int32_t{4})});
+  const Output x = g.Const(View(TensorOf(DType::kFloat, {1}, {1}))), rows = g.Const(View(TensorOf(DType::kInt32, {1, 2}, {1, 2})));
+  ExpectFails(g, {g.Op("CollectiveReduceV3", {x, wrong, rows}, {{"reduction", "Add"}})}, Code::kInvalidArgument, {"rank 4 of a group of 4"});
+  const Output right = g.Op("CollectiveInitializeCommunicator", {g.Const(int32_t{7}), g.Const(int32_t{0}), g.Const(int32_t{4})});
+  ExpectFails(g, {g.Op("CollectiveReduceV3", {x, right, rows}, {{"reduction", "Add"}})}, Code::kInvalidArgument, {"rank 0 stands in no row of group_assignment"});
+}
+
 TEST_P(Collective, ReducesAndBroadcastsWithoutAGroup) {
   Graph g(runtime_);
   std::vector<Output> all;

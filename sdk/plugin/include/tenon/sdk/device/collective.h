@@ -99,13 +99,33 @@ inline Outcome CheckAlike(const CollectiveMember& a, const CollectiveMember& b) 
   return {};
 }
 
+// A member's side of a group that CollectiveInitializeCommunicator names; it lives for a step. Any thread.
+class Communicator {
+ public:
+  Communicator(int64_t group_key, int64_t rank, int64_t size) : group_key_(group_key), rank_(rank), size_(size) {}
+  int64_t rank() const { return rank_; }
+  int64_t size() const { return size_; }
+  // Of the next meeting of these ranks: each member counts for itself, so that its uses meet the others' in their order.
+  std::string NextName(const std::string& ranks) {
+    const std::lock_guard lock(mutex_);
+    return Concat("communicator of group ", group_key_, ", ranks ", ranks, ", use ", ++uses_[ranks]);
+  }
+
+ private:
+  const int64_t group_key_, rank_, size_;
+  std::mutex mutex_;
+  std::map<std::string, int64_t> uses_;
+};
+inline constexpr tenon_span kCommunicatorType = TENON_SPAN("tenon.Communicator/1");
+
 // What a node's attributes and inputs say of its members: CollectiveReduce, CollectiveGather, CollectiveBcastSend, CollectiveBcastRecv, those of
-// version 2, CollectiveReduceScatterV2, CollectiveAllToAllV2, and NcclAllReduce. A field of a kernel, immutable once made. Keys and sizes of version 2 lie in the host's memory.
+// version 2, CollectiveReduceScatterV2, CollectiveAllToAllV2, CollectiveReduceV3, and NcclAllReduce. A field of a kernel, immutable once made. Keys and sizes of version 2 lie in the host's memory.
 class CollectiveNode {
  public:
   explicit CollectiveNode(CreateContext& c) {
     const std::string_view op = c.op();
-    of_version_2_ = op.ends_with("V2");
+    of_version_3_ = op.ends_with("V3");
+    of_version_2_ = op.ends_with("V2") || of_version_3_;
     receives_ = op.starts_with("CollectiveBcastRecv");
     const bool all_to_all = op.find("AllToAll") != op.npos;
     proto_.kind = op.find("Gather") != op.npos || all_to_all ? CollectiveKind::kGather
@@ -125,8 +145,8 @@ class CollectiveNode {
       if (c.Float("timeout_seconds") > 0) c.Fail(TENON_UNIMPLEMENTED, "timeout_seconds is not supported; give the step a deadline");
     }
     if (proto_.kind == CollectiveKind::kReduce && op != "NcclAllReduce") {
-      proto_.merge = MergeOf(c.String("merge_op"));
-      proto_.divide = c.String("final_op") == "Div";
+      proto_.merge = MergeOf(c.String(of_version_3_ ? "reduction" : "merge_op"));
+      proto_.divide = !of_version_3_ && c.String("final_op") == "Div";
     }
     // Those of version 2 know their names when they run: they share one table.
     const auto handle = [&](std::string_view name, tenon_resource** out_handle) {
@@ -143,7 +163,9 @@ class CollectiveNode {
   // Fills what this run brings, but for what a derived member has besides. INVALID_ARGUMENT for a group without members, thrown as in kernel.h.
   void Fill(const RunContext& c, CollectiveMember* member) const {
     *member = proto_;
-    if (of_version_2_) {
+    if (of_version_3_) {
+      SetRow(c, member);
+    } else if (of_version_2_) {
       const int32_t first = receives_ ? 0 : 1;
       SetName(member, *c.input<int32_t>(first), *c.input<int32_t>(first + 1), *c.input<int32_t>(first + 2));
     }
@@ -179,13 +201,27 @@ class CollectiveNode {
     if (text == "Min" || text == "min") return CollectiveMerge::kMinimum;
     return text == "Max" || text == "max" ? CollectiveMerge::kMaximum : CollectiveMerge::kAdd;
   }
+  // Of the row of group_assignment in which the communicator's rank stands.
+  static void SetRow(const RunContext& c, CollectiveMember* member) {
+    Communicator& communicator = ObjectOf<Communicator>(c, c.resource(1), kCommunicatorType);
+    const Dims dims = DimsOf(c.input_view(2));
+    const int32_t* const ranks = c.input<int32_t>(2);
+    const int64_t count = Count(c.input_view(2));
+    if (dims.size() != 2) sdk::Fail(TENON_INVALID_ARGUMENT, "group_assignment must be [groups, ranks]; its shape is ", dims);
+    const int32_t* const found = std::find(ranks, ranks + count, static_cast<int32_t>(communicator.rank()));
+    if (found == ranks + count) sdk::Fail(TENON_INVALID_ARGUMENT, "rank ", communicator.rank(), " stands in no row of group_assignment");
+    if (dims[1] > communicator.size()) sdk::Fail(TENON_INVALID_ARGUMENT, "group_assignment has rows of ", dims[1], " ranks; the communicator's group has ", communicator.size());
+    const int64_t row = (found - ranks) / dims[1];
+    member->group_size = dims[1];
+    member->name = communicator.NextName(Concat(std::vector<int64_t>(ranks + row * dims[1], ranks + (row + 1) * dims[1])));
+  }
   static void SetName(CollectiveMember* member, int64_t size, int64_t group, int64_t instance) {
     member->group_size = size;
     member->name = Concat("group ", group, ", instance ", instance);
   }
 
   CollectiveMember proto_;
-  bool of_version_2_ = false, receives_ = false;
+  bool of_version_2_ = false, of_version_3_ = false, receives_ = false;  // version 3 has no keys among its inputs either
   tenon_resource *session_ = nullptr, *handle_ = nullptr;
 };
 
