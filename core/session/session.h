@@ -52,7 +52,7 @@ class Session : public std::enable_shared_from_this<Session> {
   ~Session();
   // Cancels what runs and waits for it; not for ever: what does not end keeps what it has. Callables refuse to run from now on, with the reason
   // that the first one gave who closed it.
-  void Close(const Status& why = Status(Code::kCancelled, "the session was closed"));
+  void Close(const Status& why = Status::Of(Code::kCancelled, "the session was closed"));
 
   Status Extend(std::string_view graph_def);
   // Adds the nodes of `graph` whose names this session does not know.

@@ -41,7 +41,7 @@ TEST(Summaries, TellNumbersHistogramsImagesAndSounds) {
   ASSERT_TRUE(session.Extend(graph).ok());
   const auto values = session.Run({}, {all});
   ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ(KindsOf((*values)[0].string(0)), (std::map<std::string, int>{{"number", 2}, {"spread", 5}, {"pictures/image/0", 4}, {"pictures/image/1", 4}, {"sounds/audio", 6}}));
+  EXPECT_EQ(KindsOf((*values)[0].string(0)), (std::map<std::string, int>{{"number", 2}, {"spread", 5}, {"pictures/image/0", 4}, {"pictures/image/1", 4}, {"sounds/audio/0", 6}}));
 }
 
 TEST(Summaries, OfVariablesAndTheirGradients) {

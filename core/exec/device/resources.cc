@@ -63,14 +63,16 @@ Result<Resource*> ResourceManager::Get(std::string_view container, std::string_v
 }
 
 int64_t ResourceManager::Clear(std::string_view container) {
-  // Handles stay as long as the manager. A plugin's destroy may take its time, and may ask for resources.
-  std::vector<Resource*> of_container;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& [key, resource] : resources_)
-      if (resource->container == container) of_container.push_back(resource.get());
+  int64_t dropped = 0;
+  std::unique_lock lock(mutex_);
+  // Handles stay where they are. A plugin's destroy may take its time, and may ask for resources; and a session ends without memory too.
+  for (const auto& [key, resource] : resources_) {
+    if (resource->container != container) continue;
+    lock.unlock();
+    dropped += Drop(resource.get()) ? 1 : 0;
+    lock.lock();
   }
-  return std::count_if(of_container.begin(), of_container.end(), [](Resource* resource) { return Drop(resource); });
+  return dropped;
 }
 
 void ResourceManager::ClearAll() {

@@ -74,7 +74,8 @@ TEST_F(Compare, ADeviceThatRoundsMoreIsNamedWhereItFirstDoes) {
   EXPECT_EQ(rough.code, 1);
   ExpectHas(rough.err, "the runs part first at 'product' (MatMul)");
   bool product = false, tripled = false;
-  for (const Json& value : Json::parse(rough.out)["values"]) {
+  const Json told = Json::parse(rough.out);
+  for (const Json& value : told["values"]) {
     if (value["value"] == "product") {
       product = true;
       EXPECT_EQ(value["verdict"], "parts");

@@ -174,6 +174,7 @@ Result<train::TrainingReport> DigitReplicas::RunOnce() {
   TENON_TRY(led);
   if (ended_well == 0) return failed;
   if (!failed.ok() && on_message) on_message("warning: " + failed.message() + "; the others went on");
+  if (keeps != nullptr && !stopped()) TENON_TRY(keeps->Keep(digits_.steps, /*now=*/true));  // others may have counted the last
   report.last_step = chief != nullptr && digits_.between->synchronous ? chief->step() : digits_.steps;
   report.stopped = stopped();
   report.seconds = Seconds() - began;
