@@ -590,7 +590,7 @@ const std::set<std::string>& WithGoldenGradients() {
       "Xlogy", "Angle", "Complex", "ComplexAbs", "Imag", "Real", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "IRFFT", "IRFFT2D", "RFFT", "RFFT2D",
       "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments", "Cholesky", "CropAndResize", "Eig", "ExtractImagePatches", "RGBToHSV", "ResizeBicubic", "ScaleAndTranslate",
       "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4",
-      "ApproxTopK", "BlockLSTM", "CTCLoss", "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad"};
+      "DebugIdentityV2", "RandomGamma", "ApproxTopK", "BlockLSTM", "CTCLoss", "CudnnRNN", "CudnnRNNV2", "CudnnRNNV3", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad"};
   return ops;
 }
 
@@ -737,8 +737,8 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
       {"takes sparse tensors apart or together, and TensorFlow does not differentiate it either",
        {"SparseConcat", "SparseDenseCwiseAdd", "SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSumSparse", "SparseSparseMaximum", "SparseSparseMinimum", "SparseSplit"}},
       {"crosses features, which are whole numbers and texts", {"RaggedCross", "SparseCross", "SparseCrossHashed", "SparseCrossV2"}},
-      {"draws numbers, of which TensorFlow differentiates RandomGamma alone, by an op that is not here",
-       {"Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoissonV2", "RngReadAndSkip", "RngSkip", "StatefulStandardNormalV2", "StatefulTruncatedNormal", "StatefulUniform",
+      {"draws numbers, which TensorFlow does not differentiate either",
+       {"Multinomial", "ParameterizedTruncatedNormal", "RandomPoissonV2", "RngReadAndSkip", "RngSkip", "StatefulStandardNormalV2", "StatefulTruncatedNormal", "StatefulUniform",
         "StatefulUniformFullInt", "StatefulUniformInt", "StatelessMultinomial", "StatelessRandomBinomial", "StatelessRandomGetAlg", "StatelessRandomGetKeyCounterAlg", "StatelessRandomNormal",
         "StatelessRandomUniformFullInt", "StatelessRandomUniformFullIntV2", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2", "StatelessShuffle", "StatelessTruncatedNormal"}},
       {"samples classes", {"AllCandidateSampler", "FixedUnigramCandidateSampler", "LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler", "UniformCandidateSampler"}},
@@ -746,7 +746,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
        {"AnonymousHashTable", "AnonymousMutableDenseHashTable", "AnonymousMutableHashTable", "AnonymousMutableHashTableOfTensors", "ConsumeMutexLock", "MutableDenseHashTableV2", "MutexLock", "MutexV2"}},
       {"changes or makes a variable, or a part of one", {"DestroyTemporaryVariable", "ResourceStridedSliceAssign", "StridedSliceAssign", "TemporaryVariable"}},
       {"is for debuggers, and TensorFlow does not differentiate it either",
-       {"Abort", "Copy", "CopyHost", "DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", "DebugNanCount", "DebugNumericSummaryV2", "DeepCopy"}},
+       {"Abort", "Copy", "CopyHost", "DebugIdentity", "DebugIdentityV3", "DebugNanCount", "DebugNumericSummaryV2", "DeepCopy"}},
       {"saves or restores", {"Restore", "RestoreSlice", "Save", "SaveSlices"}},
       {"tells a viewer", {"CloseSummaryWriter", "CreateSummaryFileWriter", "FlushSummaryWriter", "ImportEvent", "SummaryWriter", "TensorSummary", "TensorSummaryV2", "WriteAudioSummary", "WriteGraphSummary",
                           "WriteHistogramSummary", "WriteImageSummary", "WriteRawProtoSummary", "WriteScalarSummary", "WriteSummary"}},
