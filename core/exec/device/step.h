@@ -31,6 +31,11 @@ class Watcher {
 };
 
 struct Step {
+  Step() = default;
+  ~Step() { End(); }
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
   const Environment* env = nullptr;
   Cancellation* cancellation = nullptr;
   trace::Trace* trace = nullptr;

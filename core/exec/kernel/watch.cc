@@ -129,6 +129,7 @@ Status LookAtOutputs(tenon_frame* frame) {
     if (!shown || (made.dl.data == nullptr && made.byte_size > 0)) continue;  // what was not set is refused later
     Tensor copy;
     const auto look = [&]() -> Status {
+      TENON_RETURN_IF_ERROR(CheckCells(context, static_cast<size_t>(k), made));
       TENON_ASSIGN_OR_RETURN(const tenon_tensor_view value, ShowOnHost(*frame, k, &copy));
       if (step.env->check_numerics) TENON_RETURN_IF_ERROR(CheckNumbers(*frame, k, value));
       return step.watcher == nullptr ? Status::Ok() : step.watcher->Look(*context.node, k, value).Annotate("who watches ", context.node->Describe());

@@ -196,7 +196,7 @@ void PartedRun::Begin(Step* step, const tenon_tensor_view* const* feeds) {
     if (part.cancellation == nullptr || part.cancellation->cancelled()) part.cancellation = std::make_unique<Cancellation>();
     part.step.cancellation = part.cancellation.get();
     part.step.trace = step->trace;
-  part.step.watcher = step->watcher;
+    part.step.watcher = step->watcher;
     part.step.id = step->id;
     // A part that fails says so before it has come to its end.
     part.cancelled.Begin(part.cancellation.get(), [this, i](const Status& reason) { NoteFailure(i, reason); });
@@ -254,7 +254,7 @@ const tenon_tensor_view& PartedRun::fetch(size_t i) const {
 void PartedRun::Finish() {
   for (const auto& part : parts_) {
     part->run->Finish();
-    part->step.End();
+    if (!part->run->abandoned()) part->step.End();  // else what runs still may use it
   }
   rendezvous_.Clear();
 }
