@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cast and CheckNumerics.
+// Cast, CheckNumerics and its second version.
+#include "tenon/sdk/op/decomposition.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -35,6 +36,20 @@ TENON_OP(kCheckNumerics) = DefineOp({
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<SameShape>,
     .gradient = GradientFunction<CheckNumericsGradient>,
+});
+
+static void DecomposeCheckNumericsV2(DecomposeContext& d) { d.SetOutput(0, d.Op("CheckNumerics", {d.input(0)}, {{"message", d.Raw("message")}})); }
+
+TENON_OP(kCheckNumericsV2) = DefineOp({
+    .name = "CheckNumericsV2",
+    .inputs = "tensor: T",
+    .outputs = "output: T",
+    .attrs = "T: {bfloat16, half, float, double}; message: string",
+    .doc = "The input, unchanged; an error with the message if it holds NaN or an infinity. TensorFlow's says which sign an infinity has besides.",
+    .traits = TENON_OP_STATEFUL,
+    .shape = ShapeFunction<SameShape>,
+    .gradient = GradientFunction<CheckNumericsGradient>,
+    .decompose = DecomposeFunction<DecomposeCheckNumericsV2>,
 });
 
 }  // namespace tenon::ops

@@ -54,6 +54,7 @@ void AddUnary(Cases& cases) {
       cases.push_back({r.op, {X(shape, r.low, r.high)}});
   cases.push_back({"LeakyRelu", {X({7})}, {{"alpha", 0.5f}}});
   cases.push_back({"CheckNumerics", {X({2, 3})}, {{"message", "m"}}});
+  cases.push_back({"CheckNumericsV2", {X({2, 3})}, {{"message", "m"}}});
   cases.push_back({"IdentityN", {X({2}), X({3})}});
   cases.push_back({"QuantizeAndDequantizeV4Grad", {X({2, 3}), Fixed({2, 3}, {-2, 0, 2, 1, -1, 3}), Fixed({}, {-1}), Fixed({}, {1})}});
   cases.push_back({"QuantizeAndDequantizeV4Grad", {X({2, 2}), Fixed({2, 2}, {-2, 0, 2, 1}), Fixed({2}, {-1, -3}), Fixed({2}, {1, 3})}, {{"axis", 0}}});

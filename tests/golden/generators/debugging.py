@@ -55,3 +55,8 @@ def tensor_summary(d):
 @op("TensorSummary", count=20)
 def old_tensor_summary(d):
     return Case([d.tensor(d.pick([tf.float32, tf.int64, tf.string]), d.shape(large=0))], {"description": d.pick(["", "what it is"]), "display_name": d.pick(["", "its name"])})
+
+
+@op("CheckNumericsV2", count=30)
+def check_numerics_v2(d):
+    return Case([d.tensor(d.dtype(), d.shape(), special=0.3)], {"message": d.pick(["bad", "", "two words"])})
