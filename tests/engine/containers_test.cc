@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Containers: which sessions share state, how it is dropped, and that nobody loses what it is using. Covers D5, D6.
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
-#include <latch>
+#include <filesystem>
 #include <thread>
 
 #include "tests/engine/engine.h"
@@ -103,23 +106,53 @@ TEST(Containers, WhoUsesAnObjectKeepsItWhenItIsDropped) {
   }
 }
 
+// The same of one that its kernels know by its address alone: writers of event files, while others write.
+TEST(Containers, AWriterThatIsDroppedWritesWhatItIsGiven) {
+  const std::string folder = testing::TempDir() + "/tenon_containers_" + std::to_string(getpid());
+  Graph g(TheRuntime());
+  const Output writer = g.Op("SummaryWriter", {}, {{"shared_name", std::string("containers_writer")}});
+  const Operation create = g.AddNode("CreateSummaryFileWriter", {writer, g.StringConst(folder), g.Const(10), g.Const(1000), g.StringConst("")}, {}, "create");
+  std::vector<Operation> writes;
+  for (int i = 0; i < 20; ++i) writes.push_back(g.AddNode("WriteScalarSummary", {writer, g.Const(int64_t{i}), g.StringConst("loss"), g.Const(0.5f)}));
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::atomic<bool> done{false};
+  std::atomic<int> rounds{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&] {
+      for (; !done.load(); ++rounds) {
+        const Status made = session->RunTargets({create});
+        EXPECT_TRUE(made.ok()) << made;
+        const Status written = session->Run({}, {}, {writes.begin(), writes.end()}).status();
+        if (!written.ok()) EXPECT_EQ(written.code(), Code::kNotFound) << written;
+      }
+    });
+  while (rounds.load() < 200) EXPECT_TRUE(session->ResetContainers().ok());
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  std::filesystem::remove_all(folder);
+}
+
 // Emptied again and again under the feet of steps: each of them finds it full or empty.
 TEST(Containers, AreEmptiedWhileStepsRun) {
   const State state("raced", "raced");
   const Session session = state.Open();
   std::atomic<bool> done{false};
+  std::atomic<int> rounds{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&, t] {
-      while (!done.load()) {
+      for (; !done.load(); ++rounds) {
         const Status filled = session.Run({{state.x, *Tensor::Scalar(1.0f + static_cast<float>(t))}}, {}, {state.assign, state.put}).status();
-        EXPECT_TRUE(filled.ok()) << filled;
+        EXPECT_TRUE(filled.ok() || filled.code() == Code::kNotFound) << filled;  // the queue went between its two nodes
         const auto values = session.Run({}, {state.value, state.size});
         if (values.ok()) EXPECT_GE((*values)[0].scalar<float>(), 1);
-        else EXPECT_EQ(values.status().code(), Code::kFailedPrecondition) << values.status();
+        else EXPECT_TRUE(values.status().code() == Code::kFailedPrecondition || values.status().code() == Code::kNotFound) << values.status();
       }
     });
-  for (int i = 0; i < 200; ++i) EXPECT_TRUE(session.ResetContainers({"raced"}).ok());
+  while (rounds.load() < 500) EXPECT_TRUE(session.ResetContainers({"raced"}).ok());
   done = true;
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(session.ResetContainers({"raced"}).ok());

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/exec/device/step.h"
 #include "core/tensor/tensor.h"
 #include "tenon/kernel.h"
 
@@ -421,6 +422,55 @@ TEST(ResourceManager, ClearsOneContainerAndKeepsItsHandles) {
   EXPECT_EQ(destroyed, 1);
   Drop(*manager.Get("", "queue", "queue"));
   EXPECT_EQ(destroyed, 2);
+}
+
+TEST(ResourceManager, AStepKeepsWhatItAskedForWhenTheHandleLetsGoOfIt) {
+  static int destroyed;
+  destroyed = 0;
+  int object = 0;
+  ResourceManager manager;
+  Resource* const handle = *manager.Get("", "table", "table");
+  const auto hold = [&] {
+    handle->object = std::make_shared<PluginObject>("table", "plugin");
+    handle->object->Hold(&object, [](void*) { ++destroyed; });
+    return handle->object;
+  };
+  std::shared_ptr<PluginObject> first = hold();
+  Step step, other;
+  for (int i = 0; i < 3; ++i) {  // by turns, so that neither is the last one that asked
+    step.Keep(first);
+    other.Keep(first);
+  }
+  EXPECT_EQ(step.objects.size(), 1u);
+  first.reset();
+  EXPECT_TRUE(Drop(handle));
+  hold();
+  step.Keep(handle->object);
+  step.End();
+  EXPECT_EQ(destroyed, 0) << "the first is the other step's still, the second the handle's";
+  step.Keep(handle->object);
+  EXPECT_EQ(step.objects.size(), 1u) << "another run of the step asks anew";
+  manager.Clear("");
+  other.End();
+  EXPECT_EQ(destroyed, 1);
+  step.End();
+  EXPECT_EQ(destroyed, 2);
+}
+
+TEST(ResourceManager, AStepsOwnHandleKeepsWhatItLetsGoOf) {
+  static int destroyed;
+  destroyed = 0;
+  int object = 0;
+  {
+    Resource handle;
+    handle.of_step = true;
+    handle.object = std::make_shared<PluginObject>("stack", "plugin");
+    handle.object->Hold(&object, [](void*) { ++destroyed; });
+    EXPECT_TRUE(Drop(&handle));
+    EXPECT_FALSE(Drop(&handle));
+    EXPECT_EQ(destroyed, 0);
+  }
+  EXPECT_EQ(destroyed, 1);
 }
 
 }  // namespace
