@@ -65,11 +65,10 @@ Result<Resource*> ResourceManager::Get(std::string_view container, std::string_v
 int64_t ResourceManager::Clear(std::string_view container) {
   int64_t dropped = 0;
   std::unique_lock lock(mutex_);
-  // Handles stay where they are. A plugin's destroy may take its time, and may ask for resources; and a session ends without memory too.
-  for (const auto& [key, resource] : resources_) {
-    if (resource->container != container) continue;
+  // Handles stay where they are. A plugin's destroy may take its time, and may ask for resources; and a session ends without memory too, whose own container's key takes none.
+  for (auto at = resources_.lower_bound({std::string(container), std::string()}); at != resources_.end() && at->first.first == container; ++at) {
     lock.unlock();
-    dropped += Drop(resource.get()) ? 1 : 0;
+    dropped += Drop(at->second.get()) ? 1 : 0;
     lock.lock();
   }
   return dropped;

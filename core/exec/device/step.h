@@ -3,10 +3,10 @@
 #ifndef TENON_CORE_EXEC_DEVICE_STEP_H_
 #define TENON_CORE_EXEC_DEVICE_STEP_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "core/exec/device/resources.h"
@@ -46,13 +46,13 @@ struct Step {
   uint64_t captured_launches = 0;
   std::mutex mutex;  // guards local_resources, objects
   std::vector<std::unique_ptr<Resource>> local_resources;
-  std::vector<std::shared_ptr<PluginObject>> objects;  // that it asked for, each once
+  std::unordered_set<std::shared_ptr<PluginObject>> objects;  // that it asked for; a graph may have very many
 
   // The object stays until End().
   void Keep(const std::shared_ptr<PluginObject>& object) {
     if (object->asked_by_.load(std::memory_order_relaxed) == this) return;
     const std::lock_guard lock(mutex);
-    if (std::find(objects.rbegin(), objects.rend(), object) == objects.rend()) objects.push_back(object);
+    objects.insert(object);
     object->asked_by_.store(this, std::memory_order_relaxed);
   }
   // Nothing of it runs any more.
