@@ -11,6 +11,11 @@
 namespace tenon::exec {
 namespace {
 
+// How many elements are no number, and infinite; the first of either. Types without such elements have none.
+struct NotFinite {
+  int64_t nans = 0, infinities = 0, first = -1;
+};
+
 // Of elements whose exponent has all of `exponent`'s bits: a mantissa says that it is no number.
 template <typename Bits>
 NotFinite Count(const void* data, int64_t count, Bits exponent, Bits mantissa) {
@@ -24,6 +29,40 @@ NotFinite Count(const void* data, int64_t count, Bits exponent, Bits mantissa) {
     if (found.first < 0) found.first = i;
   }
   return found;
+}
+
+// Of a type whose one NaN is one byte, and which has no infinities.
+NotFinite CountByte(const void* data, int64_t count, uint8_t nan) {
+  NotFinite found;
+  const auto* at = static_cast<const uint8_t*>(data);
+  for (int64_t i = 0; i < count; ++i) {
+    if (at[i] != nan) continue;
+    if (found.first < 0) found.first = i;
+    ++found.nans;
+  }
+  return found;
+}
+
+NotFinite CountNotFinite(DType dtype, const void* data, int64_t count) {
+  switch (dtype) {
+    case TENON_DT_HALF: return Count<uint16_t>(data, count, 0x7C00, 0x03FF);
+    case TENON_DT_BFLOAT16: return Count<uint16_t>(data, count, 0x7F80, 0x007F);
+    case TENON_DT_FLOAT: return Count<uint32_t>(data, count, 0x7F800000u, 0x007FFFFFu);
+    case TENON_DT_DOUBLE: return Count<uint64_t>(data, count, 0x7FF0000000000000u, 0x000FFFFFFFFFFFFFu);
+    case TENON_DT_FLOAT8_E5M2: return Count<uint8_t>(data, count, 0x7C, 0x03);
+    case TENON_DT_FLOAT8_E4M3FN: return Count<uint8_t>(data, count, 0x7F, 0x7F);  // which has no infinities
+    case TENON_DT_FLOAT8_E4M3FNUZ:
+    case TENON_DT_FLOAT8_E4M3B11FNUZ:
+    case TENON_DT_FLOAT8_E5M2FNUZ: return CountByte(data, count, 0x80);
+    case TENON_DT_FLOAT8_E8M0FNU: return CountByte(data, count, 0xFF);
+    case TENON_DT_COMPLEX64:
+    case TENON_DT_COMPLEX128: {
+      NotFinite parts = dtype == TENON_DT_COMPLEX64 ? CountNotFinite(TENON_DT_FLOAT, data, 2 * count) : CountNotFinite(TENON_DT_DOUBLE, data, 2 * count);
+      if (parts.first >= 0) parts.first /= 2;
+      return parts;
+    }
+    default: return {};
+  }
 }
 
 std::string Describe(const NotFinite& found) {
@@ -84,41 +123,7 @@ Result<tenon_tensor_view> ShowOnHost(const tenon_frame& frame, int32_t output, T
   return copy->view();
 }
 
-// Of a type whose one NaN is one byte, and which has no infinities.
-NotFinite CountByte(const void* data, int64_t count, uint8_t nan) {
-  NotFinite found;
-  const auto* at = static_cast<const uint8_t*>(data);
-  for (int64_t i = 0; i < count; ++i) {
-    if (at[i] != nan) continue;
-    if (found.first < 0) found.first = i;
-    ++found.nans;
-  }
-  return found;
-}
-
 }  // namespace
-
-NotFinite CountNotFinite(DType dtype, const void* data, int64_t count) {
-  switch (dtype) {
-    case TENON_DT_HALF: return Count<uint16_t>(data, count, 0x7C00, 0x03FF);
-    case TENON_DT_BFLOAT16: return Count<uint16_t>(data, count, 0x7F80, 0x007F);
-    case TENON_DT_FLOAT: return Count<uint32_t>(data, count, 0x7F800000u, 0x007FFFFFu);
-    case TENON_DT_DOUBLE: return Count<uint64_t>(data, count, 0x7FF0000000000000u, 0x000FFFFFFFFFFFFFu);
-    case TENON_DT_FLOAT8_E5M2: return Count<uint8_t>(data, count, 0x7C, 0x03);
-    case TENON_DT_FLOAT8_E4M3FN: return Count<uint8_t>(data, count, 0x7F, 0x7F);  // which has no infinities
-    case TENON_DT_FLOAT8_E4M3FNUZ:
-    case TENON_DT_FLOAT8_E4M3B11FNUZ:
-    case TENON_DT_FLOAT8_E5M2FNUZ: return CountByte(data, count, 0x80);
-    case TENON_DT_FLOAT8_E8M0FNU: return CountByte(data, count, 0xFF);
-    case TENON_DT_COMPLEX64:
-    case TENON_DT_COMPLEX128: {
-      NotFinite parts = dtype == TENON_DT_COMPLEX64 ? CountNotFinite(TENON_DT_FLOAT, data, 2 * count) : CountNotFinite(TENON_DT_DOUBLE, data, 2 * count);
-      if (parts.first >= 0) parts.first /= 2;
-      return parts;
-    }
-    default: return {};
-  }
-}
 
 Status LookAtOutputs(tenon_frame* frame) {
   const tenon_frame_context& context = *frame->context;

@@ -15,12 +15,6 @@ inline bool IsWatched(const Step& step) { return step.watcher != nullptr || (ste
 // waits for the outputs.
 Status LookAtOutputs(tenon_frame* frame);
 
-// How many elements are no number, and infinite; the first of either. Types without such elements have none.
-struct NotFinite {
-  int64_t nans = 0, infinities = 0, first = -1;
-};
-NotFinite CountNotFinite(DType dtype, const void* data, int64_t count);
-
 }  // namespace tenon::exec
 
 #endif  // TENON_CORE_EXEC_KERNEL_WATCH_H_
