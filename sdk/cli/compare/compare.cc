@@ -24,6 +24,7 @@
 #include "sdk/cli/run/results.h"
 #include "sdk/cli/table.h"
 #include "sdk/cli/tensor_names.h"
+#include "tenon/data/graph_def.h"
 #include "tenon/data/npz.h"
 #include "tenon/model/load.h"
 
@@ -54,6 +55,15 @@ struct CompareArguments {
 using Values = std::map<std::string, std::vector<Tensor>, std::less<>>;
 
 std::string ValueName(std::string_view node, int output) { return output == 0 ? std::string(node) : fmt::format("{}:{}", node, output); }
+
+// With the bytes of its texts.
+uint64_t BytesOf(const tenon_tensor_view& value) {
+  uint64_t bytes = value.byte_size;
+  if (value.dtype != TENON_DT_STRING) return bytes;
+  const auto* const cells = reinterpret_cast<const tenon_string_cell*>(static_cast<const char*>(value.dl.data) + value.dl.byte_offset);
+  for (uint64_t i = 0; i < value.byte_size / sizeof(tenon_string_cell); ++i) bytes += cells[i].size;
+  return bytes;
+}
 
 // What the other run made, against the reference; the worst time of one that was made more than once.
 struct Row {
@@ -163,7 +173,7 @@ class Comparison {
 
   Status Keep(const host::Watched& made) {
     const std::lock_guard lock(mutex_);
-    kept_ += made.value.byte_size;
+    kept_ += BytesOf(made.value);
     if (kept_ > most_kept_)
       return Status(Code::kResourceExhausted, "the reference's values take more than " + arguments_.keep + "; give fewer examples, or --keep SIZE if the memory is there");
     TENON_TRY_ASSIGN(Tensor copy, Tensor::Copy(made.value));
@@ -201,7 +211,7 @@ class Comparison {
   const Row* SourceOf(std::string_view name) const {
     for (int hops = 0; hops < 64; ++hops) {
       if (const auto found = made_.find(name); found != made_.end() && found->second != SIZE_MAX) return &rows_[found->second];
-      const auto inputs = inputs_.find(name.substr(0, name.rfind(':')));
+      const auto inputs = inputs_.find(data::NodeOfInput(name));
       if (inputs == inputs_.end() || inputs->second.empty()) return nullptr;
       name = inputs->second[0];
     }
@@ -214,7 +224,7 @@ class Comparison {
     for (Row& row : rows_) {
       std::vector<const Deviation*> inputs;
       bool follows = false;  // an input differs
-      const auto named = inputs_.find(row.value.substr(0, row.value.rfind(':')));
+      const auto named = inputs_.find(data::NodeOfInput(row.value));
       for (const std::string& input : named == inputs_.end() ? std::vector<std::string>() : named->second) {
         const Row* const source = SourceOf(input);
         if (source == nullptr || source == &row) continue;
