@@ -106,21 +106,10 @@ Status DigitReplicas::Train(Client& client, bool tells, ReplicaChief* keeps) {
 }
 
 Result<train::TrainingReport> DigitReplicas::Run() {
-  using Clock = std::chrono::steady_clock;
-  Result<train::TrainingReport> report = RunOnce();
-  std::string said;  // until something else is wrong, or it went on in between
-  for (auto until = Clock::now() + options_.patience; IsLoss(report.status()) && !stopped() && Clock::now() <= until;) {
-    const std::string why = report.status().message();
-    if (why != said && on_message) on_message("lost: " + why + "; trying again from the last checkpoint, for " + options_.recover);
-    said = why;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    const int64_t before = made_;
-    report = RunOnce();
-    if (made_ == before) continue;
-    said.clear();
-    until = Clock::now() + options_.patience;
-  }
-  return report;
+  return RunThroughLosses({options_.patience, options_.recover, [this] { return RunOnce(); }, [this] { return made_.load(); },
+                           [this](const std::string& message) {
+                             if (on_message) on_message(message);
+                           }});
 }
 
 // The chief, with its variables at their beginning or at the newest checkpoint.

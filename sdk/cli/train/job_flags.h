@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "tenon/train/optimizer.h"
@@ -37,8 +39,15 @@ struct JobFlags {
   train::TrainingStep Summarized(train::TrainingStep step, train::Model& model) const;
 };
 
-// Whether somebody whom the job needs is gone, who may come back.
-bool IsLoss(const host::Status& status);
+// Runs again, from the last checkpoint, as long as it ends because somebody whom the job needs is gone: for `patience` (in words: `recover`) since it last went on.
+struct Losses {
+  std::chrono::nanoseconds patience{0};
+  std::string recover;
+  std::function<host::Result<train::TrainingReport>()> run;
+  std::function<int64_t()> reached;                // grows as it goes on
+  std::function<void(const std::string&)> say;     // what is lost, once
+};
+host::Result<train::TrainingReport> RunThroughLosses(const Losses& losses);
 
 // Set by the first interrupt after StopAfterThisStep(); the second one ends the process as usual.
 extern std::atomic<bool> stop_requested;

@@ -128,22 +128,9 @@ class DigitJob {
     StopAfterThisStep();
     if (!options.master.empty()) options.owner = "tenon train digits " + Absolute(Options().checkpoint_folder);
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
-    Result<TrainingReport> report = RunOnce(options);
-    std::string said;  // until something else is wrong, or it went on in between
-    for (auto until = std::chrono::steady_clock::now() + patience; IsLoss(report.status()) && !options.master.empty() && !stop_requested;) {
-      // The tasks need a moment to come back; what lasts longer than the user's patience is the answer.
-      if (std::chrono::steady_clock::now() > until) break;
-      const std::string why = report.status().message();
-      if (why != said)
-        progress.Say("lost: " + why + "; trying again from the last checkpoint, for " + arguments_.recover);
-      said = why;
-      const int64_t before = trainer_->step();
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      report = RunOnce(options);
-      if (trainer_->step() == before) continue;
-      said.clear();
-      until = std::chrono::steady_clock::now() + patience;
-    }
+    const auto run = [&] { return RunOnce(options); };
+    const Result<TrainingReport> report =
+        options.master.empty() ? run() : RunThroughLosses({patience, arguments_.recover, run, [this] { return trainer_->step(); }, [&](const std::string& message) { progress.Say(message); }});
     progress.Finish();
     if (!report.ok()) return report.status();
     report_ = *report;
