@@ -9,6 +9,7 @@
 #include "core/base/table_check.h"
 #include "tenon/device.h"
 #include "tenon/ext/draft/filesystem.h"
+#include "tenon/ext/draft/graph_pass.h"
 #include "tenon/ext/draft/place.h"
 #include "tenon/kernel.h"
 #include "tenon/op.h"
@@ -31,7 +32,8 @@ struct Known {
 };
 #define TENON_KNOWN(name) {TENON_CAPABILITY_##name, TENON_HASH_##name}
 constexpr Known kCapabilities[] = {TENON_KNOWN(OPS), TENON_KNOWN(GRADIENTS), TENON_KNOWN(KERNELS),    TENON_KNOWN(DEVICE), TENON_KNOWN(COMPILER),
-                                   TENON_KNOWN(TRANSPORT), TENON_KNOWN(COLLECTIVE), TENON_KNOWN(PLACER), TENON_KNOWN(FILESYSTEM)};
+                                   TENON_KNOWN(TRANSPORT), TENON_KNOWN(COLLECTIVE), TENON_KNOWN(PLACER), TENON_KNOWN(FILESYSTEM),
+                                   TENON_KNOWN(GRAPH_PASS)};
 #undef TENON_KNOWN
 
 // nullptr: this host does not know it.

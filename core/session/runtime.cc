@@ -17,8 +17,10 @@
 #include "core/exec/threads/host_threads.h"
 #include "core/files/mounts.h"
 #include "core/graph/op_registry.h"
+#include "core/optimize/plugin_passes.h"
 #include "core/session/device_list.h"
 #include "core/session/plugin_tables.h"
+#include "tenon/ext/draft/graph_pass.h"
 #include "tenon/sdk/near_miss.h"
 
 namespace tenon::session {
@@ -52,6 +54,7 @@ struct Runtime::State {
   // Every plugin that was loaded, for ever: graphs have its ops still, and one that comes back is the same.
   std::map<std::string, std::shared_ptr<PluginInstance>, std::less<>> instances;
   std::map<std::string, Placer, std::less<>> placers;  // by plugin
+  std::map<std::string, optimize::PluginPass, std::less<>> passes;  // by plugin
   struct TransportEntry {
     std::string plugin;
     Transport transport;
@@ -169,6 +172,10 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::sha
     std::lock_guard lock(state_->mutex);
     state_->capabilities.push_back(
         {id, std::string(what), std::string(View(collective->device_type)), collective, self});
+  } else if (what == TENON_CAPABILITY_GRAPH_PASS) {
+    TENON_ASSIGN_OR_RETURN(optimize::PluginPass pass, optimize::AdoptPass(static_cast<const tenon_graph_pass*>(capability.table), plugin));
+    std::lock_guard lock(state_->mutex);
+    state_->passes.insert_or_assign(id, std::move(pass));
   } else {
     counts->ignored.emplace_back(what);
   }
@@ -187,6 +194,7 @@ void Runtime::UnregisterPlugin(std::string_view id) {
     instance->second->Close();  // graphs have its ops still
   std::erase_if(state_->transports, [&](const auto& entry) { return entry.second.plugin == id; });
   if (const auto placer = state_->placers.find(id); placer != state_->placers.end()) state_->placers.erase(placer);
+  if (const auto pass = state_->passes.find(id); pass != state_->passes.end()) state_->passes.erase(pass);
 }
 
 Result<Runtime::Placer> Runtime::FindPlacer(std::string_view plugin) const {
@@ -242,6 +250,13 @@ Result<DeviceChoice> Runtime::ChooseDevices(std::string_view wish) const { retur
 std::vector<exec::CompilerEntry> Runtime::compilers() const {
   std::lock_guard lock(state_->mutex);
   return state_->compilers;
+}
+
+std::vector<optimize::PluginPass> Runtime::graph_passes() const {
+  std::lock_guard lock(state_->mutex);
+  std::vector<optimize::PluginPass> passes;
+  for (const auto& [id, pass] : state_->passes) passes.push_back(pass);
+  return passes;
 }
 
 Result<exec::CapabilityEntry> Runtime::FindCapability(std::string_view id, std::string_view device_type) const {

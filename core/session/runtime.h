@@ -31,6 +31,9 @@ struct Device;
 namespace graph {
 class OpRegistry;
 }
+namespace optimize {
+struct PluginPass;
+}
 }  // namespace tenon
 
 namespace tenon::session {
@@ -78,6 +81,8 @@ class Runtime {
   std::vector<exec::Device> devices() const;
   // Compilers of device types, as they were registered.
   std::vector<exec::CompilerEntry> compilers() const;
+  // Passes over the graphs of steps, by the ids of their plugins.
+  std::vector<optimize::PluginPass> graph_passes() const;
   // What a plugin brought for a device type under a capability id of its own; NOT_FOUND says which there are.
   Result<exec::CapabilityEntry> FindCapability(std::string_view id, std::string_view device_type) const;
   // DeviceList::Choose.

@@ -25,6 +25,7 @@
 #include "core/graph/merge.h"
 #include "core/graph/node_name.h"
 #include "core/graph/shape_inference.h"
+#include "core/optimize/plugin_passes.h"
 #include "core/place/device_name.h"
 #include "core/session/device_list.h"
 #include "core/session/remote.h"
@@ -357,6 +358,8 @@ Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, opti
   TENON_ASSIGN_OR_RETURN(graph, Optimize(std::move(graph), &request));
   auto times = std::make_shared<exec::StepTimes>();
   TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
+  TENON_ASSIGN_OR_RETURN(const bool changed, optimize::RunPluginPasses(runtime_->graph_passes(), &graph, &request));
+  if (changed) TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));  // where the passes want their nodes
   exec::PlanOptions options = PlanOptions();
   options.times = std::move(times);
   return NewCallable(std::move(graph), std::move(request), std::move(options), store);

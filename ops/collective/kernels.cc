@@ -12,9 +12,8 @@
 #include <mutex>
 #include <utility>
 
-#include "tenon/sdk/kernel/element.h"
-#include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/kernel/half.h"
+#include "fold.h"
+#include "tenon/sdk/kernel/work.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -40,54 +39,27 @@ struct HostMember : CollectiveMember {
   uint64_t token = 0;
 };
 
-using Elements = Types<float, double, Half, Bfloat16, int32_t, int64_t>;
 using Members = Table::Members;
-
-// function(x, y) as numbers of T; halves are rounded after each step, as a device does it.
-template <class T, class Op>
-T Merge(const Op& op, T x, T y) {
-  using W = Wide<T>;
-  return static_cast<T>(op(static_cast<W>(x), static_cast<W>(y)));
-}
-
-template <class T, class Op>
-void MergeRange(const Members& members, const Op& op, int64_t begin, int64_t end) {
-  const auto divisor = static_cast<T>(static_cast<Wide<T>>(static_cast<int64_t>(members.size())));
-  T* const out = members[0]->context.output<T>(0);
-  const T* const first = members[0]->context.input<T>(0);
-  for (int64_t i = begin; i < end; ++i) {
-    T value = first[i];
-    for (size_t k = 1; k < members.size(); ++k) value = Merge(op, value, members[k]->context.input<T>(0)[i]);
-    out[i] = members[0]->divide ? Merge(DivOp(), value, divisor) : value;
-  }
-  for (size_t k = 1; k < members.size(); ++k) std::copy(out + begin, out + end, members[k]->context.output<T>(0) + begin);
-}
-
-// Rank r gets the r-th part alone.
-template <class T, class Op>
-void MergeParts(const Members& members, const Op& op, int64_t begin, int64_t end) {
-  const auto divisor = static_cast<T>(static_cast<Wide<T>>(static_cast<int64_t>(members.size())));
-  const int64_t part = Count(members[0]->context.output_view(0));
-  for (int64_t i = begin; i < end; ++i) {
-    T value = members[0]->context.input<T>(0)[i];
-    for (size_t k = 1; k < members.size(); ++k) value = Merge(op, value, members[k]->context.input<T>(0)[i]);
-    members[static_cast<size_t>(i / part)]->context.output<T>(0)[i % part] = members[0]->divide ? Merge(DivOp(), value, divisor) : value;
-  }
-}
 
 template <class T>
 void MergeAll(const Members& members, const RunContext& c) {
-  const auto merge = [&](const auto& op, int64_t begin, int64_t end) {
-    if (members[0]->scatters) MergeParts<T>(members, op, begin, end);
-    else MergeRange<T>(members, op, begin, end);
-  };
-  c.UninterruptedFor(Count(members[0]->context.input_view(0)), 0.4 * static_cast<double>(members.size()), [&](int64_t begin, int64_t end) {
-    switch (members[0]->merge) {
-      case CollectiveMerge::kAdd: return merge(AddOp(), begin, end);
-      case CollectiveMerge::kMultiply: return merge(MulOp(), begin, end);
-      case CollectiveMerge::kMinimum: return merge(MinimumOp(), begin, end);
-      case CollectiveMerge::kMaximum: return merge(MaximumOp(), begin, end);
-    }
+  const auto source = [&](size_t k) { return members[k]->context.input<T>(0); };
+  const int64_t divisor = members[0]->divide ? static_cast<int64_t>(members.size()) : 0;
+  const int64_t part = members[0]->scatters ? Count(members[0]->context.output_view(0)) : 0;  // rank r gets the r-th part alone
+  WithMerge(members[0]->merge, [&](const auto& op) {
+    c.UninterruptedFor(Count(members[0]->context.input_view(0)), 0.4 * static_cast<double>(members.size()), [&](int64_t begin, int64_t end) {
+      if (members[0]->scatters) {
+        while (begin < end) {
+          const int64_t rank = begin / part, stop = std::min(end, (rank + 1) * part);
+          Fold(members.size(), source, op, divisor, begin, stop, members[static_cast<size_t>(rank)]->context.output<T>(0) - rank * part);
+          begin = stop;
+        }
+        return;
+      }
+      T* const out = members[0]->context.output<T>(0);
+      Fold(members.size(), source, op, divisor, begin, end, out);
+      for (size_t k = 1; k < members.size(); ++k) std::copy(out + begin, out + end, members[k]->context.output<T>(0) + begin);
+    });
   });
 }
 
@@ -109,7 +81,7 @@ void Exchange(const Members& members) {
 void Compute(const Members& members, const RunContext& c) {
   switch (members[0]->kind) {
     case CollectiveKind::kReduce:
-      Elements::Dispatch(members[0]->dtype, [&]<class T>(Tag<T>) { MergeAll<T>(members, c); });
+      CollectiveElements::Dispatch(members[0]->dtype, [&]<class T>(Tag<T>) { MergeAll<T>(members, c); });
       return;
     case CollectiveKind::kGather:
       if (members[0]->scatters) return Exchange(members);
@@ -212,9 +184,6 @@ struct AssignGroup {
 
 // Nobody waits here: members meet when they reduce.
 struct InitializeCommunicator {
-  explicit InitializeCommunicator(CreateContext& c) {
-    if (c.Float("timeout_seconds") > 0) c.Fail(TENON_UNIMPLEMENTED, "timeout_seconds is not supported; give the step a deadline");
-  }
   void Run(RunContext c) const {
     const int32_t key = *c.input<int32_t>(0), rank = *c.input<int32_t>(1), size = *c.input<int32_t>(2);
     if (size < 1 || rank < 0 || rank >= size) Fail(TENON_INVALID_ARGUMENT, "rank ", rank, " of a group of ", size);

@@ -23,8 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOM = Path(__file__).resolve().parents[1]
-HASH_HEADER = "tenon/layout_hash.h"
 DRAFT = "tenon/ext/draft/"
+HASH_HEADER = "tenon/layout_hash.h"
+DRAFT_HASH_HEADER = DRAFT + "layout_hash.h"  # that only the drafts themselves include: a change of one builds nothing else anew
+HASH_HEADERS = (HASH_HEADER, DRAFT_HASH_HEADER)
 # For applications, not plugins: compiled here, and versioned apart.
 APPLICATION = ("tenon/app.h", "tenon/session_options.h", "tenon/dlpack.h", "tenon/model.h", "tenon/train.h")
 TAGGED_APPLICATION = ("tenon/model.h", "tenon/train.h")  # app.h is older than its tags
@@ -33,6 +35,7 @@ HANDSHAKE = ("tenon/abi.h", "tenon/status.h")
 CAPABILITIES = {"OPS": "tenon/op.h", "GRADIENTS": "tenon/op.h", "KERNELS": "tenon/kernel.h", "DEVICE": "tenon/device.h", "COMPILER": DRAFT + "compile.h",
                 "TRANSPORT": DRAFT + "transport.h", "COLLECTIVE": DRAFT + "collective.h", "PLACER": DRAFT + "place.h",
                 "FILESYSTEM": DRAFT + "filesystem.h"}
+DRAFT_CAPABILITIES = {"GRAPH_PASS": DRAFT + "graph_pass.h"}
 EXTENSIONS = {"FILES": "tenon/ext/files.h", "NATIVE_HANDLE": DRAFT + "native_handle.h", "GRAPH_CAPTURE": DRAFT + "capture.h",
               "PROFILE": DRAFT + "profile.h"}
 WARNINGS = ("-Wall", "-Wextra", "-Wpadded", "-Werror", "-fsyntax-only")
@@ -245,7 +248,7 @@ def frozen_names(raw):
 def read_header(include, path):
     raw = (Path(include) / path).read_text(encoding="utf-8")
     header = Header(path, without_comments(raw))
-    header.includes = [name for name in re.findall(r'#\s*include\s+"([^"]+)"', header.text) if name != HASH_HEADER]
+    header.includes = [name for name in re.findall(r'#\s*include\s+"([^"]+)"', header.text) if name not in HASH_HEADERS]
     code, defines = split_preprocessor(header.text)
     read_defines(header, defines)
     code = re.sub(r'extern\s+"C"\s*\{', "", code)
@@ -274,7 +277,7 @@ def read_header(include, path):
 
 
 def read_headers(include):
-    return [read_header(include, path) for path in header_paths(include) if path not in (*APPLICATION, HASH_HEADER)]
+    return [read_header(include, path) for path in header_paths(include) if path not in (*APPLICATION, *HASH_HEADERS)]
 
 
 def read_application(include):
@@ -443,9 +446,16 @@ def layout_hashes(include):
         return digest([line for each in with_includes(headers, [path, *HANDSHAKE]) for line in lines[each]])
 
     hashes = {"LAYOUT_HASH": digest([line for each in HANDSHAKE if each in there for line in lines[each]])}
-    hashes |= {f"HASH_{name}": of(path) for name, path in CAPABILITIES.items() if path in there}
+    hashes |= {f"HASH_{name}": of(path) for name, path in (CAPABILITIES | DRAFT_CAPABILITIES).items() if path in there}
     hashes |= {f"TEXT_{name}": of(path) for name, path in EXTENSIONS.items() if path in there}
     return hashes
+
+
+def hash_headers(hashes):
+    """{path: text} of the two headers."""
+    drafts = {name: value for name, value in hashes.items() if name.removeprefix("HASH_") in DRAFT_CAPABILITIES}
+    headers = {HASH_HEADER: hash_header({name: value for name, value in hashes.items() if name not in drafts})}
+    return headers | ({DRAFT_HASH_HEADER: hash_header(drafts)} if drafts else {})
 
 
 def hash_header(hashes):
@@ -480,8 +490,11 @@ def check_layout(room):
         changes += [f"  + {line}" for line in now.splitlines() if line not in old]
         problems.append("the layout is not that of check/layout.txt; if that is wanted, run abi_check.py --update:\n" +
                         "\n".join(changes or ["  (the order changed)"]))
-    elif (room / "include" / HASH_HEADER).read_text(encoding="utf-8") != hash_header(layout_hashes(room / "include")):
-        problems.append(f"{HASH_HEADER} is not that of the headers; run abi_check.py --update")
+    else:
+        for path, text in hash_headers(layout_hashes(room / "include")).items():
+            header = room / "include" / path
+            if not header.exists() or header.read_text(encoding="utf-8") != text:
+                problems.append(f"{path} is not that of the headers; run abi_check.py --update")
     return problems + check_changes(room, now)
 
 
@@ -572,7 +585,8 @@ def update(why, room=ROOM):
         raise Problem("the layout changed: say why with --why TEXT; the line goes to check/changes.txt")
     (room / "check" / "layout.txt").write_text(text, encoding="utf-8")
     hashes = layout_hashes(room / "include")
-    (room / "include" / HASH_HEADER).write_text(hash_header(hashes), encoding="utf-8")
+    for path, contents in hash_headers(hashes).items():
+        (room / "include" / path).write_text(contents, encoding="utf-8")
     if changed:
         with (room / "check" / "changes.txt").open("a", encoding="utf-8") as notes:
             notes.write(f"{digest(text.splitlines())} {squeeze(why)}\n")

@@ -214,6 +214,13 @@ class Planted(unittest.TestCase):
         self.assertEqual(set(self.hashes()), self.differing(**{"status.h": "#define TENON_OK 1u\n"}))
         self.assertEqual(set(self.hashes()), self.differing(**{"abi.h": self.changed("THREAD(any) TENON_OWN(give", "THREAD(step) TENON_OWN(give")}))
 
+    def test_hashes_of_later_drafts_stand_in_a_header_that_nothing_else_includes(self):
+        before = abi_check.hash_headers(self.hashes())
+        self.assertEqual({abi_check.HASH_HEADER}, set(before))
+        after = abi_check.hash_headers(self.hashes(**{"ext/draft/graph_pass.h": self.header("graph_pass", "ext/draft/layout_hash.h"), "ext/draft/layout_hash.h": ""}))
+        self.assertEqual(before[abi_check.HASH_HEADER], after[abi_check.HASH_HEADER])
+        self.assertIn("TENON_HASH_GRAPH_PASS", after[abi_check.DRAFT_HASH_HEADER])
+
     def test_the_minor_version_and_headers_for_applications_are_in_no_hash(self):
         self.assertEqual(set(), self.differing(**{"abi.h": GOOD.replace("MINOR 1u", "MINOR 2u")}))
         first = self.hashes()

@@ -428,11 +428,24 @@ TEST_P(Collective, EndsWithACancellation) {
   EXPECT_TRUE(RunIn(session, {}, {outputs[0], outputs[1]}).ok());
 }
 
-TEST_P(Collective, TimeoutsOfTheirOwnAreRefused) {
-  Graph g(runtime_);
-  const Output x = Add(g, "CollectiveReduce", 0, {g.Const({1.0f})},
-                       {{"merge_op", "Add"}, {"final_op", "Id"}, {"subdiv_offsets", std::vector<int64_t>{}}, {"timeout_seconds", 3.0f}}, 1);
-  ExpectFails(g, {x}, Code::kUnimplemented, {"timeout_seconds", "deadline"});
+// timeout_seconds is the member's own: the step has a minute.
+TEST_P(Collective, EndsWhenItsOwnTimeIsOver) {
+  const Attrs attrs = {{"merge_op", "Add"}, {"final_op", "Id"}, {"subdiv_offsets", std::vector<int64_t>{}}, {"timeout_seconds", 0.2f}};
+  Graph late(runtime_);
+  const Output queue = late.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "queue");
+  const Output never = late.Op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "never");
+  const Output x = Add(late, "CollectiveReduce", 0, {late.Const({1.0f})}, attrs, 2);
+  const Output y = Add(late, "CollectiveReduce", 1, {late.Op("Reshape", {never, late.Const({1})})}, attrs, 2);
+  ExpectFails(late, {x, y}, Code::kDeadlineExceeded, {"member_0", "group 7, instance 1", "timeout_seconds"});
+  Graph soon(runtime_);
+  const Output a = Add(soon, "CollectiveReduce", 0, {soon.Const({1.0f})}, With(attrs, {"communication_hint", "ring"}), 2);
+  const Output b = Add(soon, "CollectiveReduce", 1, {soon.Const({2.0f})}, attrs, 2);
+  const Session session = Open(soon);
+  for (int i = 0; i < 50; ++i) {
+    auto values = RunIn(session, {}, {a, b});
+    ASSERT_TRUE(values.ok()) << values.status();
+    EXPECT_EQ(DoublesOf((*values)[1]), std::vector<double>{3});
+  }
 }
 
 // With a partition each device's part runs on a thread of its own.

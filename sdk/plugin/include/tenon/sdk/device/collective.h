@@ -10,7 +10,8 @@
 //   who came first.
 // - A node that comes again in the same step takes part in the next meeting of that name: its turns meet the other nodes' turns in
 //   the order in which they come.
-// - All members of a group are of one session and one process, and their kernels of one plugin.
+// - All members of a group are of one session and one process, and their kernels of one plugin. (Those of several processes are other nodes by then, and
+//   timeout_seconds is watched by others: ops/collective/pass.cc.)
 // - A meeting that failed is remembered for a while, so that who comes late fails with it.
 // Threads. A table may be used from any thread. A member belongs to the table from Add() until it is given back, which happens once.
 #ifndef TENON_SDK_DEVICE_COLLECTIVE_H_
@@ -142,7 +143,6 @@ class CollectiveNode {
       proto_.name = Concat("NcclAllReduce '", c.String("shared_name"), "'");
     } else {
       if (!of_version_2_) SetName(&proto_, c.Int("group_size"), c.Int("group_key"), c.Int("instance_key"));
-      if (c.Float("timeout_seconds") > 0) c.Fail(TENON_UNIMPLEMENTED, "timeout_seconds is not supported; give the step a deadline");
     }
     if (proto_.kind == CollectiveKind::kReduce && op != "NcclAllReduce") {
       proto_.merge = MergeOf(c.String(of_version_3_ ? "reduction" : "merge_op"));

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/optimize/plugin_passes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/adopt.h"
+#include "core/base/checked.h"
+#include "core/base/plugin_instance.h"
+#include "core/base/table_check.h"
+#include "core/graph/builder.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
+#include "core/optimize/optimize.h"
+#include "tenon/ext/draft/graph_pass.h"
+
+namespace tenon::optimize {
+
+using graph::Edge;
+using graph::Graph;
+using graph::NodeId;
+
+namespace {
+
+constexpr uint64_t kMostOps = 4096;  // of one pass
+
+// One call of a pass, as the plugin sees it.
+class PassCall {
+ public:
+  PassCall(const PluginPass& pass, Graph* graph, Request* request) : pass_(pass), graph_(graph), request_(request), builder_(graph) {}
+
+  // False: it has no node here.
+  Result<bool> Run() {
+    const auto fed = [this](NodeId id) {
+      return std::any_of(request_->feeds.begin(), request_->feeds.end(), [id](const Edge& feed) { return feed.node == id; });
+    };
+    for (const NodeId id : graph_->ids())
+      if (pass_.ops.contains(graph_->node(id).op->name) && !fed(id)) nodes_.push_back(id.number());
+    if (nodes_.empty()) return false;
+    const size_t before = graph_->size();
+    const tenon_graph_pass_args args = {TENON_HEAD(tenon_graph_pass_args), builder_.c(), graph::NodeServices(), nodes_.data(), nodes_.size(),
+                                        &NodeOf, &InputOf, &Begin, &Replace, &AddTarget, this};
+    Status status = pass_.plugin->Call("graph_pass.run", nullptr, nullptr, [&](tenon_plugin_self* self) { return pass_.table->run(self, &args); });
+    if (!status.ok()) return std::move(status).Annotate("the graph pass '", pass_.name, "'");
+    return graph_->size() != before || replaced_;
+  }
+
+ private:
+  static PassCall* Self(const tenon_graph_pass_args* args) { return static_cast<PassCall*>(args->host); }
+  bool Has(int64_t id) const { return Within(id, graph_->size()); }
+  static Status NoNode(int64_t id) { return InvalidArgument(StrCat("the graph has no node ", id)); }
+
+  static const tenon_node* NodeOf(const tenon_graph_pass_args* args, int64_t id) {
+    return Self(args)->Has(id) ? &Self(args)->graph_->node(NodeId(id)) : nullptr;
+  }
+  static tenon_status* InputOf(const tenon_graph_pass_args* args, int64_t id, int32_t index, tenon_output* out_source) {
+    PassCall& call = *Self(args);
+    if (!call.Has(id)) return NoNode(id).release();
+    const graph::Node& node = call.graph_->node(NodeId(id));
+    if (!Within(index, node.inputs.size()))
+      return InvalidArgument(StrCat(node.Describe(), " has no input ", index, "; it has ", node.inputs.size())).release();
+    *out_source = node.inputs[index].node ? graph::ToC(node.inputs[index]) : tenon_output{-1, 0, 0};
+    return nullptr;
+  }
+  static tenon_status* Begin(const tenon_graph_pass_args* args, int64_t id, tenon_span device) {
+    PassCall& call = *Self(args);
+    if (!call.Has(id)) return NoNode(id).release();
+    const graph::Node& node = call.graph_->node(NodeId(id));
+    call.builder_.set_scope(node.name);
+    call.builder_.set_controls(node.controls);
+    call.builder_.set_device(std::string(View(device)));
+    return nullptr;
+  }
+  static tenon_status* Replace(const tenon_graph_pass_args* args, int64_t id, const tenon_output* outputs, uint64_t count) {
+    return Self(args)->ReplaceNode(id, {outputs, count}).release();
+  }
+  static tenon_status* AddTarget(const tenon_graph_pass_args* args, int64_t id) {
+    if (!Self(args)->Has(id)) return NoNode(id).release();
+    Self(args)->request_->targets.push_back(NodeId(id));
+    return nullptr;
+  }
+
+  // The node becomes an identity of the values, so its readers need no change.
+  Status ReplaceNode(int64_t id, std::span<const tenon_output> outputs) {
+    if (!Has(id)) return NoNode(id);
+    const graph::Node& node = graph_->node(NodeId(id));
+    if (outputs.size() != node.output_types.size())
+      return InvalidArgument(StrCat(node.Describe(), " has ", node.output_types.size(), " outputs; ", outputs.size(), " were given for them"));
+    graph::NodeSpec spec;
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const Edge edge = graph::FromC(outputs[k]);
+      if (!Has(outputs[k].node) || !Within(edge.index, graph_->node(edge.node).output_types.size()) || graph_->TypeOf(edge) != node.output_types[k])
+        return InvalidArgument(StrCat("what was given for output ", k, " of ", node.Describe(), " is no ", TypeName(node.output_types[k])));
+      if (edge.node == node.id) return InvalidArgument(StrCat(node.Describe(), " cannot stand in its own place"));
+      spec.inputs.push_back(edge);
+    }
+    TENON_ASSIGN_OR_RETURN(spec.op, graph_->registry().FindRole(outputs.empty() ? "no_op" : "identity_n"));
+    spec.controls = node.controls;
+    spec.device = node.device;
+    replaced_ = true;
+    return graph_->Replace(NodeId(id), std::move(spec)).status();
+  }
+
+  const PluginPass& pass_;
+  Graph* const graph_;
+  Request* const request_;
+  graph::Builder builder_;
+  std::vector<int64_t> nodes_;
+  bool replaced_ = false;
+};
+
+}  // namespace
+
+Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<PluginInstance> plugin) {
+  TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(tenon_graph_pass, name), TENON_CAPABILITY_GRAPH_PASS));
+  PluginPass pass;
+  pass.table = Adopt(given);
+  TENON_RETURN_IF_ERROR(CheckName(pass.table->name, "the name of a graph pass"));
+  pass.name = View(pass.table->name);
+  static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(tenon_graph_pass, run)};
+  TENON_RETURN_IF_ERROR(CheckFunctions(pass.table, given->struct_size, kNeeded, StrCat("the graph pass '", pass.name, "'")));
+  if (pass.table->op_count == 0 || pass.table->op_count > kMostOps || pass.table->ops == nullptr)
+    return InvalidArgument(StrCat("the graph pass '", pass.name, "' names ", pass.table->op_count, " ops; 1 to ", kMostOps, " are allowed"));
+  for (uint64_t i = 0; i < pass.table->op_count; ++i) {
+    TENON_RETURN_IF_ERROR(CheckName(pass.table->ops[i], StrCat("an op of the graph pass '", pass.name, "'")));
+    pass.ops.emplace(View(pass.table->ops[i]));
+  }
+  pass.plugin = std::move(plugin);
+  return pass;
+}
+
+Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, Graph* graph, Request* request) {
+  bool changed = false;
+  for (const PluginPass& pass : passes) {
+    TENON_ASSIGN_OR_RETURN(const bool by_this, PassCall(pass, graph, request).Run());
+    changed = changed || by_this;
+  }
+  if (!changed) return false;
+  TENON_ASSIGN_OR_RETURN(*graph, Prune(*graph, request));
+  return true;
+}
+
+}  // namespace tenon::optimize

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Draft capability "tenon.graph_pass/1": a pass over the graph of a step, once each of its nodes has a device, before anything of it is planned.
+ *
+ * For what one node cannot say of itself (tenon_decompose_function does): nodes that mean something together, wherever they stand. A pass
+ * names the ops that it is about, gets the nodes of those ops, adds other nodes, and puts their outputs in the nodes' place. What has its nodes
+ * in other processes goes there with them: transfers, failures, time lines and cancellation are those of any node.
+ *
+ * Passes run in the order of their packages' ids, each once for every step that is planned. Nothing of what a pass adds is given to a pass. */
+#ifndef TENON_EXT_DRAFT_GRAPH_PASS_H_
+#define TENON_EXT_DRAFT_GRAPH_PASS_H_
+
+#include "tenon/abi.h"
+#include "tenon/ext/draft/layout_hash.h"
+#include "tenon/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENON_CAPABILITY_GRAPH_PASS "tenon.graph_pass/1"
+
+/* For one call. Node ids are those of the builder. */
+typedef struct tenon_graph_pass_args {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_graph_builder* builder;
+  const tenon_node_services* node_services;
+  /* Those of the pass's ops that the step will run, ascending. A node whose output is fed is not among them. */
+  const int64_t* nodes; /* [node_count] */
+  uint64_t node_count;
+  /* NULL: there is no such node. Its device is the whole name of the one that it will run on. Valid until the call adds or replaces a node. */
+  TENON_THREAD(step) TENON_OWN(borrow) const tenon_node* (*node)(const struct tenon_graph_pass_args* args, int64_t id);
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*input)(const struct tenon_graph_pass_args* args, int64_t id, int32_t index, tenon_output* out_source);
+  /* Nodes that are added from here on have names below that of node `id`, wait for what it waits for, and run on `device`, a whole name. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*begin)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span device);
+  /* Who reads output i of the node gets outputs[i] [count], which is of the same type; the node itself is not run. INVALID_ARGUMENT says what does not fit. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*replace)(const struct tenon_graph_pass_args* args, int64_t id, const tenon_output* outputs, uint64_t count);
+  /* The step runs the node, also when nobody reads it. */
+  TENON_THREAD(step) TENON_OWN(borrow) tenon_status* (*add_target)(const struct tenon_graph_pass_args* args, int64_t id);
+  void* host; /* the host's own */
+} tenon_graph_pass_args;
+
+/* Capability "tenon.graph_pass/1". */
+typedef struct tenon_graph_pass {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span name;            /* for messages: "collectives between tasks" */
+  const tenon_span* ops;      /* [op_count] it is called for graphs that have a node of one of them */
+  uint64_t op_count;
+  /* A failure is that of the step's planning. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*run)(tenon_plugin_self* self, const tenon_graph_pass_args* args);
+} tenon_graph_pass;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENON_EXT_DRAFT_GRAPH_PASS_H_ */

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pass over the graphs of steps in C++ (tenon/ext/draft/graph_pass.h says when it is called, and for what).
+//
+//   void Fuse(sdk::PassContext& p) {
+//     for (const int64_t id : p.nodes()) {
+//       p.Begin(id, p.DeviceOf(id));
+//       p.Replace(id, {p.Op("Vendor>Fused", {p.input(id, 0)})});
+//     }
+//   }
+//   constexpr tenon_span kOps[] = {TENON_SPAN("Vendor>Op")};
+//   constexpr tenon_graph_pass kPass = sdk::DefinePass<Fuse>("fused ops", kOps);
+//   const tenon_capability kCapabilities[] = {..., TENON_PROVIDES(GRAPH_PASS, &kPass)};
+//
+// A failure sticks (node.h), and is the step's.
+#ifndef TENON_SDK_OP_GRAPH_PASS_H_
+#define TENON_SDK_OP_GRAPH_PASS_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/ext/draft/graph_pass.h"
+#include "tenon/sdk/op/node_builder.h"
+
+namespace tenon::sdk {
+
+// Of one call, on its thread. What it asks of "the node" (node.h) it cannot answer: that is of(id)'s.
+class PassContext : public NodeBuilder {
+ public:
+  PassContext(tenon_plugin_self* self, const tenon_graph_pass_args* args) : NodeBuilder(self, args->builder, args->node_services, nullptr), args_(args) {}
+
+  // Those that the pass is about, ascending.
+  std::span<const int64_t> nodes() const { return {args_->nodes, args_->node_count}; }
+  // function(NodeContext&) of a node's attributes; what fails in it fails here.
+  template <class Function>
+  void With(int64_t id, Function&& function) {
+    if (!ok()) return;
+    const tenon_node* const node = args_->node(args_, id);
+    if (node == nullptr) return Fail(TENON_INVALID_ARGUMENT, "the graph has no node ", id);
+    NodeContext context(args_->node_services, node);
+    function(context);
+    Check(context.Finish());
+  }
+  std::string DeviceOf(int64_t id) const {
+    const tenon_node* const node = args_->node(args_, id);
+    return node == nullptr ? std::string() : std::string(ToText(args_->node_services->device(node)));
+  }
+  Output input(int64_t id, int index) {
+    Output source{-1, 0, 0};
+    if (ok()) Check(args_->input(args_, id, index, &source));
+    return source;
+  }
+
+  // Nodes that are added from here on stand below node `id`'s name, wait for what it waits for, and run on the device.
+  void Begin(int64_t id, std::string_view device) {
+    if (ok()) Check(args_->begin(args_, id, ToSpan(device)));
+  }
+  // Adds a node that waits for others besides; its id.
+  int64_t NodeAfter(std::string_view op, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes, const std::vector<int64_t>& controls) {
+    if (!ok()) return -1;
+    std::vector<tenon_attr> attrs;
+    for (const Attribute& attribute : attributes) attrs.push_back(attribute.view());
+    tenon_node_spec spec{};
+    spec.struct_size = sizeof(spec);
+    spec.op = ToSpan(op);
+    spec.inputs = inputs.data();
+    spec.input_count = inputs.size();
+    spec.attrs = attrs.data();
+    spec.attr_count = attrs.size();
+    spec.control_inputs = controls.data();
+    spec.control_input_count = controls.size();
+    int64_t node = -1;
+    return Check(args_->builder->add_node(args_->builder->context, &spec, &node)) ? node : -1;
+  }
+  // Readers of the node's outputs get these.
+  void Replace(int64_t id, const std::vector<Output>& outputs) {
+    if (ok()) Check(args_->replace(args_, id, outputs.data(), outputs.size()));
+  }
+  // The step runs it, also when nobody reads it.
+  void AddTarget(int64_t id) {
+    if (ok()) Check(args_->add_target(args_, id));
+  }
+
+ private:
+  const tenon_graph_pass_args* const args_;
+};
+
+template <void (*Function)(PassContext&)>
+tenon_status* PassFunction(tenon_plugin_self* self, const tenon_graph_pass_args* args) {
+  return Guard([&] {
+    PassContext p(self, args);
+    Function(p);
+    return p.Finish();
+  });
+}
+
+template <void (*Function)(PassContext&)>
+consteval tenon_graph_pass DefinePass(std::string_view name, std::span<const tenon_span> ops) {
+  return {TENON_HEAD(tenon_graph_pass), ToSpan(name), ops.data(), ops.size(), &PassFunction<Function>};
+}
+
+}  // namespace tenon::sdk
+#endif  // TENON_SDK_OP_GRAPH_PASS_H_
