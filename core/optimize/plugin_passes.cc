@@ -64,10 +64,10 @@ class PassCall {
   }
   static tenon_status* Begin(const tenon_graph_pass_args* args, int64_t id, tenon_span device) {
     PassCall& call = *Self(args);
-    if (!call.Has(id)) return NoNode(id).release();
-    const graph::Node& node = call.graph_->node(NodeId(id));
-    call.builder_.set_scope(node.name);
-    call.builder_.set_controls(node.controls);
+    if (id != -1 && !call.Has(id)) return NoNode(id).release();
+    const graph::Node* const node = id == -1 ? nullptr : &call.graph_->node(NodeId(id));
+    call.builder_.set_scope(node == nullptr ? std::string() : node->name);
+    call.builder_.set_controls(node == nullptr ? std::vector<NodeId>() : node->controls);
     call.builder_.set_device(std::string(View(device)));
     return nullptr;
   }

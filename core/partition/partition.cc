@@ -8,6 +8,7 @@
 #include "core/graph/function/function_library.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_registry.h"
+#include "core/partition/crossing_order.h"
 #include "core/partition/deadness.h"
 #include "core/partition/part_items.h"
 #include "core/partition/sequence.h"
@@ -93,6 +94,10 @@ class Partitioner {
       if (std::none_of(inputs.begin(), inputs.end(), [](const Edge& edge) { return !edge.node; })) running.push_back(id);
       else items_[id].inputs.assign(inputs.size(), {});
     }
+    if (out_.parts.size() > 1)
+      running = CrossingOrder(graph_, running, [this](graph::NodeId from, graph::NodeId to) {
+        return PartOf(from) != PartOf(to) && !graph_.node(from).has(TENON_OP_CONSTANT);  // those are repeated
+      });
     TENON_ASSIGN_OR_RETURN(loops_, LoopAnalysis::Run(graph_, running));
     TENON_ASSIGN_OR_RETURN(sequence_, Sequence::Make(graph_, running, loops_));
     deadness_.emplace(graph_, running, loops_, is_fed_);

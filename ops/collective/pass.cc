@@ -326,12 +326,15 @@ class Meeting {
   std::vector<Task> tasks_;
 };
 
-// Puts the two nodes of patience.cc around it.
+// Puts the two nodes of patience.cc around it. The host cannot wait for what an accelerator's queue has before the member: the queue may wait for the other
+// members by then. So the time of those begins with the step.
 void WatchOver(PassContext& p, const Member& m) {
-  p.Begin(m.id, m.host);
+  const bool on_host = m.device.find("/device:CPU:") != std::string::npos;
+  p.Begin(on_host ? m.id : -1, m.host);
   std::vector<int64_t> after;
-  if (m.input.has_value()) after.push_back(m.input->node);
-  p.AddTarget(p.NodeAfter("_CollectiveBegins", {}, {{"collective", m.node}, {"what", m.name.empty() ? std::string_view(m.op) : std::string_view(m.name)}, {"timeout_seconds", m.timeout}}, after));
+  if (on_host && m.input.has_value()) after.push_back(m.input->node);
+  p.AddTarget(p.NodeAfter("_CollectiveBegins", {}, {{"collective", m.node}, {"what", m.name.empty() ? std::string_view(m.op) : std::string_view(m.name)}, {"since", on_host ? "this member came to it" : "the step began"}, {"timeout_seconds", m.timeout}}, after));
+  p.Begin(m.id, m.host);
   p.AddTarget(p.NodeAfter("_CollectiveEnds", {}, {{"collective", m.node}}, {m.id}));
 }
 

@@ -133,13 +133,13 @@ struct Watching {
 };
 
 struct Begins {
-  explicit Begins(CreateContext& c) : watching(c), what(c.String("what")), seconds(c.Float("timeout_seconds")) {}
+  explicit Begins(CreateContext& c) : watching(c), what(c.String("what")), since(c.String("since")), seconds(c.Float("timeout_seconds")) {}
   void RunAsync(RunContext c, Done done) const {
     const std::shared_ptr<Watch> watch = watching.Find(c);
     const uint64_t step = c.services().step_id(c.frame());
     const auto nanoseconds = static_cast<uint64_t>(std::min(static_cast<double>(seconds), 1e9) * 1e9);
     const auto waiting = std::make_shared<Waiting>(
-        done, Work(c), Concat("'", watching.collective, "': ", what, " has not come to its end ", seconds, " s (timeout_seconds) after this member came to it"), watch, step);
+        done, Work(c), Concat("'", watching.collective, "': ", what, " has not come to its end ", seconds, " s (timeout_seconds) after ", since), watch, step);
     auto held = std::make_unique<WaitingPtr>(waiting);
     const Work& work = waiting->work;
     Check(work.services().schedule(work.get(), nanoseconds, 0, &OnTime, held.get(), &waiting->token));
@@ -147,7 +147,7 @@ struct Begins {
     if (!watch->Begin(step, {waiting, argument})) End(*waiting, argument);
   }
   Watching watching;
-  const std::string what;
+  const std::string what, since;
   const float seconds;
 };
 
@@ -167,7 +167,7 @@ TENON_KERNEL(kCollectiveEndsKernel) = Registration<Ends>("_CollectiveEnds", {.fl
 
 TENON_OP(kCollectiveBegins) = DefineOp({
     .name = "_CollectiveBegins",
-    .attrs = "collective: string; what: string; timeout_seconds: float",
+    .attrs = "collective: string; what: string; since: string; timeout_seconds: float",
     .doc = "Ends when the _CollectiveEnds of that collective has run; fails when that takes longer. For collectives with timeout_seconds.",
     .traits = TENON_OP_STATEFUL,
 });

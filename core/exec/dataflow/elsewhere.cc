@@ -89,6 +89,8 @@ void DynamicInstance::CallDone(void* argument, tenon_status* status) {
   call->status = At(*call->node, Status(status));
   ReleasePins(call);
   if (call->status.ok() && IsWatched(*call->step)) call->status = Guarded([&] { return LookAtOutputs(&call->frame); });
+  // The step's thread may be waiting for a queue that waits for what will not come now.
+  if (!call->status.ok() && call->instance->plan_->plan().uses_queues() && !call->step->cancellation->cancelled()) call->step->cancellation->Cancel(call->status);
   call->instance->Post(call);
 }
 

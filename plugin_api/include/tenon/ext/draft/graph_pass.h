@@ -32,7 +32,8 @@ typedef struct tenon_graph_pass_args {
   TENON_THREAD(step) TENON_OWN(borrow) const tenon_node* (*node)(const struct tenon_graph_pass_args* args, int64_t id);
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*input)(const struct tenon_graph_pass_args* args, int64_t id, int32_t index, tenon_output* out_source);
-  /* Nodes that are added from here on have names below that of node `id`, wait for what it waits for, and run on `device`, a whole name. */
+  /* Nodes that are added from here on have names below that of node `id`, wait for what it waits for, and run on `device`, a whole name. id -1: they
+   * have names of their own, and wait for nothing but their inputs. */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*begin)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span device);
   /* Who reads output i of the node gets outputs[i] [count], which is of the same type; the node itself is not run. INVALID_ARGUMENT says what does not fit. */

@@ -52,7 +52,7 @@ class PassContext : public NodeBuilder {
     return source;
   }
 
-  // Nodes that are added from here on stand below node `id`'s name, wait for what it waits for, and run on the device.
+  // Nodes that are added from here on stand below node `id`'s name, wait for what it waits for, and run on the device; -1: of no node.
   void Begin(int64_t id, std::string_view device) {
     if (ok()) Check(args_->begin(args_, id, ToSpan(device)));
   }
