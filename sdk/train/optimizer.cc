@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/train/optimizer.h"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "sdk/train/accumulator.h"
@@ -178,23 +180,21 @@ int64_t GroupKeyOf(const Output& loss) {
   return static_cast<int64_t>(hash & 0x7fffffff);
 }
 
-// Whether collectives can serve these replicas.
-Status CheckMirrored(const std::vector<Replica>& replicas) {
-  for (const Replica& replica : replicas) {
-    if (TaskOfDevice(replica.device) == TaskOfDevice(replicas[0].device)) continue;
-    return Status(Code::kUnimplemented, "mirrored replicas on '" + replicas[0].device + "' and '" + replica.device +
-                                            "': collectives between processes are not there yet; give the replicas shared variables instead");
-  }
-  return replicas.empty() ? Status(Code::kInvalidArgument, "mirrored training without a replica") : Status();
+// Whether two of the replicas are of one task: the devices of a task come to the collectives in one order, which its queues keep.
+bool ShareTasks(const std::vector<Replica>& replicas) {
+  std::set<std::string> tasks;
+  for (const Replica& replica : replicas) tasks.insert(TaskOfDevice(replica.device));
+  return tasks.size() < replicas.size();
 }
 
 }  // namespace
 
 Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options) {
   Graph& graph = model.graph();
-  if (Status status = CheckMirrored(replicas); !status.ok()) graph.Fail(std::move(status));
+  if (replicas.empty()) graph.Fail(Status(Code::kInvalidArgument, "mirrored training without a replica"));
   RefuseScalingAndAccumulation(graph, options, "gradients of mirrored replicas");
   if (!graph.status().ok()) return Operation();
+  const bool in_order = ShareTasks(replicas);
   std::vector<Operation> updates;
   for (size_t k = 0; k < replicas.size(); ++k) {
     const auto on = graph.Device(replicas[k].device);
@@ -216,14 +216,14 @@ Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, O
       const Output own = Dense(graph, gradients[i]);
       Operation mean;
       {
-        // A device comes to the instances in the order that all have.
+        // A device comes to the instances in the order that all have. Between tasks each goes its way as soon as it is there.
         auto after = graph.ControlDependencies(before);
         mean = graph.AddNode("CollectiveReduce", {own},
                              {{"group_size", static_cast<int64_t>(replicas.size())}, {"group_key", GroupKeyOf(replicas[0].loss)},
                               {"instance_key", static_cast<int64_t>(i)}, {"merge_op", "Add"}, {"final_op", "Div"},
                               {"subdiv_offsets", std::vector<int64_t>{}}});
       }
-      before = {mean};
+      if (in_order) before = {mean};
       means[i] = mean.output(0);
     }
     means = Clip(graph, means, options.clipping);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on a cluster whose tasks are killed and frozen at random moments: it goes on by itself from its last checkpoint, and
-// ends with the very weights of one that nobody disturbed. Replicas on tasks give what they give in one process. Covers J3, J6, P1, R9.
+// ends with the very weights of one that nobody disturbed. Replicas on tasks give what they give in one process. Covers H11, J3, J6, P1, R9.
 #include <filesystem>
 #include <random>
 #include <thread>
@@ -50,16 +50,32 @@ TEST_P(TrainCluster, ReplicasOnTasksGiveTheBytesOfOneProcess) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_P(TrainCluster, EndsWithTheWeightsOfAnUndisturbedRun) {
-  const std::string folder = testing::TempDir() + "/tenon_train_kill_" + GetParam() + std::to_string(getpid());
-  Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder});
+// Each worker has all variables, and no parameter server is there: collectives between the workers add the gradients.
+TEST_P(TrainCluster, MirroredReplicasOnTasksGiveTheBytesOfOneProcess) {
+  const std::string folder = testing::TempDir() + "/tenon_mirrored_" + GetParam() + std::to_string(getpid());
+  ASSERT_EQ(Training(folder + "/one", 200, {"--replicas=4", "--mirrored=on", "--no-compile"}).Wait(), 0);
+  const Processes tasks(GetParam(), {{"worker", 4}}, {"--threads=1", "--files=" + folder});
   ASSERT_TRUE(tasks.ok());
+  ASSERT_EQ(Training(folder + "/many", 200, {"--mirrored=on", "--cluster=" + tasks.file()}).Wait(), 0);
+  const std::string one = ReadFile(folder + "/one/digits.pb");
+  EXPECT_FALSE(one.empty());
+  EXPECT_TRUE(one == ReadFile(folder + "/many/digits.pb")) << "other weights";
+  std::filesystem::remove_all(folder);
+}
+
+// Kills and freezes tasks while it trains, from the last checkpoint of which it goes on; each ends with the weights of a run that nobody disturbed.
+void ExpectUndisturbedWeights(const std::string& scheme, const std::vector<std::pair<std::string, int>>& jobs, const std::vector<std::string>& words, bool of_cluster) {
+  const std::string folder = testing::TempDir() + "/tenon_train_kill_" + scheme + std::to_string(getpid());
+  Processes tasks(scheme, jobs, {"--threads=1", "--files=" + folder});
+  ASSERT_TRUE(tasks.ok());
+  std::vector<std::string> more = words;
+  more.push_back(of_cluster ? "--cluster=" + tasks.file() : "--master=" + tasks.address(1));
   const int steps = 300 + 150 * Kills(), seconds = 100 + 5 * Kills();
-  ASSERT_EQ(Training(folder + "/calm", steps, {"--master=" + tasks.address(1)}).Wait(seconds), 0);
+  ASSERT_EQ(Training(folder + "/calm", steps, more).Wait(seconds), 0);
   std::mt19937 random(20161103);
   int done = 0;
   {
-    Training training(folder + "/disturbed", steps, {"--master=" + tasks.address(1)});
+    Training training(folder + "/disturbed", steps, more);
     for (; done < Kills() && training.Runs(); ++done) {
       // After it has come further, so that it can end at last.
       const int64_t seen = NewestCheckpoint(folder + "/disturbed");
@@ -83,6 +99,11 @@ TEST_P(TrainCluster, EndsWithTheWeightsOfAnUndisturbedRun) {
   EXPECT_TRUE(calm == ReadFile(folder + "/disturbed/digits.pb")) << "other weights";
   std::filesystem::remove_all(folder);
 }
+
+TEST_P(TrainCluster, EndsWithTheWeightsOfAnUndisturbedRun) { ExpectUndisturbedWeights(GetParam(), {{"ps", 1}, {"worker", 2}}, {}, false); }
+
+// A member of collectives that is lost leaves nobody waiting. Covers H11.
+TEST_P(TrainCluster, MirroredReplicasEndWithTheWeightsOfAnUndisturbedRun) { ExpectUndisturbedWeights(GetParam(), {{"worker", 2}}, {"--mirrored=on"}, true); }
 
 }  // namespace
 }  // namespace tenon::engine

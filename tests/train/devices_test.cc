@@ -266,20 +266,6 @@ TEST(TrainingOnDevices, MirroredReplicasGoOnFromACheckpoint) {
   EXPECT_FALSE(weights[0] == weights[1]);
 }
 
-TEST(TrainingOnDevices, MirroredReplicasOfSeveralTasksAreRefused) {
-  Result<DigitData> data = DigitData::Load(kData);
-  Result<host::Runtime> runtime = host::Runtime::Create();
-  ASSERT_TRUE(data.ok() && runtime.ok());
-  DigitOptions options;
-  options.replicas = 2;
-  options.mirrored = true;
-  options.replica_devices = {"/job:worker/task:0", "/job:worker/task:1"};
-  Graph graph(*runtime);
-  const DigitNetwork network(graph, *data, options);
-  EXPECT_EQ(graph.status().code(), Code::kUnimplemented) << graph.status().message();
-  EXPECT_NE(graph.status().message().find("/job:worker/task:1"), std::string::npos) << graph.status().message();
-}
-
 TEST(TrainingOnDevices, LearnsInBfloat16) {
   const Outcome outcome = Train({"1", "TPU", OptimizerOptions::Kind::kAdam, 0.002f, 1200, host::Precision::kAllowBfloat16});
   EXPECT_GE(outcome.accuracy, 0.98);

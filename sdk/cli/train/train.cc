@@ -370,7 +370,7 @@ void AddDigits(CLI::App& train, Action& action) {
       ->type_name("NAMES");
   digits
       ->add_option("--mirrored", arguments->mirrored,
-                   "on: each replica has the variables on its own device, and collectives add the gradients; off: all share one set; "
+                   "on: each replica has the variables on its own device, or worker of the cluster, and collectives add the gradients; off: all share one set; "
                    "auto: on when every replica has a GPU of its own")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "on", "off"}));

@@ -77,7 +77,7 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
 
 // The same with mirrors: replica k's loss depends on the variables of Model::BeginReplica(k, device). The mean of the gradients goes to all
 // replicas by a collective for each variable, and each applies it to its own; so all keep the same bits where their devices are alike. Before
-// the first step, and after restoring: Model::CopyToMirrors() (Trainer does it). All devices are of one task, and on GPUs each has its own.
+// the first step, and after restoring: Model::CopyToMirrors() (Trainer does it). Devices may be of several tasks (of a cluster: no parameter server is needed); on GPUs each has its own.
 Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options = {});
 
 }  // namespace tenon::train
