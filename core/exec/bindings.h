@@ -45,6 +45,7 @@ class Bindings final : public Runnable {
   std::string Explain() const override;
   Counts counts() const override;
   const Plan* plan() const override { return plan_.get(); }
+  TracedGraph traced() const override { return {&plan_->graph(), &plan_->order(), &plan_->feeds()}; }
   uint64_t FixedProgram(const tenon_tensor_view* const* feeds) const override;
 
  private:

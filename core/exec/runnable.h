@@ -7,12 +7,28 @@
 #include <memory>
 #include <string>
 
+#include <vector>
+
+#include "core/graph/edge.h"
 #include "core/tensor/tensor.h"
 
 namespace tenon::exec {
 
 class Plan;
 struct Step;
+
+// A value that goes from task to task, and the nodes that send and receive it, by whose names a trace knows them.
+struct TaskCrossing {
+  std::string send, receive, from, to;
+  graph::Edge value;
+};
+// What traced steps of a runnable are read by. It lives as long as that.
+struct TracedGraph {
+  const graph::Graph* graph = nullptr;  // nullptr: nothing can be read from traces
+  const std::vector<graph::NodeId>* order = nullptr;
+  const std::vector<graph::Edge>* feeds = nullptr;
+  const std::vector<TaskCrossing>* crossings = nullptr;  // nullptr: none
+};
 
 // One step at a time.
 class Run {
@@ -46,6 +62,8 @@ class Runnable {
   virtual Counts counts() const { return {}; }
   // nullptr: more than one plan, or none in this process.
   virtual const Plan* plan() const { return nullptr; }
+  // The whole graph that steps run.
+  virtual TracedGraph traced() const { return {}; }
   // The serial of the program that runs with these feeds, when it has been made and each of its steps does the same work; else 0. Does
   // not wait.
   virtual uint64_t FixedProgram([[maybe_unused]] const tenon_tensor_view* const* feeds) const { return 0; }

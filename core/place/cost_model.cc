@@ -15,7 +15,9 @@
 namespace tenon::place {
 namespace {
 
-constexpr std::string_view kFirstLine = "tenon-costs 1";
+constexpr std::string_view kFirstLine = "tenon-costs 1", kFirstLineWithLinks = "tenon-costs 2", kLink = "link";
+// What takes the time of a small value's way is not its bytes; of a large one's way nothing else.
+constexpr double kSmallBytes = 4096, kLargeBytes = 256 * 1024;
 
 // Facts of a node's inputs with guesses, and C shapes that borrow them.
 struct KnownShapes {
@@ -189,15 +191,40 @@ size_t CostModel::size() const {
   return count;
 }
 
+void CostModel::RecordLink(std::string_view from, std::string_view to, double bytes, double seconds) {
+  if (!(seconds > 0) || (bytes > kSmallBytes && bytes < kLargeBytes)) return;
+  MeasuredLink& link = links_[{std::string(from), std::string(to)}];
+  ++link.values;
+  if (bytes <= kSmallBytes) link.seconds = link.seconds < 0 ? seconds : std::min(link.seconds, seconds);
+  else link.bytes_per_second = std::max(link.bytes_per_second, bytes / seconds);
+}
+
+Link CostModel::FindLink(std::string_view from, std::string_view to, const Link& guess) const {
+  auto found = links_.find({std::string(from), std::string(to)});
+  if (found == links_.end()) found = links_.find({std::string(to), std::string(from)});
+  if (found == links_.end()) return guess;
+  const MeasuredLink& link = found->second;
+  return {link.seconds < 0 ? guess.latency_seconds : link.seconds, link.bytes_per_second < 0 ? guess.bytes_per_second : link.bytes_per_second};
+}
+
 Result<CostModel> CostModel::Parse(std::string_view text, std::string_view source) {
   CostModel model;
   std::vector<std::string_view> lines = Split(text, '\n');
-  if (lines[0] != kFirstLine) return InvalidArgument(StrCat(source, ":1: not a file of measured costs: it must begin with '", kFirstLine, "'"));
+  if (lines[0] != kFirstLine && lines[0] != kFirstLineWithLinks) return InvalidArgument(StrCat(source, ":1: not a file of measured costs: it must begin with '", kFirstLine, "'"));
   for (size_t i = 1; i < lines.size(); ++i) {
     if (lines[i].empty()) continue;
     const auto bad = [&](std::string_view why) { return InvalidArgument(StrCat(source, ":", i + 1, ": ", why)); };
     const std::vector<std::string_view> fields = Split(lines[i], '\t');
     if (fields.size() != 6) return bad(StrCat("six fields parted by tabs are expected, found ", fields.size()));
+    if (fields[0] == kLink && lines[0] == kFirstLineWithLinks) {
+      MeasuredLink link;
+      const auto read = [](std::string_view field, double* out) { return field == "?" || (ReadNumber(field, out) && *out >= 0 && !std::isinf(*out)); };
+      if (!ReadNumber(fields[1], &link.values) || link.values < 1) return bad(StrCat("'", fields[1], "' is no number of values"));
+      if (!read(fields[4], &link.seconds)) return bad(StrCat("'", fields[4], "' is no number of seconds"));
+      if (!read(fields[5], &link.bytes_per_second) || link.bytes_per_second == 0) return bad(StrCat("'", fields[5], "' is no number of bytes a second"));
+      model.links_[{std::string(fields[2]), std::string(fields[3])}] = link;
+      continue;
+    }
     Measured entry;
     if (!ReadNumber(fields[0], &entry.seconds) || !(entry.seconds >= 0) || std::isinf(entry.seconds))
       return bad(StrCat("'", fields[0], "' is no number of seconds"));
@@ -209,7 +236,10 @@ Result<CostModel> CostModel::Parse(std::string_view text, std::string_view sourc
 }
 
 std::string CostModel::Write() const {
-  std::string out = StrCat(kFirstLine, "\n");
+  std::string out = StrCat(links_.empty() ? kFirstLine : kFirstLineWithLinks, "\n");
+  const auto number = [](double value) { return value < 0 ? std::string("?") : Text(value); };
+  for (const auto& [ends, link] : links_)
+    out += StrCat(kLink, "\t", link.values, "\t", ends.first, "\t", ends.second, "\t", number(link.seconds), "\t", number(link.bytes_per_second), "\n");
   for (const auto& [key, list] : entries_)
     for (const Measured& entry : list)
       out += StrCat(Text(entry.seconds), "\t", entry.runs, "\t", key.node, "\t", key.op, "\t", key.device_type, "\t",

@@ -5,15 +5,19 @@
 // launch + max(flops / its flops, bytes / its bytes per second). Measured: CostModel keeps what runs took by node, op,
 // device type and input shapes; that goes before the static cost. Not thread-safe for changes.
 //
-// The file is text, one measured node a line, fields parted by tabs:
+// The network: what values took from task to task, by the two tasks' names: the least time of small ones, and the bytes a second of large ones.
+//
+// The file is text, one measured node or link a line, fields parted by tabs; where there are links it begins with "tenon-costs 2":
 //   tenon-costs 1
 //   <seconds>  <runs>  <node>  <op>  <device type>  <shapes, as [2,?];[];?>
+//   link  <values>  <from>  <to>  <seconds; ? not measured>  <bytes a second; ? not measured>
 #ifndef TENON_CORE_PLACE_COST_MODEL_H_
 #define TENON_CORE_PLACE_COST_MODEL_H_
 
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/graph/shape_inference.h"
@@ -58,7 +62,12 @@ class CostModel {
   // The entry of these shapes; where some are unknown, the one with most runs whose shapes fit. nullptr: none.
   const Measured* Find(std::string_view node, std::string_view op, std::string_view device_type,
                        const std::vector<Shape>& inputs) const;
-  size_t size() const;
+  size_t size() const;  // nodes
+
+  // A value of so many bytes set out at one task and was at the other that long after.
+  void RecordLink(std::string_view from, std::string_view to, double bytes, double seconds);
+  // What was measured goes in the place of `guess`; the other way counts where nothing went this way.
+  Link FindLink(std::string_view from, std::string_view to, const Link& guess) const;
 
   // `source` names the text in errors, which say the line.
   static Result<CostModel> Parse(std::string_view text, std::string_view source);
@@ -72,7 +81,12 @@ class CostModel {
     std::string node, op, device_type;
     auto operator<=>(const Key&) const = default;
   };
+  struct MeasuredLink {
+    double seconds = -1, bytes_per_second = -1;  // negative: not measured
+    int64_t values = 0;
+  };
   std::map<Key, std::vector<Measured>> entries_;
+  std::map<std::pair<std::string, std::string>, MeasuredLink> links_;
 };
 
 // How far static costs are from measured ones: `ratio` is the geometric mean of the larger over the smaller, at least 1.

@@ -103,7 +103,7 @@ TEST(CostModel, ABadFileSaysWhichLineAndWhy) {
     std::string text, says;
   } cases[] = {
       {"", "f:1: not a file of measured costs"},
-      {"tenon-costs 2\n", "f:1: not a file of measured costs"},
+      {"tenon-costs 3\n", "f:1: not a file of measured costs"},
       {head + "1\t2\tn\n", "f:2: six fields parted by tabs are expected, found 3"},
       {head + "\nx\t1\tn\tOp\tHOST\t", "f:3: 'x' is no number of seconds"},
       {head + "-1\t1\tn\tOp\tHOST\t", "f:2: '-1' is no number of seconds"},
@@ -142,6 +142,27 @@ TEST(CostModel, MeasuredCostsMakeThePlacementNoSlower) {
       g.graph.mutable_node(id).device = g.devices[by_static.device_of_node[id]].name;
     EXPECT_LE(by_measured.seconds, g.Placed().seconds * (1 + 1e-9)) << round;
   }
+}
+
+TEST(CostModel, LinksAreMeasuredByTheirBestAndKept) {
+  constexpr Link kGuess = {1e-3, 1e6};
+  CostModel costs;
+  EXPECT_EQ(costs.FindLink("a", "b", kGuess).bytes_per_second, 1e6);
+  for (const double seconds : {3e-4, 1e-4, 2e-4}) costs.RecordLink("a", "b", 4, seconds);
+  EXPECT_EQ(costs.FindLink("a", "b", kGuess).latency_seconds, 1e-4);
+  EXPECT_EQ(costs.FindLink("a", "b", kGuess).bytes_per_second, 1e6) << "not measured";
+  for (const double seconds : {2.0, 1.0}) costs.RecordLink("a", "b", 1e8, seconds);
+  costs.RecordLink("a", "b", 10000, 1e-9);  // neither small nor large
+  costs.RecordLink("a", "b", 1e9, 0);
+  const std::string text = costs.Write();
+  EXPECT_EQ(text, "tenon-costs 2\nlink\t5\ta\tb\t1e-04\t1e+08\n");
+  const auto read = CostModel::Parse(text, "costs");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->Write(), text);
+  EXPECT_EQ(read->FindLink("b", "a", kGuess).bytes_per_second, 1e8) << "the other way";
+  for (const char* bad : {"link\t0\ta\tb\t1\t1", "link\t1\ta\tb\t-1\t1", "link\t1\ta\tb\t1\t0", "link\t1\ta\tb\t1\tmany", "link\t1\ta\tb\tinf\t1"})
+    EXPECT_FALSE(CostModel::Parse(std::string("tenon-costs 2\n") + bad + "\n", "costs").ok()) << bad;
+  EXPECT_FALSE(CostModel::Parse("tenon-costs 1\nlink\t1\ta\tb\t1\t1\n", "costs").ok()) << "of an older form";
 }
 
 }  // namespace

@@ -246,8 +246,8 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     devices.Finish();
     steps_->host_waits.fetch_add(std::exchange(step.host_waits, 0), std::memory_order_relaxed);
     steps_->captured_launches.fetch_add(std::exchange(step.captured_launches, 0), std::memory_order_relaxed);
-    if (options.trace != nullptr && steps_->recorder != nullptr && status.ok() && plan() != nullptr)
-      steps_->recorder->RecordCosts(*plan(), feeds, *options.trace);
+    if (options.trace != nullptr && steps_->recorder != nullptr && status.ok() && runnable_->traced().graph != nullptr)
+      steps_->recorder->RecordCosts(runnable_->traced(), feeds, *options.trace);
   }
   GiveBack(context);
   return status;

@@ -9,13 +9,8 @@
 #include "core/place/device_name.h"
 
 namespace tenon::session {
-namespace {
 
-// What is known of a network before anything was measured.
-constexpr place::Link kNetwork = {50e-6, 1e9};
-
-// Between the memories of two devices; through the host where the drivers differ, over the network where the tasks do.
-place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevice& to) {
+place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevice& to, const place::Link& network) {
   const auto to_host = [](const exec::SessionDevice& device) -> place::Link {
     if (!device.queued()) return {};
     return {device.device->properties.copy_seconds, device.device->properties.link_bytes_per_second};
@@ -25,13 +20,11 @@ place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevi
   if (together && from.queued() && to.queued() && from.device->driver == to.device->driver && own.peer_bytes_per_second > 0)
     return {own.copy_seconds, own.peer_bytes_per_second};
   const place::Link out = to_host(from), in = to_host(to);
-  const place::Link between = together ? place::Link{} : kNetwork;
+  const place::Link between = together ? place::Link{} : network;
   const auto seconds_a_byte = [](const place::Link& link) { return link.bytes_per_second > 0 ? 1 / link.bytes_per_second : 0; };
   const double all = seconds_a_byte(out) + seconds_a_byte(between) + seconds_a_byte(in);
   return {out.latency_seconds + between.latency_seconds + in.latency_seconds, all > 0 ? 1 / all : 0};
 }
-
-}  // namespace
 
 place::Devices DescribeDevices(const exec::Environment& env) {
   place::Devices devices;
@@ -96,7 +89,7 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
     return kernels.empty() ? 0.0 : exec::SecondsOf(node, *session, &session->devices[device.index()], kernels[0], shapes);
   };
   request.link = [session](place::DeviceId from, place::DeviceId to) {
-    return LinkBetween(session->devices[from.index()], session->devices[to.index()]);
+    return LinkBetween(session->devices[from.index()], session->devices[to.index()], kGuessedNetwork);
   };
   return request;
 }

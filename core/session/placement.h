@@ -10,12 +10,18 @@
 
 namespace tenon::exec {
 struct Environment;
+struct SessionDevice;
 }
 
 namespace tenon::session {
 
 // The devices of a session as the placement sees them.
 place::Devices DescribeDevices(const exec::Environment& env);
+
+// What is known of a network before anything was measured.
+inline constexpr place::Link kGuessedNetwork = {50e-6, 1e9};
+// Between the memories of two devices; through the host where the drivers differ, over the network where the tasks do.
+place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevice& to, const place::Link& network);
 
 // A request for the graph; it refers to `graph`, `devices` and `env`.
 Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,

@@ -8,6 +8,7 @@
 #include "core/exec/plan/plan.h"
 #include "core/exec/plan/step_times.h"
 #include "core/graph/function/function_body.h"
+#include "core/place/device_name.h"
 #include "core/place/external_placer.h"
 #include "core/session/placement.h"
 #include "core/session/runtime.h"
@@ -26,32 +27,49 @@ bool HasState(const graph::Node& node) {
 // What the runs of a node took, by the node's name.
 struct Runs {
   uint64_t nanoseconds = 0, count = 0;
+  uint64_t begin_ns = 0, end_ns = 0;  // of the last
 };
 using RunsByName = std::unordered_map<std::string, Runs>;
-// Of host threads, and by each device's own clock where it has one.
-struct Measured {
-  RunsByName on_host;
-  std::map<std::string, RunsByName, std::less<>> on_device;  // by the row's group
-};
+// By the row's group: "" for this process's threads, a task's name for those of a worker, and a device, by its own clock where it has one.
+using Measured = std::map<std::string, RunsByName, std::less<>>;
+
+constexpr std::string_view kDevice = "/device:";
 
 Measured Sum(const trace::Trace& trace) {
   Measured out;
   trace.ForEach([&out](const trace::Trace::Event& event) {
-    if (event.category == "wait" || (!event.group.empty() && event.category != "kernel")) return;
-    Runs& runs = (event.group.empty() ? out.on_host : out.on_device[std::string(event.group)])[std::string(event.name)];
+    const bool of_device = event.group.find(kDevice) != std::string_view::npos;
+    if (event.category == "wait" || (of_device && event.category != "kernel")) return;
+    Runs& runs = out[std::string(event.group)][std::string(event.name)];
     runs.nanoseconds += event.end_ns - event.begin_ns;
+    runs.begin_ns = event.begin_ns;
+    runs.end_ns = event.end_ns;
     ++runs.count;
   });
   return out;
 }
 
-const RunsByName& RunsOn(const Measured& measured, const exec::SessionDevice& device) {
-  if (!device.queued()) return measured.on_host;
+const RunsByName& RunsIn(const Measured& measured, std::string_view group) {
   static const RunsByName kNone;
-  const std::string group = device.device->name.substr(device.device->name.rfind("/device:"));
-  for (const std::string& name : {group + ", its own clock", group})
-    if (const auto found = measured.on_device.find(name); found != measured.on_device.end()) return found->second;
-  return kNone;
+  const auto found = measured.find(group);
+  return found == measured.end() ? kNone : found->second;
+}
+
+// of_tasks: the rows of devices bear their tasks' names.
+const RunsByName& RunsOn(const Measured& measured, const exec::SessionDevice& device, bool of_tasks) {
+  const std::string_view name = device.device->name;
+  const size_t task = name.rfind(kDevice);
+  if (!device.queued()) return RunsIn(measured, of_tasks ? name.substr(0, task) : std::string_view());
+  const std::string group(of_tasks ? name : name.substr(task));
+  const RunsByName& by_own_clock = RunsIn(measured, group + ", its own clock");
+  return by_own_clock.empty() ? RunsIn(measured, group) : by_own_clock;
+}
+
+// The one run of a node of the engine's own; nullptr: it did not run, or several times.
+const Runs* OnlyRun(const Measured& measured, const std::string& task, const std::string& node) {
+  const RunsByName& runs = RunsIn(measured, task);
+  const auto found = runs.find(node);
+  return found == runs.end() || found->second.count != 1 ? nullptr : &found->second;
 }
 
 }  // namespace
@@ -84,6 +102,12 @@ Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, cons
   request.one_task = options_.one_task;
   request.homes = &homes_;
   request.costs = &options_.costs;
+  // What of the network was measured goes before what is guessed of it.
+  request.link = [this, guess = std::move(request.link)](place::DeviceId from, place::DeviceId to) {
+    const exec::SessionDevice &a = env_->devices[from.index()], &b = env_->devices[to.index()];
+    const std::string_view from_task = place::TaskOf(a.device->name), to_task = place::TaskOf(b.device->name);
+    return from_task == to_task ? guess(from, to) : LinkBetween(a, b, options_.costs.FindLink(from_task, to_task, kGuessedNetwork));
+  };
   if (options_.file) request.file = &*options_.file;
   if (options_.placer.empty()) return request;
   TENON_ASSIGN_OR_RETURN(const Runtime::Placer placer, runtime_->FindPlacer(options_.placer));
@@ -187,27 +211,40 @@ Result<PlacementReport> SessionPlacer::Explain(const optimize::Request& request,
   return report;
 }
 
-void SessionPlacer::RecordCosts(const exec::Plan& plan, const tenon_tensor_view* const* feeds, const trace::Trace& trace) {
-  graph::ShapeInference shapes(&plan.graph());
-  for (size_t i = 0; i < plan.feeds().size(); ++i) {
+void SessionPlacer::RecordCosts(const exec::TracedGraph& traced, const tenon_tensor_view* const* feeds, const trace::Trace& trace) {
+  graph::ShapeInference shapes(traced.graph);
+  for (size_t i = 0; i < traced.feeds->size(); ++i) {
     graph::OutputFacts facts;
     facts.shape = Shape(tenon_shape{feeds[i]->dl.shape, feeds[i]->dl.ndim, 0});
-    shapes.Fix(plan.feeds()[i], std::move(facts));
+    shapes.Fix((*traced.feeds)[i], std::move(facts));
   }
-  (void)shapes.Run(plan.order()).ok();
+  (void)shapes.Run(*traced.order).ok();
   const Measured measured = Sum(trace);
+  const bool of_tasks = traced.crossings != nullptr;
   std::lock_guard lock(mutex_);
-  for (graph::NodeId id : plan.order()) {
-    const graph::Node& node = plan.graph().node(id);
+  for (graph::NodeId id : *traced.order) {
+    const graph::Node& node = traced.graph->node(id);
     const auto device = std::find_if(devices_.begin(), devices_.end(), [&node](const place::DeviceInfo& info) { return info.name == node.device; });
     if (device == devices_.end() || !exec::NeedsKernel(node)) continue;
-    const RunsByName& by_name = RunsOn(measured, env_->devices[static_cast<size_t>(device - devices_.begin())]);
+    const RunsByName& by_name = RunsOn(measured, env_->devices[static_cast<size_t>(device - devices_.begin())], of_tasks);
     const auto runs = by_name.find(node.name);
     if (runs == by_name.end()) continue;
     std::vector<Shape> inputs;
     for (const graph::Edge& edge : node.inputs) inputs.push_back(shapes.facts(edge).shape);
     options_.costs.Record(node.name, node.op->name, device->type, std::move(inputs),
                           static_cast<double>(runs->second.nanoseconds) * 1e-9 / static_cast<double>(runs->second.count));
+  }
+  if (!of_tasks) return;
+  for (const exec::TaskCrossing& crossing : *traced.crossings) {
+    const Runs* const send = OnlyRun(measured, crossing.from, crossing.send);
+    const Runs* const receive = OnlyRun(measured, crossing.to, crossing.receive);
+    // Who came late found the value there: nobody saw when it came.
+    if (send == nullptr || receive == nullptr || receive->begin_ns > send->begin_ns || receive->end_ns <= send->begin_ns) continue;
+    const graph::Edge value = crossing.value;
+    const Shape& shape = shapes.facts(value).shape;
+    const DType type = traced.graph->TypeOf(value);
+    if (!shape.fully_known() || BaseType(type) == TENON_DT_STRING) continue;
+    options_.costs.RecordLink(crossing.from, crossing.to, place::BytesOf(type, shape), static_cast<double>(receive->end_ns - send->begin_ns) * 1e-9);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/exec/runnable.h"
 #include "core/optimize/optimize.h"
 #include "core/place/cost_model.h"
 #include "core/place/explain.h"
@@ -64,8 +65,8 @@ class SessionPlacer {
   // What Place would do, explained, with what compilers refuse; where they cannot be asked, a note says why.
   Result<PlacementReport> Explain(const optimize::Request& request, const graph::Graph& graph, const AskCompilers& ask);
 
-  // Takes what the nodes of a plan took in a traced step that got these feeds.
-  void RecordCosts(const exec::Plan& plan, const tenon_tensor_view* const* feeds, const trace::Trace& trace);
+  // Takes what nodes took in a traced step that got these feeds, and the ways of values from task to task.
+  void RecordCosts(const exec::TracedGraph& traced, const tenon_tensor_view* const* feeds, const trace::Trace& trace);
   // The file of measured costs (place/cost_model.h), those given at first too.
   std::string Costs() const;
 

@@ -64,6 +64,7 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
   std::unique_ptr<exec::Run> NewRun() override;
   std::string Explain() const override;
   bool gives_own_buffers() const override { return true; }
+  exec::TracedGraph traced() const override { return {&graph_, &order_, &feeds_, &crossings_}; }
 
   Master* master() const { return master_; }
   const std::vector<Part>& parts() const { return parts_; }
@@ -88,6 +89,10 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
   std::unique_ptr<exec::ChannelShapes> shapes_;
   std::vector<Part> parts_;
   size_t fetch_count_ = 0;
+  // What traces are read by.
+  std::vector<graph::NodeId> order_;
+  std::vector<graph::Edge> feeds_;
+  std::vector<exec::TaskCrossing> crossings_;
 };
 
 // ---- One step ----
@@ -304,6 +309,13 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
   request.part_of = [](const std::string& device) { return std::string(place::TaskOf(device)); };
   TENON_ASSIGN_OR_RETURN(partition::Partitioned parted, partition::Partition(request));
   std::vector<uint32_t> numbers;
+  order_ = request.order;
+  feeds_ = feeds;
+  for (const partition::Channel& channel : parted.channels) {
+    if (channel.value.index < 0) continue;
+    const partition::Part &from = parted.parts[static_cast<size_t>(channel.from)], &to = parted.parts[static_cast<size_t>(channel.to)];
+    crossings_.push_back({from.graph.node(channel.send).name, to.graph.node(channel.recv).name, from.device, to.device, channel.value});
+  }
   IdVector<partition::ChannelId, graph::Edge> values;
   for (size_t i = 0; i < parted.parts.size(); ++i) numbers.push_back(master_->next_part_.fetch_add(1));
   for (const partition::Channel& channel : parted.channels) values.push_back(channel.value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps over several tasks: values, state, control flow, failures that are named. Covers D5, E5, H1, H12, I1 to I4, J1, L7, R3.
+// Steps over several tasks: values, state, control flow, failures that are named. Covers D5, E5, G2, H1, H12, I1 to I4, J1, L7, R3.
 #include <thread>
 
 #include "tests/cluster/local_cluster.h"
@@ -114,6 +114,41 @@ TEST(Cluster, StateLivesInItsTaskAndOutlivesClients) {
   alone.isolate = true;
   const Session own = cluster.Client(g, alone);
   EXPECT_EQ(own.Run({}, {read}).status().code(), Code::kFailedPrecondition) << "a container of its own";
+}
+
+// Covers G2.
+TEST(Cluster, CostsAndLinksOfTracedStepsServeTheNextSession) {
+  const LocalCluster cluster("loopback://costs", {{"worker", 2}});
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{256, 512});
+  // The second task is there before the first, and waits.
+  const Output made = On(g, "/job:worker/task:0", "MatMul", {On(g, "/job:worker/task:0", "Tanh", {x}, "tanh"), g.Const(TensorOf(DType::kFloat, Shape{512, 512}, std::vector<double>(512 * 512, 0.01)))}, "product");
+  const Output used = On(g, "/job:worker/task:1", "Neg", {made}, "used");
+  SessionOptions options;
+  options.record_costs = true;
+  Session session = cluster.Client(g, options);
+  for (int i = 0; i < 10; ++i) {
+    std::string trace;
+    RunOptions run;
+    run.trace = &trace;
+    auto values = session.Run({{x, *Tensor::Zeros(DType::kFloat, Shape{256, 512})}}, {used}, {}, run);
+    ASSERT_TRUE(values.ok()) << values.status();
+  }
+  const std::string costs = *session.Costs();
+  EXPECT_TRUE(costs.starts_with("tenon-costs 2\n")) << costs;
+  EXPECT_NE(costs.find("\tproduct\tMatMul\tCPU\t[256,512];[512,512]\n"), std::string::npos) << costs;
+  EXPECT_NE(costs.find("\tused\tNeg\tCPU\t[256,512]\n"), std::string::npos) << costs;
+  EXPECT_NE(costs.find("\t/job:worker/replica:0/task:0\t/job:worker/replica:0/task:1\t?\t"), std::string::npos) << costs;
+  // A network that is as slow as that keeps two readers of a value together.
+  SessionOptions next;
+  next.costs = "tenon-costs 2\nlink\t1\t/job:worker/replica:0/task:0\t/job:worker/replica:0/task:1\t3\t1000\n";
+  Graph free(TheRuntime());
+  const Output y = On(free, "/job:worker/task:1", "Tanh", {free.Placeholder("y", DType::kFloat, Shape{64, 64})}, "begin");
+  Output sum = y;
+  for (int i = 0; i < 4; ++i) sum = free.Op("AddV2", {sum, free.Op("Neg", {y}, {}, "neg" + std::to_string(i))}, {}, "sum" + std::to_string(i));
+  const auto placed = cluster.Client(free, next).Place({"y"}, {sum.name()});
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(placed->file.find("neg0\t/job:worker/replica:0/task:0"), std::string::npos) << placed->file;
 }
 
 // Covers D6.

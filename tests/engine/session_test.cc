@@ -315,7 +315,6 @@ TEST(Modes, RefuseTheOptionsThatTheyDoNotHonour) {
     set(options);
     return options;
   };
-  refused(with([](SessionOptions& o) { o.record_costs = true; }), "record_costs");
   refused(with([](SessionOptions& o) { o.debug.partition = true; }), "debug.partition");
   refused(with([](SessionOptions& o) { o.watch = true; }), "watch");
   refused(with([](SessionOptions& o) { o.share_state = true; }), "share_state");

@@ -145,6 +145,7 @@ class DynamicInstance {
   struct Receipt {
     const NodeInfo* info = nullptr;
     Iteration* iteration = nullptr;
+    uint64_t begin_ns = 0;  // of a traced step
     std::optional<Result<Message>> message;  // once it is there
     Receipt* next = nullptr;                 // among those that have arrived
   };

@@ -4,6 +4,8 @@
 #include "core/exec/dataflow/dynamic_instance.h"
 #include "core/exec/device/step.h"
 #include "core/exec/exchange/values.h"
+#include "core/graph/op_def.h"
+#include "core/trace/trace.h"
 
 namespace tenon::exec {
 
@@ -22,7 +24,10 @@ void DynamicInstance::ProcessSend(const NodeInfo& info, Iteration* iteration, bo
     }
     TENON_RETURN_IF_ERROR(ReadReferences(info, iteration));
     if (info.follows_queues) TENON_RETURN_IF_ERROR(work_.CatchUp());
-    return SendValue(rendezvous, KeyOf(info, iteration), Input(info, 0, iteration).view, plan_->plan().precision());
+    const uint64_t begin = step_->trace == nullptr ? 0 : trace::Trace::Now();
+    TENON_RETURN_IF_ERROR(SendValue(rendezvous, KeyOf(info, iteration), Input(info, 0, iteration).view, plan_->plan().precision()));
+    if (begin != 0) step_->trace->Add(info.node->name, info.node->op->name, begin, trace::Trace::Now());
+    return Status::Ok();
   };
   if (Status status = send(); !status.ok()) return Fail(std::move(status).Annotate(info.node->Describe()));
   Emit(info, iteration, dead);
@@ -37,6 +42,7 @@ void DynamicInstance::ProcessReceive(const NodeInfo& info, Iteration* iteration)
   spare_receipts_.pop_back();
   receipt->info = &info;
   receipt->iteration = iteration;
+  receipt->begin_ns = step_->trace == nullptr ? 0 : trace::Trace::Now();
   ++outstanding_;
   Status refused = Guarded([&] {
     step_->rendezvous->Receive(KeyOf(info, iteration), [this, receipt](Result<Message> message) { Arrived(receipt, std::move(message)); });
@@ -58,6 +64,7 @@ void DynamicInstance::Conclude(Receipt* receipt) {
   receipt->message.reset();
   spare_receipts_.push_back(receipt);
   --outstanding_;
+  if (receipt->begin_ns != 0) step_->trace->Add(info.node->name, info.node->op->name, receipt->begin_ns, trace::Trace::Now());
   if (message.ok()) message = Unpacked(*std::move(message), info.node->output_types[0], step_->rendezvous->pool());
   if (!message.ok()) {
     Fail(std::move(message).status().Annotate(info.node->Describe()));

@@ -22,7 +22,7 @@
   X(soft_placement, SWITCH, true, HERE, "--hard-placement", "A device name that cannot hold is an error", "") \
   X(costs, FILE, "", HERE, "--costs", "What nodes took in earlier runs, to place by; `tenon run` adds to it", "") \
   X(costs_source, TEXT, "", HERE, "", "", "") \
-  X(record_costs, SWITCH, false, IN_PROCESS, "", "", "") \
+  X(record_costs, SWITCH, false, HERE, "", "", "") \
   X(placer, TEXT, "", HERE, "--placer", "The package whose placer chooses devices (default: the engine's own)", "") \
   X(master, TEXT, "", HERE, "--master", "Run the steps on the cluster of this task, such as grpc://host:port or shm://name. With credentials, all its " \
     "tasks, separated by commas: they are shown to no others, but to sockets beside a given one", "") \
