@@ -79,6 +79,8 @@ def fails(op, inputs, attrs):
         return False  # of scalars and of images that are too small they die too
     if op.startswith(("BlockLSTM", "LSTMBlock", "GRUBlock", "CTC")) and any(spec[1] is None or -1 in spec[1] for spec in inputs.values()):
         return False  # the same
+    if op == "XlaDynamicSlice" and inputs["start_indices"][1] in (None, []):
+        return False  # of scalars there it dies
     types = {name: given(name, value) for name, value in attrs.items()}
     # Python names some arguments in another way, in the same order.
     function = getattr(tf.raw_ops, op, None) or getattr(gen_xla_ops, re.sub("(?<!^)(?=[A-Z])", "_", op).lower())
