@@ -128,13 +128,15 @@ struct TopKKernel {
   static void ChooseUnsorted(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places, T* copy) {
     std::memcpy(static_cast<void*>(copy), x, static_cast<size_t>(columns) * sizeof(T));  // as in Choose
     x = copy;
-    const auto before = [x](int32_t a, int32_t b) { return Before(x, a, b); };
+    const auto before = [x, &poll](int32_t a, int32_t b) {
+      poll(8);
+      return Before(x, a, b);
+    };
     for (int64_t i = 0; i <= k; ++i) places[i] = static_cast<int32_t>(i);
     std::make_heap(places, places + k + 1, before);
     std::pop_heap(places, places + k + 1, before);
     for (int64_t i = k + 1; i < columns; ++i) {
-      poll(8);
-      if (!Before(x, static_cast<int32_t>(i), places[0])) continue;
+      if (!before(static_cast<int32_t>(i), places[0])) continue;
       std::pop_heap(places, places + k, before);
       places[k - 1] = static_cast<int32_t>(i);
       std::push_heap(places, places + k, before);
