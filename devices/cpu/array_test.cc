@@ -37,6 +37,19 @@ TEST(Slice, TakesABlockAndRefusesWhatIsOutside) {
   }
 }
 
+TEST(XlaDynamicUpdateSlice, MovesABoxInsideAndRefusesOneThatIsTooLarge) {
+  const auto update = [](std::vector<int32_t> at, const Tensor& by, I out) {
+    return Kernel("XlaDynamicUpdateSlice").Run({Ramp({3, 4}), by, Vector<int32_t>(at)}, {Out<float>(out)});
+  };
+  const auto sevens = [](I dims) { return Make<float>(dims, std::vector<float>(static_cast<size_t>(dims[0] * dims[1]), 7)); };
+  EXPECT_EQ(Values<float>(update({1, 2}, sevens({1, 2}), {3, 4})[0]), (F{0, 1, 2, 3, 4, 5, 7, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(Values<float>(update({INT32_MAX, INT32_MIN}, sevens({2, 1}), {3, 4})[0]), (F{0, 1, 2, 3, 7, 5, 6, 7, 7, 9, 10, 11}));
+  EXPECT_EQ(Values<float>(update({0, 0}, sevens({0, 4}), {3, 4})[0]), (F{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  for (const I& dims : {I{4, 1}, I{1, 5}}) EXPECT_EQ(update({0, 0}, sevens(dims), {3, 4}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(update({0}, sevens({1, 1}), {3, 4}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(update({0, 0}, Ramp({3}), {3, 4}).code, TENON_INVALID_ARGUMENT);
+}
+
 struct SliceCase {
   std::vector<int32_t> begin, end, strides;
   int64_t begin_mask, end_mask, ellipsis, new_axis, shrink;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "testing/kernel.h"
@@ -172,6 +173,29 @@ TEST(BatchMatMul, BroadcastsBatchDims) {
           for (size_t k = 0; k < 4; ++k) sum += x[(p * 3 + i) * 4 + k] * y[(q * 6 + j) * 4 + k];
           EXPECT_EQ(got[((p * 5 + q) * 3 + i) * 6 + j], sum);
         }
+}
+
+// Tiles of four rows and 256 columns, whole and cut.
+TEST(BatchMatMul, OfBytesGivesIntegersThatWrap) {
+  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {1, 700, 9}, {4, 256, 33}, {5, 257, 16}, {9, 3, 70000}, {2, 2, 0}}) {
+    for (int form = 0; form < 4; ++form) {
+      const bool adjoint_x = (form & 1) != 0, adjoint_y = (form & 2) != 0;
+      const bool wraps = k == 70000;
+      const auto x = wraps ? std::vector<uint8_t>(static_cast<size_t>(m * k), 255) : Pattern<uint8_t>(m * k, 5);
+      const auto y = wraps ? std::vector<int8_t>(static_cast<size_t>(k * n), -128) : Pattern<int8_t>(k * n, 6);
+      Kernel kernel("BatchMatMulV3", TENON_DT_UINT8);
+      kernel.Attr("adj_x", adjoint_x).Attr("adj_y", adjoint_y).Threads(3);
+      const Result r = kernel.Run({Make<uint8_t>(adjoint_x ? std::vector{k, m} : std::vector{m, k}, x), Make<int8_t>(adjoint_y ? std::vector{n, k} : std::vector{k, n}, y)}, {Out<int32_t>({m, n})});
+      ASSERT_EQ(r.code, TENON_OK) << r.message;
+      const auto got = Values<int32_t>(r[0]);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          int64_t sum = 0;
+          for (int64_t p = 0; p < k; ++p) sum += int64_t{x[static_cast<size_t>(adjoint_x ? p * m + i : i * k + p)]} * y[static_cast<size_t>(adjoint_y ? j * k + p : p * n + j)];
+          ASSERT_EQ(got[static_cast<size_t>(i * n + j)], static_cast<int32_t>(static_cast<uint32_t>(sum))) << m << " " << n << " " << k << " " << form;
+        }
+    }
+  }
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optionals: variants of type "tenon.Optional" that hold some tensors, or nothing.
+// OptionalNone, OptionalFromValue, OptionalHasValue, OptionalGetValue: see optional.h.
+#include "optional.h"
+
 #include <vector>
 
 #include "element.h"
-#include "tenon/sdk/kernel/variant.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -11,16 +12,8 @@ using namespace sdk;
 
 namespace {
 
-constexpr std::string_view kOptionalType = "tenon.Optional", kSome = "some";
-
-void GiveOptional(const RunContext& c, std::string_view metadata, const std::vector<tenon_tensor_view>& elements) {
-  tenon_variant* made = nullptr;
-  Check(c.services().variant_new(c.frame(), ToSpan(kOptionalType), ToSpan(metadata), elements.data(), elements.size(), &made));
-  SetVariant(c, 0, made);
-}
-
 struct None {
-  void Run(RunContext c) const { GiveOptional(c, "", {}); }
+  void Run(RunContext c) const { GiveOptional(c, std::nullopt); }
 };
 
 struct FromValue {
@@ -29,39 +22,25 @@ struct FromValue {
     std::vector<tenon_tensor_view> elements;
     for (int32_t i = 0; i < c.input_count(); ++i) kept.push_back(KeptTensor::OfInput(c, i));
     for (const KeptTensor& tensor : kept) elements.push_back(tensor.view());
-    GiveOptional(c, kSome, elements);
+    GiveOptional(c, elements);
   }
 };
 
-// The input, and whether it has values.
-const tenon_variant* OptionalOf(const RunContext& c, tenon_variant_info* info) {
-  const tenon_tensor_view& view = c.input_view(0);
-  if (view.dl.ndim != 0) Fail(TENON_INVALID_ARGUMENT, "the input must be one optional; its shape is ", DimsOf(view));
-  const tenon_variant* variant = VariantOf(view);
-  if (variant != nullptr) c.services().variant_info(variant, info);
-  if (ToText(info->type) != kOptionalType) Fail(TENON_INVALID_ARGUMENT, "the input is no optional, but ", variant == nullptr ? "an empty variant" : ToText(info->type));
-  return variant;
-}
-
 struct HasValue {
   void Run(RunContext c) const {
-    tenon_variant_info info{};
-    OptionalOf(c, &info);
-    *c.output<bool>(0) = ToText(info.metadata) == kSome;
+    *c.output<bool>(0) = OptionalOf(c, 0).has_value();
   }
 };
 
 struct GetValue {
   explicit GetValue(CreateContext& c) : types(c.Types("output_types")), shapes(c.Shapes("output_shapes")) {}
   void Run(RunContext c) const {
-    tenon_variant_info info{};
-    const tenon_variant* variant = OptionalOf(c, &info);
-    if (ToText(info.metadata) != kSome) Fail(TENON_INVALID_ARGUMENT, "The given optional does not have a value.");
-    if (static_cast<int32_t>(info.element_count) != c.output_count())
-      Fail(TENON_INVALID_ARGUMENT, "the optional holds ", info.element_count, " tensors, ", c.output_count(), " are asked for");
+    const auto elements = OptionalOf(c, 0);
+    if (!elements.has_value()) Fail(TENON_INVALID_ARGUMENT, "The given optional does not have a value.");
+    if (static_cast<int32_t>(elements->size()) != c.output_count())
+      Fail(TENON_INVALID_ARGUMENT, "the optional holds ", elements->size(), " tensors, ", c.output_count(), " are asked for");
     for (int32_t i = 0; i < c.output_count(); ++i) {
-      tenon_tensor_view element{};
-      c.services().variant_element(variant, static_cast<uint64_t>(i), &element);
+      const tenon_tensor_view& element = (*elements)[static_cast<size_t>(i)];
       const uint32_t wanted = types[static_cast<size_t>(i)];  // the view of an output that is not made yet may have none
       if (element.dtype != wanted) Fail(TENON_INVALID_ARGUMENT, "value ", i, " of the optional is ", TypeName(element.dtype), "; ", TypeName(wanted), " is asked for");
       if (const Shape& shape = shapes[static_cast<size_t>(i)]; !Fits(ShapeOf(element), shape))

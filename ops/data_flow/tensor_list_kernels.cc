@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "optional.h"
 #include "tensor_list.h"
 #include "tenon/sdk/kernel/element.h"
 
@@ -316,10 +317,11 @@ struct ScatterInto : Typed {
   }
 };
 
-// ---- What any numbers have, lists have too: element by element ----
+// ---- What any numbers have, lists and optionals have too: element by element ----
 
 struct ZerosLikeList {
   void Run(RunContext c) const {
+    if (IsOptional(c, 0)) return OfOptional(c);
     const TensorList list = TensorList::OfInput(c, 0, TENON_DT_INVALID);
     std::vector<KeptTensor> zeros;
     std::vector<tenon_tensor_view> elements = list.Elements();
@@ -327,6 +329,14 @@ struct ZerosLikeList {
     for (tenon_tensor_view& element : elements)
       if (element.dtype != TENON_DT_INVALID) element = zeros.emplace_back(Zeros(c, element)).view();
     GiveList(c, 0, list.type(), elements);
+  }
+  // Like nothing there is nothing.
+  static void OfOptional(const RunContext& c) {
+    auto elements = OptionalOf(c, 0);
+    std::vector<KeptTensor> zeros;
+    if (elements.has_value()) zeros.reserve(elements->size());
+    for (size_t i = 0; elements.has_value() && i < elements->size(); ++i) (*elements)[i] = zeros.emplace_back(Zeros(c, (*elements)[i])).view();
+    GiveOptional(c, elements);
   }
   static KeptTensor Zeros(const RunContext& c, const tenon_tensor_view& like) {
     if (like.dtype != TENON_DT_STRING && ElementSize(like.dtype) == 0) Fail(TENON_UNIMPLEMENTED, "zeros like an element of ", TypeName(like.dtype));
@@ -338,6 +348,7 @@ struct ZerosLikeList {
 
 struct AddLists {
   void Run(RunContext c) const {
+    if (IsOptional(c, 0)) return OfOptionals(c);
     std::vector<TensorList> lists;
     ListType type = TensorList::OfInput(c, 0, TENON_DT_INVALID).type();
     for (int32_t i = 0; i < c.input_count(); ++i) {
@@ -352,6 +363,25 @@ struct AddLists {
     sums.reserve(elements.size() * (lists.size() - 1));  // views of them stay
     for (size_t i = 0; i < elements.size(); ++i) elements[i] = Sum(c, lists, static_cast<int64_t>(i), &sums);
     GiveList(c, 0, type, elements);
+  }
+  static void OfOptionals(const RunContext& c) {
+    auto elements = OptionalOf(c, 0);
+    Element sums;
+    if (elements.has_value()) sums.reserve(elements->size() * static_cast<size_t>(c.input_count()));  // views of them stay
+    for (int32_t i = 1; i < c.input_count(); ++i) {
+      const auto more = OptionalOf(c, i);
+      if (more.has_value() != elements.has_value()) Fail(TENON_INVALID_ARGUMENT, "optionals cannot be added of which one has a value and another has not");
+      if (!more.has_value()) continue;
+      if (more->size() != elements->size()) Fail(TENON_INVALID_ARGUMENT, "optionals of ", elements->size(), " and ", more->size(), " tensors cannot be added");
+      for (size_t k = 0; k < elements->size(); ++k) {
+        tenon_tensor_view& sum = (*elements)[k];
+        const tenon_tensor_view& term = (*more)[k];
+        if (term.dtype != sum.dtype || ShapeOf(term) != ShapeOf(sum))
+          Fail(TENON_INVALID_ARGUMENT, "tensors ", k, " of optionals that are added are ", TypeName(sum.dtype), ShapeOf(sum), " and ", TypeName(term.dtype), ShapeOf(term));
+        sum = sums.emplace_back(Component::Sum(c, sum, term)).view();
+      }
+    }
+    GiveOptional(c, elements);
   }
   // The sum of the lists' elements `index`, of which those that were never set count as zeros.
   static tenon_tensor_view Sum(const RunContext& c, const std::vector<TensorList>& lists, int64_t index, Element* sums) {

@@ -606,7 +606,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "Where", "VariableShape", "ComputeAccidentalHits", "SparseReshape", "BroadcastArgs", "DataFormatDimMap", "DataFormatVecPermute", "StatelessRandomGetKeyCounter", "Bucketize",
         "HistogramFixedWidth"}},
       {"is of bits", {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert", "LeftShift", "PopulationCount", "RightShift"}},
-      {"has none in TensorFlow either", {"Bitcast", "Conv", "GRUBlockCell", "LSTMBlockCell", "InplaceAdd", "InplaceSub", "InplaceUpdate", "IRFFT3D", "Lu", "MatrixExponential", "MatrixLogarithm", "Mod", "RFFT3D", "TruncateMod"}},
+      {"has none in TensorFlow either", {"Bitcast", "Conv", "XlaDynamicSlice", "XlaDynamicUpdateSlice", "GRUBlockCell", "LSTMBlockCell", "InplaceAdd", "InplaceSub", "InplaceUpdate", "IRFFT3D", "Lu", "MatrixExponential", "MatrixLogarithm", "Mod", "RFFT3D", "TruncateMod"}},
       {"is flat between its jumps, and its gradient is taken as none", {"Ceil", "Floor", "FloorDiv", "Round", "TruncateDiv"}},
       {"does not depend on the values of its floating inputs", {"OnesLike", "ZerosLike"}},
       {"counts, with weights that TensorFlow does not differentiate either", {"Bincount", "DenseBincount", "DenseCountSparseOutput", "RaggedCountSparseOutput", "SparseCountSparseOutput"}},

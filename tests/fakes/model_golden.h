@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -44,6 +46,12 @@ inline host::Tensor TensorOf(const nlohmann::json& golden) {
     const auto texts = golden["values"].get<std::vector<std::string>>();
     return *host::Tensor::Strings(std::span<const std::string>(texts), shape);
   }
+  if (golden["dtype"] == "bool") {
+    const auto values = golden["values"].get<std::vector<bool>>();
+    const auto plain = std::make_unique<bool[]>(values.size());
+    std::copy(values.begin(), values.end(), plain.get());
+    return *host::Tensor::From(std::span<const bool>(plain.get(), values.size()), shape);
+  }
   return WithGoldenType(golden["dtype"], [&](auto zero) {
     const auto values = golden["values"].get<std::vector<decltype(zero)>>();
     return *host::Tensor::From(std::span<const decltype(zero)>(values), shape);
@@ -58,6 +66,11 @@ inline void ExpectGolden(const host::Tensor& tensor, const nlohmann::json& golde
   for (uint64_t i = 0; golden["dtype"] == "string" && i < static_cast<uint64_t>(wanted.element_count()); ++i)
     EXPECT_EQ(tensor.string(i), wanted.string(i)) << where << "[" << i << "]";
   if (golden["dtype"] == "string") return;
+  if (golden["dtype"] == "bool") {
+    const auto found = tensor.data<bool>(), right = wanted.data<bool>();
+    for (size_t i = 0; i < right.size(); ++i) EXPECT_EQ(found[i], right[i]) << where << "[" << i << "]";
+    return;
+  }
   WithGoldenType(golden["dtype"], [&](auto zero) {
     const auto found = tensor.data<decltype(zero)>(), right = wanted.data<decltype(zero)>();
     for (int64_t i = 0; i < wanted.element_count(); ++i)

@@ -11,10 +11,12 @@ import inspect
 import itertools
 import json
 import os
+import re
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy
 import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops  # which raw_ops has not
 from tensorflow.python.framework import op_def_library, op_def_registry
 
 F, I, L, B, U = tf.float32, tf.int32, tf.int64, tf.bool, tf.uint8
@@ -77,9 +79,11 @@ def fails(op, inputs, attrs):
         return False  # of scalars and of images that are too small they die too
     if op.startswith(("BlockLSTM", "LSTMBlock", "GRUBlock", "CTC")) and any(spec[1] is None or -1 in spec[1] for spec in inputs.values()):
         return False  # the same
+    if op == "XlaDynamicSlice" and inputs["start_indices"][1] is None:
+        return False  # of a scalar there it dies
     types = {name: given(name, value) for name, value in attrs.items()}
     # Python names some arguments in another way, in the same order.
-    function = getattr(tf.raw_ops, op)
+    function = getattr(tf.raw_ops, op, None) or getattr(gen_xla_ops, re.sub("(?<!^)(?=[A-Z])", "_", op).lower())
     names = dict(zip((arg.name for arg in op_def_registry.get(op).input_arg), inspect.signature(function).parameters))
     names["squeeze_dims"] = "axis"
     named = {names.get(name, name): value for name, value in {**inputs, **types}.items()}
@@ -173,6 +177,17 @@ def array():
     case("Slice", {"input": x(2, 3), "begin": x(2, t=I), "size": v([1, -1])})
     case("Slice", {"input": x(2, 3), "begin": v([0, 1]), "size": x(2, t=I)})
     case("Slice", {"input": x(UNKNOWN), "begin": x(2, t=I), "size": x(2, t=I)})
+    for size in ([1, 2], [0, 0], [3, 1], [-1, 1], [1, 1, 1]):
+        for shape in (x(2, 3), x(None, 3), x(UNKNOWN)):
+            case("XlaDynamicSlice", {"input": shape, "start_indices": x(2, t=I), "size_indices": v(size)})
+    for rank in (x(2, t=I), x(None, t=I), x(3, t=I), x(t=I), x(UNKNOWN, t=I)):
+        case("XlaDynamicSlice", {"input": x(2, 3), "start_indices": x(2, t=I), "size_indices": rank})
+        if rank != x(t=I):  # of which TensorFlow dies
+            case("XlaDynamicSlice", {"input": x(2, 3), "start_indices": rank, "size_indices": v([1, 1])})
+        case("XlaDynamicUpdateSlice", {"input": x(2, 3), "update": x(1, 1), "indices": rank})
+    for update in (x(1, 2), x(2, 3), x(None, 1), x(0, 4), x(1), x(UNKNOWN)):
+        for shape in (x(2, 3), x(None, 3), x(UNKNOWN)):
+            case("XlaDynamicUpdateSlice", {"input": shape, "update": update, "indices": x(2, t=I)})
     for pads in ([[1, 2], [0, 3]], [[0, 0], [0, 0]], [[-1, 0], [0, 0]]):
         case("Pad", {"input": x(2, None), "paddings": v(pads)})
     case("Pad", {"input": x(UNKNOWN), "paddings": x(3, 2, t=I)})

@@ -167,7 +167,11 @@ class Inliner {
       TENON_ASSIGN_OR_RETURN(const Edge condition, Truth(node_.inputs[0]));
       conditions = {condition};
     }
-    TENON_ASSIGN_OR_RETURN(const Edge pivot, Make("identity", "begin", {node_.inputs[0]}, node_.controls));
+    TENON_ASSIGN_OR_RETURN(Edge pivot, Make("identity", "begin", {node_.inputs[0]}, node_.controls));
+    if (branches.size() == 1) {  // which nothing else asks for its index: a switch refuses one that is no scalar
+      TENON_RETURN_IF_ERROR(AddIndexConditions(1, &conditions));
+      TENON_ASSIGN_OR_RETURN(pivot, Make("switch", "side", {conditions[0], conditions[0]}, {pivot.node}));
+    }
     TENON_ASSIGN_OR_RETURN(Outcome out, Choose(branches, conditions, 0, branches.size(), inputs, pivot.node));
     results_ = std::move(out.results);
     effects_ = std::move(out.effects);

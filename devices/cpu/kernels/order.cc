@@ -60,6 +60,7 @@ using TopKTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t
 
 // Of each row the places of the largest elements, in the workspace. NaN is less than every number.
 struct TopKKernel {
+  explicit TopKKernel(sdk::CreateContext& c) : sorted(c.Bool("sorted")) {}
   struct Plan {
     Plan(const TopKKernel&, sdk::PrepareContext& c) {
       const sdk::Dims dims = sdk::DimsOf(c.input(0));
@@ -82,12 +83,13 @@ struct TopKKernel {
     if (k < 0 || k > plan.columns) sdk::Fail(TENON_INVALID_ARGUMENT, "input must have at least k columns. Had ", plan.columns, ", needed ", k);
     if (sdk::DimsOf(c.output_view(0)).back() != k) sdk::Fail(TENON_INTERNAL, "outputs of shape ", sdk::DimsOf(c.output_view(0)), " for k = ", k);
     if (plan.rows == 0 || k == 0) return;
-    TopKTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(plan, c, k); });
+    TopKTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(plan, c, k, sorted || k == plan.columns); });
   }
+  bool sorted;
 
  private:
   template <class T>
-  static void Typed(const Plan& p, sdk::RunContext c, int64_t k) {
+  static void Typed(const Plan& p, sdk::RunContext c, int64_t k, bool sorted) {
     const double cost = 2.0 * static_cast<double>(p.columns) * static_cast<double>(p.rows) / static_cast<double>(p.tasks);
     c.ParallelFor(p.tasks, cost, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
@@ -95,7 +97,12 @@ struct TopKKernel {
         for (int64_t row = p.rows * task / p.tasks; row < p.rows * (task + 1) / p.tasks; ++row) {
           const T* x = c.input<T>(0) + row * p.columns;
           c.CheckCancelled();
-          Choose(sdk::CancelPoll(c), x, p.columns, k, places, reinterpret_cast<T*>(c.workspace<char>(p.copies) + task * p.row_bytes));
+          T* copy = reinterpret_cast<T*>(c.workspace<char>(p.copies) + task * p.row_bytes);
+          if (sorted) {
+            Choose(sdk::CancelPoll(c), x, p.columns, k, places, copy);
+          } else {
+            ChooseUnsorted(sdk::CancelPoll(c), x, p.columns, k, places, copy);
+          }
           for (int64_t i = 0; i < k; ++i) {
             c.output<T>(0)[row * k + i] = x[places[i]];
             PutIndex(c.output_view(1), row * k + i, places[i]);
@@ -113,6 +120,27 @@ struct TopKKernel {
       if (u_nan || v_nan) return u_nan == v_nan ? a < b : v_nan;
     }
     return u == v ? a < b : u > v;
+  }
+  // In the order that TensorFlow leaves them in where it does not sort: who draws a place among them, as samplers of language models do, gets
+  // the same element. It is a heap's, of which the smallest is the first, from the first k + 1 elements on; whatever comes before the smallest takes its
+  // place. k is less than columns.
+  template <class T>
+  static void ChooseUnsorted(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places, T* copy) {
+    std::memcpy(static_cast<void*>(copy), x, static_cast<size_t>(columns) * sizeof(T));  // as in Choose
+    x = copy;
+    const auto before = [x, &poll](int32_t a, int32_t b) {
+      poll(8);
+      return Before(x, a, b);
+    };
+    for (int64_t i = 0; i <= k; ++i) places[i] = static_cast<int32_t>(i);
+    std::make_heap(places, places + k + 1, before);
+    std::pop_heap(places, places + k + 1, before);
+    for (int64_t i = k + 1; i < columns; ++i) {
+      if (!before(static_cast<int32_t>(i), places[0])) continue;
+      std::pop_heap(places, places + k, before);
+      places[k - 1] = static_cast<int32_t>(i);
+      std::push_heap(places, places + k, before);
+    }
   }
   template <class T>
   static void Choose(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places, T* copy) {

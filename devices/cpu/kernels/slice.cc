@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slice, StridedSlice, StridedSliceGrad, ReverseV2, Transpose, Tile, BroadcastTo: all one StridedCopy. Pad and PadV2.
+// Slice, StridedSlice, StridedSliceGrad, XlaDynamicSlice, XlaDynamicUpdateSlice, ReverseV2, Transpose, Tile, BroadcastTo: all one StridedCopy. Pad and PadV2.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,6 +12,8 @@ namespace tenon::cpu {
 namespace {
 
 using sdk::BroadcastToBuilder;
+using sdk::DynamicSliceBuilder;
+using sdk::DynamicUpdateSliceBuilder;
 using sdk::PadBuilder;
 using sdk::ReverseBuilder;
 using sdk::SliceBuilder;
@@ -27,6 +29,17 @@ struct ZeroFill {
 };
 struct ZeroFilledGradient : StridedSliceGradBuilder, ZeroFill {
   using StridedSliceGradBuilder::StridedSliceGradBuilder;
+};
+
+// The output may be the input's memory.
+struct Updated : DynamicUpdateSliceBuilder {
+  static void Fill(sdk::RunContext c) {
+    const char* from = c.input<char>(0);
+    char* to = c.output<char>(0);
+    if (from == to) return;
+    c.ParallelFor(static_cast<int64_t>(c.output_view(0).byte_size), 0.03,
+                  [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+  }
 };
 
 // Rows of the output: what the padding leaves of the last padded dim, with all dims behind it, is one piece of the input. Each
@@ -96,6 +109,9 @@ TENON_CPU_KERNEL(Slice) = CpuKernel<StridedKernel<SliceBuilder>>("Slice", Plain<
 TENON_CPU_KERNEL(StridedSlice) = CpuKernel<StridedKernel<StridedSliceBuilder>>("StridedSlice", Plain<"T">());
 TENON_CPU_KERNEL(StridedSliceGrad) =
     CpuKernel<StridedKernel<ZeroFilledGradient, 4>>("StridedSliceGrad", Plain<"T">());
+TENON_CPU_KERNEL(XlaDynamicSlice) = CpuKernel<StridedKernel<DynamicSliceBuilder>>("XlaDynamicSlice", Plain<"T">());
+TENON_CPU_KERNEL(XlaDynamicUpdateSlice) = CpuKernel<StridedKernel<Updated, 1>>(
+    "XlaDynamicUpdateSlice", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst});
 TENON_CPU_KERNEL(ReverseV2) = CpuKernel<StridedKernel<ReverseBuilder>>("ReverseV2", Plain<"T">());
 TENON_CPU_KERNEL(Transpose) = CpuKernel<StridedKernel<TransposeBuilder>>("Transpose", Plain<"T">());
 TENON_CPU_KERNEL(Tile) = CpuKernel<StridedKernel<TileBuilder>>("Tile", Plain<"T">());

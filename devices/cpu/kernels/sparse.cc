@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <complex>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/kept_tensor.h"
+#include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/update.h"
 #include "tenon/sdk/walk/slices.h"
 #include "tenon/sdk/walk/sparse_shape.h"
@@ -106,26 +108,38 @@ struct FillEmptyRowsKernel {
     const int64_t total = starts.back();
     const int64_t index_dims[] = {total, rank}, value_dims[] = {total}, map_dims[] = {count};
     c.AllocOutput(0, index_dims);
-    c.AllocOutput(1, value_dims);
     c.AllocOutput(3, map_dims);
     int64_t* out = c.output<int64_t>(0);
-    DispatchSize(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
+    // put(place, i): value i, or the default (kDefault), is the output's value there.
+    const auto place = [&](const auto& put) {
       for (int64_t r = 0; r < rows; ++r) {
         if (!c.output<bool>(2)[r]) continue;
         const int64_t at = starts[static_cast<size_t>(r)];
         std::fill_n(out + at * rank, rank, int64_t{0});
         out[at * rank] = r;
-        c.output<T>(1)[at] = *c.input<T>(3);
+        put(at, kDefault);
       }
       for (int64_t i = 0; i < count; ++i) {
         const int64_t* index = c.input<int64_t>(0) + i * rank;
         const int64_t at = starts[static_cast<size_t>(index[0])]++;
         std::copy_n(index, rank, out + at * rank);
-        c.output<T>(1)[at] = c.input<T>(1)[i];
+        put(at, i);
         c.output<int64_t>(3)[i] = at;
       }
+    };
+    if (c.input_view(1).dtype == TENON_DT_STRING) {
+      std::vector<std::string_view> texts(static_cast<size_t>(total));
+      place([&](int64_t at, int64_t i) { texts[static_cast<size_t>(at)] = i == kDefault ? sdk::StringAt(c.input_view(3), 0) : sdk::StringAt(c.input_view(1), i); });
+      return sdk::SetStrings(c, 1, value_dims, texts);
+    }
+    c.AllocOutput(1, value_dims);
+    DispatchSize(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
+      place([&](int64_t at, int64_t i) { c.output<T>(1)[at] = i == kDefault ? *c.input<T>(3) : c.input<T>(1)[i]; });
     });
   }
+
+ private:
+  static constexpr int64_t kDefault = -1;
 };
 
 using Added = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>::AndComplex;
@@ -204,6 +218,8 @@ TENON_CPU_KERNEL(SparseToDense) = CpuKernel<SparseToDenseKernel>(
 TENON_CPU_KERNEL(SparseReshape) = CpuKernel<SparseReshapeKernel>("SparseReshape", {});
 TENON_CPU_KERNEL(SparseFillEmptyRows) = CpuKernel<FillEmptyRowsKernel>(
     "SparseFillEmptyRows", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(SparseFillEmptyRowsString) = CpuKernel<FillEmptyRowsKernel>(
+    "SparseFillEmptyRows", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_CPU_KERNEL(SparseFillEmptyRowsGrad) =
     CpuKernel<FillEmptyRowsGradKernel>("SparseFillEmptyRowsGrad", {.constraints = sdk::Constraints<Added::Constraint<"T">>::list});
 TENON_CPU_KERNEL(SparseTensorDenseMatMul) = CpuKernel<SparseMatMulKernel>(

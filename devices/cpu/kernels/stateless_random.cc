@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/string_copy.h"
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/random.h"
 #include "tenon/sdk/kernel/update.h"
@@ -229,6 +230,9 @@ TENON_CPU_KERNEL(RngSkip) = CpuKernel<SkipKernel>("RngSkip", {});
 TENON_CPU_KERNEL(RngReadAndSkip) = CpuKernel<ReadAndSkipKernel>("RngReadAndSkip", {});
 TENON_CPU_KERNEL(RandomShuffle) =
     CpuKernel<ShuffleKernel>("RandomShuffle", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .flags = kStateful});
+TENON_CPU_KERNEL(RandomShuffleString) = CpuKernel<StringKernel<ShuffleKernel>>(
+    "RandomShuffle", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .flags = kStateful, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(StatelessShuffleString) = CpuStringKernel<KeyedShuffleKernel>("StatelessShuffle");
 TENON_CPU_KERNEL(StatelessShuffle) = CpuKernel<KeyedShuffleKernel>("StatelessShuffle", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
 
 }  // namespace tenon::cpu

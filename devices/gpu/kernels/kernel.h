@@ -220,6 +220,7 @@ namespace internal {
 template <class K>
 struct Launched {
   explicit Launched(sdk::CreateContext& c) : kernel(Make(c)), op(c.op()), node(c.name()) {}
+  static void Supports(sdk::KernelQuery& query) requires sdk::internal::HasSupports<K> { K::Supports(query); }
 
   struct Plan final : PreparedWork {
     Plan(const Launched& launched, sdk::PrepareContext& c)

@@ -122,6 +122,10 @@ struct Host<sdk::StridedSliceGradBuilder> {
   static constexpr HostInput list[] = {
       {TENON_SPAN("shape"), 0}, {TENON_SPAN("begin"), 1}, {TENON_SPAN("end"), 2}, {TENON_SPAN("strides"), 3}};
 };
+template <>
+struct Host<sdk::DynamicSliceBuilder> {
+  static constexpr HostInput list[] = {{TENON_SPAN("start_indices"), 1}, {TENON_SPAN("size_indices"), 2}};
+};
 #define TENON_GPU_ONE_HOST_INPUT(Builder, name)                  \
   template <>                                                    \
   struct Host<sdk::Builder> {                                    \
@@ -166,6 +170,24 @@ struct BuiltKernel {
     Moving moving;
   };
   [[no_unique_address]] Builder builder;
+};
+
+// The output may be the input's memory.
+struct DynamicUpdateKernel {
+  static constexpr HostInput kHostInputs[] = {{TENON_SPAN("indices"), 2}};
+  struct Plan {
+    Plan(const DynamicUpdateKernel&, Shapes& s) : bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))) {
+      Walk walk;
+      sdk::DynamicUpdateSliceBuilder().Build(s.inputs(), s.output(0), &walk);
+      moving = Moving(walk, BytesOf(s.output(0).dtype), s);
+    }
+    void Launch(Launcher& on, char* const* at) const {
+      on.Copy(at[3], at[0], bytes);
+      moving.Launch(on, at[1], at[3]);
+    }
+    int64_t bytes;
+    Moving moving;
+  };
 };
 
 // ---- Pads ----
@@ -575,6 +597,9 @@ constexpr tenon_kernel_registration Plain(std::string_view op) {
 TENON_GPU_KERNEL(Slice) = Plain<BuiltKernel<sdk::SliceBuilder>>("Slice");
 TENON_GPU_KERNEL(StridedSlice) = Plain<BuiltKernel<sdk::StridedSliceBuilder>>("StridedSlice");
 TENON_GPU_KERNEL(StridedSliceGrad) = Plain<BuiltKernel<sdk::StridedSliceGradBuilder, 4>>("StridedSliceGrad");
+TENON_GPU_KERNEL(XlaDynamicSlice) = Plain<BuiltKernel<sdk::DynamicSliceBuilder>>("XlaDynamicSlice");
+TENON_GPU_KERNEL(XlaDynamicUpdateSlice) = Kernel<DynamicUpdateKernel>(
+    "XlaDynamicUpdateSlice", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .in_place = sdk::kInPlaceFirst});
 TENON_GPU_KERNEL(ReverseV2) = Plain<BuiltKernel<sdk::ReverseBuilder>>("ReverseV2");
 TENON_GPU_KERNEL(Transpose) = Plain<BuiltKernel<sdk::TransposeBuilder>>("Transpose");
 TENON_GPU_KERNEL(Tile) = Plain<BuiltKernel<sdk::TileBuilder>>("Tile");

@@ -12,6 +12,11 @@ namespace tenon::gpu {
 namespace {
 
 struct TopK {
+  // In which order TensorFlow leaves them then is what one thread does after the other: the CPU's kernel does it, so that a sampler draws the same
+  // elements wherever the model runs.
+  static void Supports(sdk::KernelQuery& query) {
+    if (!query.Bool("sorted")) query.Fail(TENON_UNIMPLEMENTED, "sorted = false; the GPU's kernel sorts");
+  }
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("k"), 1}};
   struct Plan {
     Plan(const TopK&, Shapes& s) {

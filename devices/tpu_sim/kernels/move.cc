@@ -102,6 +102,10 @@ struct Host<sdk::StridedSliceGradBuilder> {
   static constexpr HostInput list[] = {
       {TENON_SPAN("shape"), 0}, {TENON_SPAN("begin"), 1}, {TENON_SPAN("end"), 2}, {TENON_SPAN("strides"), 3}};
 };
+template <>
+struct Host<sdk::DynamicSliceBuilder> {
+  static constexpr HostInput list[] = {{TENON_SPAN("start_indices"), 1}, {TENON_SPAN("size_indices"), 2}};
+};
 #define TENON_TPU_ONE_HOST_INPUT(Builder, name)                       \
   template <>                                                         \
   struct Host<sdk::Builder> {                                         \
@@ -136,6 +140,18 @@ struct BuiltKernel {
     }
   };
   [[no_unique_address]] Builder builder;
+};
+
+// The input, and then the update over it.
+struct DynamicUpdateKernel {
+  static constexpr HostInput kHostInputs[] = {{TENON_SPAN("indices"), 2}};
+  struct Plan : Moves {
+    Plan(const DynamicUpdateKernel&, Shapes& s) {
+      Add(0, 3).Add(sdk::Count(s.out(0)), 1, 1);
+      sdk::DynamicUpdateSliceBuilder().Build(s.inputs(), s.output(0), &Add(1, 3));
+      Finish(s.output(0).dtype, s);
+    }
+  };
 };
 
 // ---- Tensors side by side ----
@@ -408,6 +424,8 @@ constexpr tenon_kernel_registration Plain(std::string_view op) {
 TENON_TPU_KERNEL(Slice) = Plain<BuiltKernel<sdk::SliceBuilder>>("Slice");
 TENON_TPU_KERNEL(StridedSlice) = Plain<BuiltKernel<sdk::StridedSliceBuilder>>("StridedSlice");
 TENON_TPU_KERNEL(StridedSliceGrad) = Plain<BuiltKernel<sdk::StridedSliceGradBuilder, 4, Moves::kZeros>>("StridedSliceGrad");
+TENON_TPU_KERNEL(XlaDynamicSlice) = Plain<BuiltKernel<sdk::DynamicSliceBuilder>>("XlaDynamicSlice");
+TENON_TPU_KERNEL(XlaDynamicUpdateSlice) = Plain<DynamicUpdateKernel>("XlaDynamicUpdateSlice");
 TENON_TPU_KERNEL(ReverseV2) = Plain<BuiltKernel<sdk::ReverseBuilder>>("ReverseV2");
 TENON_TPU_KERNEL(Transpose) = Plain<BuiltKernel<sdk::TransposeBuilder>>("Transpose");
 TENON_TPU_KERNEL(Tile) = Plain<BuiltKernel<sdk::TileBuilder>>("Tile");

@@ -245,6 +245,24 @@ def slice_(d):
     return Case([d.tensor(types["T"], shape), _dims(d, begin, types["Index"]), _dims(d, size, types["Index"])])
 
 
+@op("XlaDynamicSlice")
+def dynamic_slice(d):
+    types = d.types(first="T")
+    shape = d.shape()
+    size = [d.int(0, dim + d.chance(0.03)) for dim in shape]
+    start = [d.int(-2, dim + 2) for dim in shape]
+    return Case([d.tensor(types["T"], shape), _dims(d, start, types["Tindices"]), Const(np.array(size, types["Tindices"].as_numpy_dtype))])
+
+
+@op("XlaDynamicUpdateSlice")
+def dynamic_update_slice(d):
+    types = d.types(first="T")
+    shape = d.shape()
+    size = tuple(d.int(0, dim + d.chance(0.03)) for dim in shape)
+    start = [d.int(-2, dim + 2) for dim in shape]
+    return Case([d.tensor(types["T"], shape), d.tensor(types["T"], size), _dims(d, start, types["Tindices"])])
+
+
 def _strides(d, shape):
     """begin, end, strides and the masks of a strided slice of `shape`; with one ellipsis at most."""
     masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)

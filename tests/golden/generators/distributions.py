@@ -58,7 +58,7 @@ def algorithm(d):
 
 @op("StatelessShuffle", count=40)
 def shuffle(d):
-    t = d.pick([tf.float32, tf.float64, tf.int32, tf.int64, tf.bool, tf.half, tf.uint8, tf.complex64])
+    t = d.pick([tf.float32, tf.float64, tf.int32, tf.int64, tf.bool, tf.half, tf.uint8, tf.complex64, tf.string])
     return Case([d.tensor(t, d.shape(0, 3)), *_keyed(d, 0)], disturb=False)
 
 

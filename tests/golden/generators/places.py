@@ -11,7 +11,7 @@ from .state import variable
 @op("ResourceScatterSub", "ResourceScatterUpdate", "ScatterUpdate")
 def scatter(d):
     attr = "dtype" if d.op.startswith("Resource") else "T"
-    t = d.dtype(attr, among=[t for t in registry.dtypes(d.op, attr) if t != tf.string])
+    t = d.dtype(attr, among=registry.dtypes(d.op, attr))
     shape = d.shape(1, 3)
     indices = d.tensor(d.pick([tf.int32, tf.int64]), d.shape(0, 2), 0, max(1, shape[0]) + (1 if d.chance(0.1) else 0))
     updates = d.tensor(t, () if d.chance(0.2) else indices.shape + shape[1:], special=0.1)

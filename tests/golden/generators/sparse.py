@@ -41,7 +41,7 @@ def reshape(d):
 
 @op("SparseFillEmptyRows")
 def fill_empty_rows(d):
-    t = d.dtype(among=[t for t in registry.dtypes(d.op) if t != tf.string])
+    t = d.dtype(among=registry.dtypes(d.op))
     shape = d.shape(1, 3)
     rows = _indices(d, shape, tf.int64, ordered=d.chance(0.7))
     if rows.size and d.chance(0.08):

@@ -30,7 +30,7 @@ def key_counter(d):
 
 @op("RandomShuffle", count=50)
 def shuffle(d):
-    t = d.pick([tf.float32, tf.float64, tf.int32, tf.int64, tf.bool, tf.half, tf.uint8, tf.complex64])
+    t = d.pick([tf.float32, tf.float64, tf.int32, tf.int64, tf.bool, tf.half, tf.uint8, tf.complex64, tf.string])
     return Case([d.tensor(t, d.shape(0, 3))], _seeds(d))
 
 

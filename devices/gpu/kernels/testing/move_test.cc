@@ -47,6 +47,10 @@ TEST(Moves, OfSlicesAreTheCpus) {
     EXPECT_EQ(Same(bench, {"Slice", {}, {x({5, 6}), Ints({1, 0}), Ints({0, 6})}, {{dtype, {0, 6}}}, {1, 2}}), "") << dtype;
     EXPECT_EQ(Same(bench, {"Slice", {}, {x({}), Ints({}), Ints({})}, {{dtype, {}}}, {1, 2}}), "") << dtype;
     EXPECT_EQ(Same(bench, {"Slice", {}, {x({9}), Ints({1}), Ints({8})}, {{dtype, {8}}}, {1, 2}}), "") << dtype;
+    EXPECT_EQ(Same(bench, {"XlaDynamicSlice", {}, {x({5, 6, 7}), Ints({4, -1, 2}), Ints({3, 6, 4})}, {{dtype, {3, 6, 4}}}, {1, 2}}), "") << dtype;
+    EXPECT_EQ(Same(bench, {"XlaDynamicUpdateSlice", {}, {x({5, 6, 7}), x({3, 1, 4}), Ints({9, 5, -2})}, {{dtype, {5, 6, 7}}}, {2}}), "") << dtype;
+    EXPECT_EQ(Same(bench, {"XlaDynamicUpdateSlice", {}, {x({5, 6}), x({0, 6}), Ints({1, 0})}, {{dtype, {5, 6}}}, {2}}), "") << dtype;
+    EXPECT_EQ(Same(bench, {"XlaDynamicUpdateSlice", {}, {x({}), x({}), Ints({})}, {{dtype, {}}}, {2}}), "") << dtype;
     EXPECT_EQ(Same(bench, {"StridedSlice", masks, {x({6, 9}), Ints({5, 1}), Ints({0, 8}), Ints({-2, 3})}, {{dtype, {3, 3}}}, {1, 2, 3}}), "")
         << dtype;
     EXPECT_EQ(Same(bench, {"StridedSlice", masks, {x({33, 4}), Ints({32, 0}), Ints({-34, 4}), Ints({-1, 1})}, {{dtype, {33, 4}}}, {1, 2, 3}}), "")

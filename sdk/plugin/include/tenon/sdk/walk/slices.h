@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slice, StridedSlice, StridedSliceGrad, ReverseV2, Transpose, Tile, BroadcastTo, Pad, SpaceToDepth, DepthToSpace: what their
-// arguments mean, as walks.
+// Slice, StridedSlice, StridedSliceGrad, XlaDynamicSlice, XlaDynamicUpdateSlice, ReverseV2, Transpose, Tile, BroadcastTo, Pad, SpaceToDepth,
+// DepthToSpace: what their arguments mean, as walks.
 //
-// A builder adds to a StridedWalk from input 0 (of StridedSliceGrad: input 4) to the output. The other inputs are read: they lie in the host's
+// A builder adds to a StridedWalk from input 0 (of StridedSliceGrad: input 4; of XlaDynamicUpdateSlice: input 1) to the output. The other inputs are read: they lie in the host's
 // memory. Of input 0 and the output only the shapes are read; strides are in elements. Arguments that do not fit them are INVALID_ARGUMENT, ranks
 // above kMaxRank UNIMPLEMENTED, thrown as in kernel.h. A builder is made with the kernel, and Build may be called from several threads.
 #ifndef TENON_SDK_WALK_SLICES_H_
@@ -182,6 +182,50 @@ struct StridedSliceGradBuilder {
     }
   }
   StridedSliceMasks masks;
+};
+
+// Where a box of so many elements begins that is to lie within a dim: what would reach outside is moved inside.
+inline int64_t WithinDim(int64_t start, int64_t size, int64_t dim) { return std::clamp<int64_t>(start, 0, dim - size); }
+
+// Inputs: x, start, size, the last two a number a dim; see WithinDim.
+struct DynamicSliceBuilder {
+  void Build(const tenon_tensor_view* const* inputs, const tenon_tensor_view& output, StridedWalk* copy) const {
+    const Dims in = DimsOf(*inputs[0]);
+    const Dims out = DimsOf(output);
+    CheckRank(in);
+    CheckCount(*inputs[1], in.size(), "start_indices");
+    CheckCount(*inputs[2], in.size(), "size_indices");
+    std::array<int64_t, kMaxRank> strides = {};
+    FillStrides(in, strides);
+    for (size_t i = 0; i < in.size(); ++i) {
+      const int64_t size = ValueAt(*inputs[2], static_cast<int64_t>(i));
+      if (size < 0 || size > in[i]) Fail(TENON_INVALID_ARGUMENT, "a box of size ", size, " in dim ", i, " does not fit the shape ", in);
+      if (out.size() != in.size() || size != out[i]) {
+        Fail(TENON_INVALID_ARGUMENT, "the box has size ", size, " in dim ", i, "; the output's shape is ", out);
+      }
+      copy->Offset(WithinDim(ValueAt(*inputs[1], static_cast<int64_t>(i)), size, in[i]) * strides[i], 0);
+    }
+    AddAll(out, strides.data(), copy);
+  }
+};
+
+// Inputs: x, update, indices, of which there is one a dim; see WithinDim. What the walk does not reach is x.
+struct DynamicUpdateSliceBuilder {
+  static constexpr bool kPartial = true;  // the rest of the output is not the walk's
+  void Build(const tenon_tensor_view* const* inputs, const tenon_tensor_view& output, StridedWalk* copy) const {
+    const Dims whole = DimsOf(output), update = DimsOf(*inputs[1]);
+    CheckRank(whole);
+    CheckCount(*inputs[2], whole.size(), "indices");
+    if (update.size() != whole.size()) Fail(TENON_INVALID_ARGUMENT, "an update of shape ", update, " for a tensor of shape ", whole, ": their ranks must be equal");
+    std::array<int64_t, kMaxRank> source = {}, target = {};
+    FillStrides(update, source);
+    FillStrides(whole, target);
+    for (size_t i = 0; i < whole.size(); ++i) {
+      if (update[i] > whole[i]) Fail(TENON_INVALID_ARGUMENT, "an update of shape ", update, " does not fit the shape ", whole);
+      copy->Offset(0, WithinDim(ValueAt(*inputs[2], static_cast<int64_t>(i)), update[i], whole[i]) * target[i]);
+      copy->Add(update[i], source[i], target[i]);
+    }
+  }
 };
 
 // Inputs: x, axes; negative ones count from the end, and none stands twice.
