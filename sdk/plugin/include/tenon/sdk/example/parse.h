@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "example.h"
+// A batch of Examples, or one, into columns.
+#ifndef TENON_SDK_EXAMPLE_PARSE_H_
+#define TENON_SDK_EXAMPLE_PARSE_H_
 
 #include <numeric>
+#include <string_view>
+#include <vector>
 
-namespace tenon::ops::parse {
-using namespace sdk;
+#include "tenon/sdk/example/columns.h"
 
-DenseColumn MakeDense(std::string_view key, uint32_t dtype, const Shape& shape, const tenon_tensor_view& fallback, size_t i, bool variable_allowed) {
+namespace tenon::sdk::example {
+
+struct ExampleColumns {
+  std::vector<ListColumn> sparse, ragged;
+  std::vector<DenseColumn> dense;
+};
+
+// single: one Example, whose outputs have no dim of the batch. names: of the rows, for messages; none, or as many.
+void ParseExamples(const RunContext& c, const std::vector<std::string_view>& messages, const std::vector<std::string_view>& names, bool single, ExampleColumns columns);
+
+// A column of dense_shapes[i] and its fallback, checked as TensorFlow checks them. variable_allowed: the first dim may be unknown.
+DenseColumn MakeDense(std::string_view key, uint32_t dtype, const Shape& shape, const tenon_tensor_view& fallback, size_t i, bool variable_allowed);
+
+// ---- Definitions ----
+
+inline DenseColumn MakeDense(std::string_view key, uint32_t dtype, const Shape& shape, const tenon_tensor_view& fallback, size_t i, bool variable_allowed) {
   DenseColumn column;
   column.key = key;
   column.dtype = dtype;
@@ -27,7 +45,7 @@ DenseColumn MakeDense(std::string_view key, uint32_t dtype, const Shape& shape, 
   return column;
 }
 
-namespace {
+namespace internal {
 
 // What one chunk keeps of the columns that are not fixed.
 struct Chunk {
@@ -195,12 +213,14 @@ class Batch {
   DenseMemory memory_;
 };
 
-}  // namespace
+}  // namespace internal
 
-void ParseExamples(const RunContext& c, const std::vector<std::string_view>& messages, const std::vector<std::string_view>& names, bool single, ExampleColumns columns) {
+inline void ParseExamples(const RunContext& c, const std::vector<std::string_view>& messages, const std::vector<std::string_view>& names, bool single, ExampleColumns columns) {
   if (!names.empty() && names.size() != messages.size())
     Fail(TENON_INVALID_ARGUMENT, "there are ", names.size(), " names for ", messages.size(), " serialized examples; give each its own, or none at all");
-  Batch(c, messages, names, single, std::move(columns)).Run();
+  internal::Batch(c, messages, names, single, std::move(columns)).Run();
 }
 
-}  // namespace tenon::ops::parse
+}  // namespace tenon::sdk::example
+
+#endif  // TENON_SDK_EXAMPLE_PARSE_H_
