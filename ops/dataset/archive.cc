@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "archive.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr uint64_t kFirstBlock = 1 << 10, kLargestBlock = 16 << 20;  // bytes
 constexpr int kMostWithin = 16;
+constexpr int64_t kMostHeld = TENON_MAX_RANK + 1;  // tensors of a ragged one
 constexpr int64_t kMostName = 4096;
 constexpr int64_t kMostComponents = 1 << 20;
 
@@ -162,27 +164,42 @@ enum : int64_t { kNothing, kSparsePart, kRagged };
 
 }  // namespace
 
+// Of a dataset's variant, or an op's.
+std::vector<tenon_tensor_view> Archive::TensorsOf(const tenon_variant* variant, std::string_view type) const {
+  const std::span<const tenon_tensor_view> held = TensorsHeld(pass_.work().services(), variant, type);
+  std::vector<tenon_tensor_view> tensors(held.begin(), held.end());
+  const tenon_frame_services* const frames = pass_.frames();
+  if (!tensors.empty() || frames == nullptr || !TENON_CALLABLE(frames, variant_info) || !TENON_CALLABLE(frames, variant_element)) return tensors;
+  tenon_variant_info info{};
+  frames->variant_info(variant, &info);
+  if (ToText(info.type) != type) return tensors;
+  tensors.resize(info.element_count);
+  for (uint64_t i = 0; i < info.element_count; ++i) frames->variant_element(variant, i, &tensors[i]);
+  if (std::any_of(tensors.begin(), tensors.end(), [](const tenon_tensor_view& tensor) { return tensor.dtype == TENON_DT_INVALID; })) tensors.clear();
+  return tensors;
+}
+
 bool Archive::IsOfTensors(const tenon_tensor_view& view) const {
   const tenon_variant* const variant = *Data<tenon_variant* const>(view);
-  return variant == nullptr || !TensorsHeld(pass_.work().services(), variant, kTensorVariant).empty() || !TensorsHeld(pass_.work().services(), variant, kRaggedVariant).empty();
+  return variant == nullptr || !TensorsOf(variant, kTensorVariant).empty() || !TensorsOf(variant, kRaggedVariant).empty();
 }
 
 void Archive::WriteHeld(const tenon_variant* variant) {
   int64_t kind = kNothing;
-  std::span<const tenon_tensor_view> tensors;
+  std::vector<tenon_tensor_view> tensors;
   if (variant != nullptr) {
     kind = kSparsePart;
-    tensors = TensorsHeld(pass_.work().services(), variant, kTensorVariant);
+    tensors = TensorsOf(variant, kTensorVariant);
     if (tensors.empty()) {
       kind = kRagged;
-      tensors = TensorsHeld(pass_.work().services(), variant, kRaggedVariant);
+      tensors = TensorsOf(variant, kRaggedVariant);
     }
-    if (tensors.empty()) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has an element of variants that no dataset made; sparse tensors go through it as their three parts");
+    if (tensors.empty()) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has an element of variants that are neither sparse nor ragged tensors");
   }
   Number(kind);
   if (kind == kNothing) return;
   auto count = static_cast<int64_t>(tensors.size());
-  Number(count);
+  Number(count, 1, kind == kSparsePart ? 1 : kMostHeld);
   for (const tenon_tensor_view& tensor : tensors) {
     if (ElementSize(tensor.dtype) == 0 && tensor.dtype != TENON_DT_STRING) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has variants within variants");
     WriteTensor(tensor);
@@ -195,7 +212,7 @@ void Archive::ReadHeld(tenon_variant** cell) {
   Number(kind, kNothing, kRagged);
   if (kind == kNothing) return;
   int64_t count = 0;
-  Number(count, 1, kind == kSparsePart ? 1 : TENON_MAX_RANK + 1);
+  Number(count, 1, kind == kSparsePart ? 1 : kMostHeld);
   std::vector<KeptTensor> tensors;
   for (int64_t i = 0; i < count; ++i) {
     tensors.push_back(ReadTensor());
