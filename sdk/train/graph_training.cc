@@ -43,6 +43,17 @@ bool IsKnown(const Shape& shape) {
 }
 
 // Whether an integer constant is zero, whichever field holds it.
+// Random numbers that come again in each session.
+bool IsSeeded(const NodeView& node) {
+  constexpr uint32_t kAttrInt = 3;
+  for (const auto& [name, value] : node.attrs) {
+    if (name != "seed" && name != "seed2") continue;
+    sdk::WireReader reader(value);
+    while (reader.Next())
+      if (reader.field() == kAttrInt && reader.number() != 0) return true;
+  }
+  return false;
+}
 bool IsZero(const NodeView* node) {
   constexpr uint32_t kAttrTensor = 8, kContent = 4, kInts = 7, kLongs = 10;
   if (node == nullptr || node->op != "Const") return false;
@@ -346,26 +357,42 @@ Status GraphTraining::AddUpdate() {
     TENON_TRY(Status(graph_.status()).Annotate("minimising '" + name + "'"));
   }
   update_ = Group(graph_, all, "step");
-  AddInputState();
+  TENON_TRY(AddInputState());
   return graph_.status();
 }
 
+// What the datasets' functions hold that is in no iterator's state, and that running them forward brings to where it was: "" where there is none.
+Result<std::string> GraphTraining::StateOfFunctions() const {
+  TENON_TRY_ASSIGN(std::vector<const NodeView*> nodes, index_.Reach({}, iterator_initialisers_));
+  for (const NodeView* node : reached_)
+    if (node->op == "OneShotIterator") nodes.push_back(node);
+  for (const NodeView* node : model::WithFunctions(index_, nodes)) {
+    const bool seeded = DrawsNumbers(*node) && IsSeeded(*node);
+    const bool by_variable = ChangesVariables(*node) || StartsWithAny(node->op, {"Stateful", "RngSkip", "RngReadAndSkip"});
+    const bool takes = StartsWithAny(node->op, {"QueueDequeue", "ReaderRead"});
+    if (seeded || by_variable || takes) return "'" + std::string(node->name) + "' (" + std::string(node->op) + ")";
+  }
+  return std::string();
+}
+
 // Nodes that give the states of the iterators that a step reads, and take them.
-void GraphTraining::AddInputState() {
-  if (!own_input_ || uses_queues_ || input_in_functions_) return;
+Status GraphTraining::AddInputState() {
+  if (!own_input_ || uses_queues_ || input_in_functions_) return Status();
+  TENON_TRY_ASSIGN(function_state_, StateOfFunctions());
+  if (!function_state_.empty()) return Status();
   std::vector<Output> handles;
   std::set<std::string_view> read_from;
   for (const std::string& taker : advance_) {
     const NodeView* node = index_.FindNode(taker);
     const NodeView* iterator = node == nullptr || node->inputs.empty() ? nullptr : index_.FindNode(data::NodeOfInput(node->inputs[0]));
-    if (iterator == nullptr || !(IsIterator(*iterator) || iterator->op == "OneShotIterator")) return;  // its handle comes from elsewhere
+    if (iterator == nullptr || !(IsIterator(*iterator) || iterator->op == "OneShotIterator")) return Status();  // its handle comes from elsewhere
     if (!read_from.insert(iterator->name).second) continue;
     one_shot_ = one_shot_ || iterator->op == "OneShotIterator";
     const Result<Output> handle = Find(std::string(iterator->name));
-    if (!handle.ok()) return graph_.Fail(handle.status());
+    TENON_TRY(handle.status());
     handles.push_back(*handle);
   }
-  if (handles.empty()) return;
+  if (handles.empty()) return Status();
   const auto within = graph_.Scope("input");
   state_prefix_ = graph_.Placeholder("checkpoint", DType::kString, Shape());
   passes_value_ = graph_.Placeholder("passes", DType::kInt64, Shape());
@@ -382,6 +409,7 @@ void GraphTraining::AddInputState() {
   std::vector<Operation> given;
   for (size_t i = 0; i < handles.size(); ++i) given.push_back(graph_.AddNode("DeserializeIterator", {handles[i], read.output(static_cast<int32_t>(i) + 1)}));
   restore_input_ = Group(graph_, given, "restore").name();
+  return Status();
 }
 
 InputState GraphTraining::StateOfInput() {
@@ -541,7 +569,8 @@ Status GraphTraining::RunForward(const Session& session, int64_t step) {
     TENON_TRY(took);
     ++taken;
   }
-  Say("the graph's own input was run forward over what " + std::to_string(taken) + " steps took");
+  Say("the graph's own input was run forward over what " + std::to_string(taken) + " steps took" +
+      (function_state_.empty() ? std::string() : "; its own state would not do: a function of it has another, in " + function_state_));
   return Status();
 }
 

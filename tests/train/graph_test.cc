@@ -318,6 +318,26 @@ TEST_F(GraphTraining, NoExampleIsLostOrComesTwiceWhereARunGoesOn) {
   }
 }
 
+// Random numbers of a function come again where they are drawn again, and not out of the iterator's state.
+TEST_F(GraphTraining, WhereAFunctionOfTheInputDrawsNumbersItIsRunForward) {
+  const std::string mapped = DatasetNode("last", "MapDataset", "input: 'range'", "attr { key: 'f' value { func { name: 'noisy' } } } attr { key: 'Targuments' value { list { } } }");
+  const std::string library =
+      "library { function { signature { name: 'noisy' input_arg { name: 'x' type: DT_INT64 } output_arg { name: 'y' type: DT_INT64 } }\n"
+      "node_def { name: 'dims' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 0 } } } } } }\n"
+      "node_def { name: 'most' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } } attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape { } int64_val: 1000 } } } }\n"
+      "node_def { name: 'none' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } } attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape { } int64_val: 0 } } } }\n"
+      "node_def { name: 'noise' op: 'RandomUniformInt' input: 'dims:output:0' input: 'none:output:0' input: 'most:output:0' attr { key: 'T' value { type: DT_INT32 } } "
+      "attr { key: 'Tout' value { type: DT_INT64 } } attr { key: 'seed' value { i: 3 } } attr { key: 'seed2' value { i: 4 } } }\n"
+      "node_def { name: 'sum' op: 'AddV2' input: 'x' input: 'noise:output:0' attr { key: 'T' value { type: DT_INT64 } } }\n"
+      "ret { key: 'y' value: 'sum:z:0' } } }\n";
+  std::ofstream("noisy.pbtxt") << NumbersOfExamples(mapped) << library;
+  Works("train noisy.pbtxt --minimize loss --optimizer sgd --learning-rate 0 --threads 1 --folder whole --steps 20");
+  Works("train noisy.pbtxt --minimize loss --optimizer sgd --learning-rate 0 --threads 1 --folder parts --steps 8");
+  const std::string said = Works("train noisy.pbtxt --minimize loss --optimizer sgd --learning-rate 0 --threads 1 --folder parts --steps 20");
+  EXPECT_NE(said.find("run forward over what 8 steps took; its own state would not do: a function of it has another, in 'noise' (RandomUniformInt)"), std::string::npos) << said;
+  EXPECT_EQ(Losses("parts"), Losses("whole"));
+}
+
 // What cannot be kept is said, and run forward.
 TEST_F(GraphTraining, WhereTheInputsStateCannotBeKeptItIsRunForward) {
   std::ofstream("kept.pbtxt") << NumbersOfExamples(DatasetNode("last", "ShuffleDataset", "input: 'range' input: 'twenty' input: 'one' input: 'five'"));
