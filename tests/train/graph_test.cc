@@ -338,6 +338,33 @@ TEST_F(GraphTraining, WhereAFunctionOfTheInputDrawsNumbersItIsRunForward) {
   EXPECT_EQ(Losses("parts"), Losses("whole"));
 }
 
+// Elements that are datasets, whose elements are not in memory.
+TEST_F(GraphTraining, WhereAPassCannotBeKeptTheCheckpointSaysSoAndItIsRunForward) {
+  const std::string variants = " attr { key: 'output_types' value { list { type: DT_VARIANT } } } attr { key: 'output_shapes' value { list { shape { } } } }", no_arguments = " attr { key: 'Targuments' value { list { } } }";
+  const std::string nodes = "node { name: 'datasets' op: 'MapDataset' input: 'range' attr { key: 'f' value { func { name: 'one_alone' } } }" + no_arguments + variants + " }\n" +
+                            "node { name: 'shuffled' op: 'ShuffleDataset' input: 'datasets' input: 'five' input: 'one' input: 'five'" + variants + " }\n" +
+                            DatasetNode("last", "FlatMapDataset", "input: 'shuffled'", "attr { key: 'f' value { func { name: 'same' } } }" + no_arguments);
+  const std::string library =
+      "library { function { signature { name: 'one_alone' input_arg { name: 'x' type: DT_INT64 } output_arg { name: 'y' type: DT_VARIANT } }\n"
+      "node_def { name: 'one' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } } attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape { } int64_val: 1 } } } }\n"
+      "node_def { name: 'end' op: 'AddV2' input: 'x' input: 'one:output:0' attr { key: 'T' value { type: DT_INT64 } } }\n"
+      "node_def { name: 'made' op: 'RangeDataset' input: 'x' input: 'end:z:0' input: 'one:output:0' attr { key: 'output_types' value { list { type: DT_INT64 } } } "
+      "attr { key: 'output_shapes' value { list { shape { } } } } }\n"
+      "ret { key: 'y' value: 'made:handle:0' } }\n"
+      "function { signature { name: 'same' input_arg { name: 'x' type: DT_VARIANT } output_arg { name: 'y' type: DT_VARIANT } }\n"
+      "node_def { name: 'it' op: 'Identity' input: 'x' attr { key: 'T' value { type: DT_VARIANT } } } ret { key: 'y' value: 'it:output:0' } } }\n";
+  std::ofstream("nested.pbtxt") << NumbersOfExamples(nodes) << library;
+  const std::string words = "train nested.pbtxt --minimize loss --optimizer sgd --learning-rate 0 --folder ";
+  Works(words + "whole --steps 20");
+  const std::string first = Works(words + "parts --steps 8 --checkpoint-steps 2");
+  const size_t said = first.find("the checkpoint has no state of the input, over which a resume runs forward: ");
+  ASSERT_NE(said, std::string::npos) << first;
+  EXPECT_EQ(first.find("the checkpoint has no state", said + 1), std::string::npos) << "once is enough: " << first;
+  const std::string second = Works(words + "parts --steps 20");
+  EXPECT_NE(second.find("the graph's own input was run forward over what 8 steps took"), std::string::npos) << second;
+  EXPECT_EQ(Losses("parts"), Losses("whole"));
+}
+
 // What cannot be kept is said, and run forward.
 TEST_F(GraphTraining, WhereTheInputsStateCannotBeKeptItIsRunForward) {
   std::ofstream("kept.pbtxt") << NumbersOfExamples(DatasetNode("last", "ShuffleDataset", "input: 'range' input: 'twenty' input: 'one' input: 'five'"));
