@@ -220,7 +220,7 @@ Status Callable::ExecuteIn(Context* context, const RunOptions& options, const te
   return context->cancellation.reason().Annotate(std::string(status.message()));
 }
 
-Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take) {
+Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take, BufferPool* keeps) {
   TENON_RETURN_IF_ERROR(CheckFeeds(feeds));
   const Running running(&steps_->active, &steps_->ran);
   if (steps_->closing.load(std::memory_order_seq_cst)) return steps_->closed.reason();
@@ -241,6 +241,7 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     step.trace = options.trace;
     step.watcher = options.watcher;
     step.rendezvous = options.rendezvous;
+    step.keeps = keeps;
     DeviceTrace devices(*steps_->env, options.trace);
     status = ExecuteIn(context, options, feeds, take);
     devices.Finish();
@@ -286,7 +287,7 @@ Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* con
     TENON_RETURN_IF_ERROR(exec::CheckMayOutliveStep(view));
     TENON_ASSIGN_OR_RETURN(out_fetches[index], exec::KeepView(pool, view));
     return Status::Ok();
-  });
+  }, pool);
   for (tenon_tensor_view& view : out_fetches)
     if (!status.ok() && view.buffer != nullptr) Release(std::exchange(view.buffer, nullptr));
   return status;

@@ -67,7 +67,8 @@ class Callable : public std::enable_shared_from_this<Callable> {
   class Ends;
   // Takes the fetches, one by one, while the step's memory is still there.
   using Taker = std::function<Status(size_t index, const tenon_tensor_view& view)>;
-  Status Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take);
+  // keeps: of whoever keeps the fetches.
+  Status Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take, BufferPool* keeps = nullptr);
   Status ExecuteIn(Context* context, const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take);
   Status CheckFeeds(const tenon_tensor_view* const* feeds) const;
   Context* Acquire();

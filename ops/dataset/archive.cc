@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "archive.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "held.h"
+#include "tenon/sdk/kernel/held_tensors.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 
 namespace tenon::ops {
@@ -14,6 +16,7 @@ namespace {
 
 constexpr uint64_t kFirstBlock = 1 << 10, kLargestBlock = 16 << 20;  // bytes
 constexpr int kMostWithin = 16;
+constexpr int64_t kMostHeld = TENON_MAX_RANK + 1;  // tensors of a ragged one
 constexpr int64_t kMostName = 4096;
 constexpr int64_t kMostComponents = 1 << 20;
 
@@ -152,6 +155,72 @@ void Archive::Values(Element& element) {
   for (int64_t i = 0; i < size; ++i) element.push_back(ReadTensor());
 }
 
+namespace {
+
+// What tensors of variants hold.
+enum : int64_t { kDataset, kTensors };
+// Cells of the latter: the kind of variant.
+enum : int64_t { kNothing, kSparsePart, kRagged };
+
+}  // namespace
+
+// Of a dataset's variant, or an op's.
+std::vector<tenon_tensor_view> Archive::TensorsOf(const tenon_variant* variant, std::string_view type) const {
+  const std::span<const tenon_tensor_view> held = TensorsHeld(pass_.work().services(), variant, type);
+  std::vector<tenon_tensor_view> tensors(held.begin(), held.end());
+  const tenon_frame_services* const frames = pass_.frames();
+  if (!tensors.empty() || frames == nullptr || !TENON_CALLABLE(frames, variant_info) || !TENON_CALLABLE(frames, variant_element)) return tensors;
+  tenon_variant_info info{};
+  frames->variant_info(variant, &info);
+  if (ToText(info.type) != type) return tensors;
+  tensors.resize(info.element_count);
+  for (uint64_t i = 0; i < info.element_count; ++i) frames->variant_element(variant, i, &tensors[i]);
+  if (std::any_of(tensors.begin(), tensors.end(), [](const tenon_tensor_view& tensor) { return tensor.dtype == TENON_DT_INVALID; })) tensors.clear();
+  return tensors;
+}
+
+bool Archive::IsOfTensors(const tenon_tensor_view& view) const {
+  const tenon_variant* const variant = *Data<tenon_variant* const>(view);
+  return variant == nullptr || !TensorsOf(variant, kTensorVariant).empty() || !TensorsOf(variant, kRaggedVariant).empty();
+}
+
+void Archive::WriteHeld(const tenon_variant* variant) {
+  int64_t kind = kNothing;
+  std::vector<tenon_tensor_view> tensors;
+  if (variant != nullptr) {
+    kind = kSparsePart;
+    tensors = TensorsOf(variant, kTensorVariant);
+    if (tensors.empty()) {
+      kind = kRagged;
+      tensors = TensorsOf(variant, kRaggedVariant);
+    }
+    if (tensors.empty()) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has an element of variants that are neither sparse nor ragged tensors");
+  }
+  Number(kind);
+  if (kind == kNothing) return;
+  auto count = static_cast<int64_t>(tensors.size());
+  Number(count, 1, kind == kSparsePart ? 1 : kMostHeld);
+  for (const tenon_tensor_view& tensor : tensors) {
+    if (ElementSize(tensor.dtype) == 0 && tensor.dtype != TENON_DT_STRING) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has variants within variants");
+    WriteTensor(tensor);
+  }
+}
+
+// Fills the cell of a tensor whose cells are empty.
+void Archive::ReadHeld(tenon_variant** cell) {
+  int64_t kind = kNothing;
+  Number(kind, kNothing, kRagged);
+  if (kind == kNothing) return;
+  int64_t count = 0;
+  Number(count, 1, kind == kSparsePart ? 1 : kMostHeld);
+  std::vector<KeptTensor> tensors;
+  for (int64_t i = 0; i < count; ++i) {
+    tensors.push_back(ReadTensor());
+    if (tensors.back().view().dtype == TENON_DT_VARIANT) Refuse("it has variants within variants");
+  }
+  *cell = HoldTensors(pass_.work().services(), kind == kSparsePart ? kTensorVariant : kRaggedVariant, std::move(tensors));
+}
+
 void Archive::WriteTensor(const tenon_tensor_view& view) {
   uint32_t dtype = view.dtype;
   Number(dtype);
@@ -164,7 +233,9 @@ void Archive::WriteTensor(const tenon_tensor_view& view) {
       Number(size);
       Write(text.data(), text.size());
     }
-  } else if (dtype == TENON_DT_VARIANT && rank == 0) {
+  } else if (dtype == TENON_DT_VARIANT && rank == 0 && !IsOfTensors(view)) {
+    int64_t kind = kDataset;
+    Number(kind);
     const DatasetPtr dataset = DatasetIn(pass_.work().services(), view, "a component of an element");
     const auto* const held = dynamic_cast<const Held*>(dataset.get());
     if (held == nullptr) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has an element that is a dataset, ", dataset->who(), ", whose elements are not in memory");
@@ -181,6 +252,10 @@ void Archive::WriteTensor(const tenon_tensor_view& view) {
       Values(share);
     }
     --within_;
+  } else if (dtype == TENON_DT_VARIANT) {
+    int64_t kind = kTensors;
+    Number(kind);
+    for (int64_t i = 0, count = Count(view); i < count; ++i) WriteHeld(Data<tenon_variant* const>(view)[i]);
   } else if (ElementSize(dtype) != 0) {
     Write(Data<const char>(view), static_cast<uint64_t>(Count(view)) * ElementSize(dtype));
   } else {
@@ -200,8 +275,18 @@ KeptTensor Archive::ReadTensor() {
     if (__builtin_mul_overflow(count, dim, &count)) Refuse("a tensor is too large");
   }
   if (dtype == TENON_DT_VARIANT) {
-    if (rank != 0) Refuse("it has a tensor of variants");
-    return ReadDataset();
+    int64_t kind = kDataset;
+    Number(kind, kDataset, kTensors);
+    if (kind == kDataset) {
+      if (rank != 0) Refuse("it has a tensor of datasets");
+      return ReadDataset();
+    }
+    if (++within_ > kMostWithin) Refuse("variants lie in one another too deep");
+    if (count > Left()) Refuse("a tensor is larger than what is left");
+    KeptTensor cells = pass_.work().NewTensor(TENON_DT_VARIANT, dims);
+    for (int64_t i = 0; i < count; ++i) ReadHeld(Data<tenon_variant*>(cells.view()) + i);
+    --within_;
+    return cells;
   }
   const uint64_t size = dtype == TENON_DT_STRING ? 1 : ElementSize(dtype);
   if (size == 0) Refuse("it has a tensor of a type that has no values");

@@ -8,6 +8,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dataset.h"
@@ -34,7 +35,7 @@ class Archive {
   void Word(uint64_t& value) { value = static_cast<uint64_t>(Int(static_cast<int64_t>(value), INT64_MIN, INT64_MAX)); }
   void Text(std::string& text, int64_t most = INT64_MAX);  // bytes
   void Failure(sdk::Outcome& outcome);
-  // Tensors: of plain types, strings, and scalars that hold a dataset of elements in memory. UNIMPLEMENTED, thrown: others.
+  // Tensors: of plain types, strings, and scalars that hold a dataset of elements in memory, variants of sparse and ragged tensors. UNIMPLEMENTED, thrown: others.
   void Values(Element& element);
   // A vector or deque of at most `most` parts, each by each(part).
   template <class List, class Each>
@@ -78,6 +79,11 @@ class Archive {
   void WriteTensor(const tenon_tensor_view& view);
   sdk::KeptTensor ReadTensor();
   sdk::KeptTensor ReadDataset();
+  std::vector<tenon_tensor_view> TensorsOf(const tenon_variant* variant, std::string_view type) const;
+  // Of a scalar: whether what it holds is no dataset.
+  bool IsOfTensors(const tenon_tensor_view& view) const;
+  void WriteHeld(const tenon_variant* variant);
+  void ReadHeld(tenon_variant** cell);
 
   const Pass& pass_;
   const bool reading_;

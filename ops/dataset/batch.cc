@@ -62,6 +62,7 @@ struct Batcher final : Iterator {
       }
       RowBatch& rows;
     } rest{rows};
+    out->clear();  // the batch before this one, if the caller has it: its memory, still in the processor's cache, serves again
     while (!rows.full() && !ended) {
       pass.CheckCancelled();
       if (from->NextInto(rows)) continue;

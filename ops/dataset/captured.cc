@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "captured.h"
 
+#include <array>
+#include <span>
+
 namespace tenon::ops {
 using namespace sdk;
 
@@ -14,13 +17,28 @@ Captured::Captured(const Function& function, const std::string& who, const RunCo
     : function_(function), who_(who), others_(Others(c, first, count)) {}
 
 Element Captured::Call(const Pass& pass, const Element& first, const Element& second) const {
-  std::vector<tenon_tensor_view> views;
-  views.reserve(first.size() + second.size() + others_.size());
-  for (const Element* part : {&first, &second, &others_})
-    for (const KeptTensor& tensor : *part) views.push_back(tensor.view());
-  std::vector<const tenon_tensor_view*> arguments;
-  arguments.reserve(views.size());
-  for (const tenon_tensor_view& view : views) arguments.push_back(&view);
+  // Few arguments, as functions mostly have, want no memory.
+  constexpr size_t kFewArguments = 6;
+  std::array<tenon_tensor_view, kFewArguments> few_views;
+  std::array<const tenon_tensor_view*, kFewArguments> few_arguments;
+  std::vector<tenon_tensor_view> many_views;
+  std::vector<const tenon_tensor_view*> many_arguments;
+  tenon_tensor_view* view = few_views.data();
+  const tenon_tensor_view** argument = few_arguments.data();
+  const size_t count = first.size() + second.size() + others_.size();
+  if (count > kFewArguments) {
+    many_views.resize(count);
+    many_arguments.resize(count);
+    view = many_views.data();
+    argument = many_arguments.data();
+  }
+  const std::span<const tenon_tensor_view* const> arguments(argument, count);
+  for (const Element* part : {&first, &second, &others_}) {
+    for (const KeptTensor& tensor : *part) {
+      *view = tensor.view();
+      *argument++ = view++;
+    }
+  }
   try {
     return function_.Call(pass.work(), arguments);
   } catch (KernelError& error) {

@@ -32,8 +32,10 @@ inline constexpr int64_t kFew = 4096;                    // elements, or passes 
 class Pass {
  public:
   // resting: nothing is made ahead of what is asked for until Go().
-  explicit Pass(const sdk::Work& work, bool resting = false) : work_(work), resting_(resting) {}
+  // frames: what kernels of this host may ask for, by which variants that ops made are looked into.
+  explicit Pass(const sdk::Work& work, bool resting = false, const tenon_frame_services* frames = nullptr) : work_(work), frames_(frames), resting_(resting) {}
   const sdk::Work& work() const { return work_; }
+  const tenon_frame_services* frames() const { return frames_; }
   bool cancelled() const { return given_up_.load(std::memory_order_relaxed) || work_.cancelled(); }
   // Nobody will ask any more. Any thread.
   void GiveUp() { given_up_.store(true, std::memory_order_relaxed); }
@@ -46,6 +48,7 @@ class Pass {
 
  private:
   const sdk::Work work_;
+  const tenon_frame_services* const frames_;
   bool resting_;
   std::atomic<bool> given_up_ = false;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset ops that need what Tenon does not have: services of TensorFlow's own, a dataset's pipeline as a graph, databases, sparse tensors in variants. They are known by name, and say why,
+// Dataset ops that need what Tenon does not have: services of TensorFlow's own, a dataset's pipeline as a graph, databases. They are known by name, and say why,
 // and what to do instead.
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/op/op.h"
@@ -23,9 +23,6 @@ using Service = Refused<"needs TensorFlow's data service, whose dispatcher and w
 using Database = Refused<"reads a database, for which Tenon has no library. Write its rows to files of records (TFRecordDataset) or of text (TextLineDataset) first.">;
 using Graph = Refused<"takes a dataset for a graph: a dataset of Tenon is made by the ops of the graph that was loaded, and keeps none of its own. Save that graph.">;
 using Fingerprint = Refused<"would give a number of the graph that made the dataset, and of TensorFlow's own hash of it; a dataset of Tenon keeps no graph.">;
-using Parsed = Refused<"parses within the dataset, and gives sparse and ragged features as variants, which is not supported yet. Parse in a MapDataset, whose function calls "
-                       "ParseExampleV2: its outputs are the same features as plain tensors.">;
-using Sparse = Refused<"makes batches as sparse tensors in variants, which is not supported yet. Make dense batches (PaddedBatchDataset), or find what is not zero in a MapDataset.">;
 using Snapshot = Refused<"keeps a pipeline's elements in a folder that it finds by TensorFlow's hash of the pipeline's graph, which a dataset of Tenon does not keep. Name a file in CacheDataset, or "
                          "save and load (SaveDataset, LoadDataset).">;
 using Statistics = Refused<"reads statistics of datasets, which Tenon does not collect. `tenon run --trace` shows what a step takes.">;
@@ -55,11 +52,6 @@ TENON_KERNEL(kSnapshotNestedDatasetReaderKernel) = Registration<Snapshot>("Snaps
 TENON_KERNEL(kSnapshotChunkDatasetKernel) = Registration<Snapshot>("SnapshotChunkDataset", kNothing);
 TENON_KERNEL(kListSnapshotChunksDatasetKernel) = Registration<Snapshot>("ListSnapshotChunksDataset", kNothing);
 TENON_KERNEL(kDatasetFingerprintKernel) = Registration<Fingerprint>("DatasetFingerprint", kNothing);
-TENON_KERNEL(kParseExampleDatasetKernel) = Registration<Parsed>("ParseExampleDataset", kNothing);
-TENON_KERNEL(kExperimentalParseExampleDatasetKernel) = Registration<Parsed>("ExperimentalParseExampleDataset", kNothing);
-TENON_KERNEL(kParseExampleDatasetV2Kernel) = Registration<Parsed>("ParseExampleDatasetV2", kNothing);
-TENON_KERNEL(kDenseToSparseBatchDatasetKernel) = Registration<Sparse>("DenseToSparseBatchDataset", kNothing);
-TENON_KERNEL(kExperimentalDenseToSparseBatchDatasetKernel) = Registration<Sparse>("ExperimentalDenseToSparseBatchDataset", kNothing);
 TENON_KERNEL(kStatsAggregatorSummaryKernel) = Registration<Statistics>("StatsAggregatorSummary", kNothing);
 TENON_KERNEL(kExperimentalStatsAggregatorSummaryKernel) = Registration<Statistics>("ExperimentalStatsAggregatorSummary", kNothing);
 TENON_KERNEL(kStatsAggregatorSetSummaryWriterKernel) = Registration<Statistics>("StatsAggregatorSetSummaryWriter", kNothing);
@@ -141,26 +133,6 @@ TENON_OP(kSnapshotChunkDataset) = DefineDataset({.name = "SnapshotChunkDataset",
                                                  .constraints = "path(chunk_file)", .doc = kSnapshotDoc, .traits = TENON_OP_IO});
 TENON_OP(kListSnapshotChunksDataset) = DefineDataset({.name = "ListSnapshotChunksDataset", .inputs = "snapshot_path: string", .attrs = TENON_DATASET_TYPES, .constraints = "path(snapshot_path)",
                                                       .doc = kSnapshotDoc, .traits = TENON_OP_STATEFUL | TENON_OP_IO});
-
-static constexpr std::string_view kSparseDoc = "Sparse tensors as variants; not supported yet.";
-
-#define TENON_PARSE_INPUTS "input_dataset: variant, num_parallel_calls: int64, dense_defaults: Tdense"
-#define TENON_PARSE_ATTRS                                                                                                                                       \
-  "sparse_keys: list(string); dense_keys: list(string); sparse_types: list({float, int64, string}); Tdense: list({float, int64, string}); " \
-  "dense_shapes: list(shape); " TENON_DATASET_TYPES
-#define TENON_PARSE_RAGGED \
-  "; ragged_keys: list(string) = []; ragged_value_types: list({float, int64, string}) = []; ragged_split_types: list({int32, int64}) = []"
-
-TENON_OP(kParseExampleDataset) =
-    DefineDataset({.name = "ParseExampleDataset", .inputs = TENON_PARSE_INPUTS, .attrs = TENON_PARSE_ATTRS "; sloppy: bool = false" TENON_PARSE_RAGGED, .doc = kSparseDoc});
-TENON_OP(kExperimentalParseExampleDataset) =
-    DefineDataset({.name = "ExperimentalParseExampleDataset", .inputs = TENON_PARSE_INPUTS, .attrs = TENON_PARSE_ATTRS "; sloppy: bool = false", .doc = kSparseDoc});
-TENON_OP(kParseExampleDatasetV2) = DefineDataset(
-    {.name = "ParseExampleDatasetV2", .inputs = TENON_PARSE_INPUTS, .attrs = TENON_PARSE_ATTRS "; deterministic: string = 'default'" TENON_PARSE_RAGGED, .doc = kSparseDoc});
-TENON_OP(kDenseToSparseBatchDataset) =
-    DefineDataset({.name = "DenseToSparseBatchDataset", .inputs = "input_dataset: variant, batch_size: int64, row_shape: int64", .attrs = TENON_DATASET_TYPES, .doc = kSparseDoc});
-TENON_OP(kExperimentalDenseToSparseBatchDataset) = DefineDataset(
-    {.name = "ExperimentalDenseToSparseBatchDataset", .inputs = "input_dataset: variant, batch_size: int64, row_shape: int64", .attrs = TENON_DATASET_TYPES, .doc = kSparseDoc});
 
 static constexpr std::string_view kSummaryDoc = "Statistics of datasets, which are not collected.";
 

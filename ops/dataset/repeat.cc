@@ -3,6 +3,8 @@
 // IgnoreErrorsDataset.
 #include "repeat.h"
 
+#include <exception>
+
 #include "iterate.h"
 #include "op.h"
 
@@ -245,17 +247,21 @@ struct ZipDataset final : Dataset {
       Together(const ZipDataset& of, const Pass& pass) : dataset(of) {
         for (const DatasetPtr& input : of.inputs) from.push_back(input->NewIterator(pass));
       }
+      // One that fails does not keep those behind it from going on: they stay in step with one another.
       bool Next(Element* out) override {
         out->clear();
-        for (const IteratorPtr& iterator : from) {
+        std::exception_ptr failure;
+        for (size_t i = 0; i < from.size() && !ended; ++i) {
           Element part;
-          if (ended || !iterator->Next(&part)) {
-            ended = true;
-            return false;
+          try {
+            ended = !from[i]->Next(&part);
+          } catch (...) {
+            if (failure == nullptr) failure = std::current_exception();
           }
           std::move(part.begin(), part.end(), std::back_inserter(*out));
         }
-        return true;
+        if (failure != nullptr) std::rethrow_exception(failure);
+        return !ended;
       }
       void State(Archive& archive) override {
         for (size_t i = 0; i < from.size(); ++i) archive.There(*dataset.inputs[i], from[i]);

@@ -13,7 +13,7 @@ using namespace sdk;
 
 namespace {
 
-constexpr std::string_view kFormat = "tenon pass 1";
+constexpr std::string_view kFormat = "tenon pass 2";
 
 }  // namespace
 
@@ -27,7 +27,7 @@ struct Root::Attempt {
 };
 
 Root::Root(const RunContext& c, DatasetPtr dataset, bool resting)
-    : dataset_(std::move(dataset)), background_(std::in_place, c, dataset_->who()), pass_(background_->work(), resting), iterator_(dataset_->NewIterator(pass_)) {}
+    : dataset_(std::move(dataset)), background_(std::in_place, c, dataset_->who()), pass_(background_->work(), resting, &c.services()), iterator_(dataset_->NewIterator(pass_)) {}
 
 Root::Root(const RunContext& c, DatasetPtr dataset, std::vector<tenon_tensor_view> state) : Root(c, std::move(dataset), true) {
   Archive archive(pass_, std::move(state));

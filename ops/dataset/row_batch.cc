@@ -84,7 +84,7 @@ bool RowBatch::Room(size_t component, uint32_t dtype, Dims dims) noexcept {
 
 void RowBatch::Grow(Column& column) {
   const auto first = static_cast<int64_t>(kFirstBytes / std::max<uint64_t>(column.row_bytes, 1));
-  const int64_t room = std::min(most_, rows_ > most_ / 2 ? most_ : std::max({2 * rows_, rows_of_last_, first, int64_t{1}}));
+  const int64_t room = std::min(most_, rows_ > most_ / 4 ? most_ : std::max({4 * rows_, rows_of_last_, first, int64_t{2}}));
   std::vector<int64_t> dims = {room};
   dims.insert(dims.end(), column.dims.begin(), column.dims.end());
   KeptTensor larger = work_.NewTensor(column.dtype, dims);

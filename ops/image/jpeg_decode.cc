@@ -172,17 +172,18 @@ void JpegReader::ReadRows(const Window& window, uint8_t* out) {
   // Whole rows are decoded where they belong, several at a time.
   const bool straight = static_cast<int64_t>(info_.output_width) == window.width && info_.out_color_space != JCS_CMYK;
   constexpr int64_t kRows = 16;
-  for (int64_t y = 0; y < window.height;) {
-    uint8_t* const to = out + static_cast<size_t>(y * window.width * channels_);
-    JSAMPROW rows[kRows] = {row_.data()};
-    const auto count = static_cast<JDIMENSION>(straight ? std::min(kRows, window.height - y) : 1);
-    for (JDIMENSION i = 0; straight && i < count; ++i) rows[i] = to + static_cast<size_t>(i * window.width * channels_);
-    JDIMENSION read = 0;
-    Do([this, &rows, count, &read] { read = jpeg_read_scanlines(&info_, rows, count); });
-    if (read == 0) Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes ends at row ", window.top + y, " of ", info_.output_height);
-    if (!straight) CopyRow(window.left - first, window.width, to);
-    y += read;
-  }
+  int64_t y = 0;
+  Do([&] {
+    for (JDIMENSION read = 1; y < window.height && read != 0; y += read) {
+      uint8_t* const to = out + static_cast<size_t>(y * window.width * channels_);
+      JSAMPROW rows[kRows] = {row_.data()};
+      const auto count = static_cast<JDIMENSION>(straight ? std::min(kRows, window.height - y) : 1);
+      for (JDIMENSION i = 0; straight && i < count; ++i) rows[i] = to + static_cast<size_t>(i * window.width * channels_);
+      read = jpeg_read_scanlines(&info_, rows, count);
+      if (!straight && read != 0) CopyRow(window.left - first, window.width, to);
+    }
+  });
+  if (y < window.height) Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes ends at row ", window.top + y, " of ", info_.output_height);
 }
 
 void JpegReader::CopyRow(int64_t first, int64_t width, uint8_t* to) const {

@@ -2,7 +2,7 @@
 // DecodeCSV: lines of CSV as columns.
 #include <algorithm>
 
-#include "columns.h"
+#include "tenon/sdk/example/columns.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
 #include "tenon/sdk/text/csv.h"
@@ -34,8 +34,8 @@ struct DecodeCsv {
     const Dims given = DimsOf(records);
     const std::vector<int64_t> dims(given.begin(), given.end());
     CheckDefaults(c);
-    parse::DenseMemory memory;
-    std::vector<parse::DenseColumn> columns(types.size());
+    example::DenseMemory memory;
+    std::vector<example::DenseColumn> columns(types.size());
     for (size_t i = 0; i < types.size(); ++i) {
       columns[i].dtype = types[i];
       columns[i].output = static_cast<int32_t>(i);
@@ -43,13 +43,13 @@ struct DecodeCsv {
       columns[i].fallback_count = Count(columns[i].fallback);
       memory.Make(c, &columns[i], dims);
     }
-    std::vector<std::deque<std::string>> unquoted(static_cast<size_t>(parse::kMostChunks) + 1);  // lives until the outputs are made
-    parse::ForEachChunk(c, rows, records.byte_size, [&](int64_t chunk, int64_t begin, int64_t end) {
+    std::vector<std::deque<std::string>> unquoted(static_cast<size_t>(example::kMostChunks) + 1);  // lives until the outputs are made
+    example::ForEachChunk(c, rows, records.byte_size, [&](int64_t chunk, int64_t begin, int64_t end) {
       std::vector<std::string_view> fields;
       CancelPoll poll(c);
       for (int64_t row = begin; row < end; ++row) ReadRow(StringAt(records, row), row, columns, &fields, &unquoted[static_cast<size_t>(chunk)], &poll);
     });
-    for (const parse::DenseColumn& column : columns) memory.Give(c, column, dims);
+    for (const example::DenseColumn& column : columns) memory.Give(c, column, dims);
   }
 
  private:
@@ -59,7 +59,7 @@ struct DecodeCsv {
       if (dims.size() > 1 || Count(dims) > 1) Fail(TENON_INVALID_ARGUMENT, "record_defaults[", i, "] has shape ", dims, "; it must be one element, or none for a field that must be there");
     }
   }
-  void ReadRow(std::string_view line, int64_t row, const std::vector<parse::DenseColumn>& columns, std::vector<std::string_view>* fields, std::deque<std::string>* unquoted,
+  void ReadRow(std::string_view line, int64_t row, const std::vector<example::DenseColumn>& columns, std::vector<std::string_view>* fields, std::deque<std::string>* unquoted,
                CancelPoll* poll) const {
     (*poll)(static_cast<int64_t>(line.size()) + 100);
     fields->clear();
@@ -75,11 +75,11 @@ struct DecodeCsv {
     }
   }
   template <class T>
-  void Put(std::string_view field, int64_t row, size_t i, const parse::DenseColumn& column) const {
+  void Put(std::string_view field, int64_t row, size_t i, const example::DenseColumn& column) const {
     T& to = reinterpret_cast<T*>(column.base)[row];
     if (field.empty() || field == missing) {
       if (column.fallback_count == 0) Fail(TENON_INVALID_ARGUMENT, "Field ", i, " is required but missing in record ", row, "!");
-      to = parse::FallbackAt<T>(column, 0);
+      to = example::FallbackAt<T>(column, 0);
     } else if constexpr (std::is_same_v<T, std::string_view>) {
       to = field;
     } else if (!ReadNumber(field, &to)) {

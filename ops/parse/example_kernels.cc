@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of Examples: the same columns, whose names are inputs of one string each, vectors, or attributes.
-#include "example.h"
+#include "tenon/sdk/example/parse.h"
 
 namespace tenon::ops {
 using namespace sdk;
-using parse::DenseColumn;
-using parse::ExampleColumns;
-using parse::ListColumn;
+using example::DenseColumn;
+using example::ExampleColumns;
+using example::ListColumn;
 
 namespace {
 
@@ -42,7 +42,7 @@ struct ParseKernel {
     const std::vector<std::string_view> messages = StringsOf(serialized);
     std::vector<std::string_view> names;
     if constexpr (kForm != Form::kSingle) names = StringsOf(c.input_view(1));
-    parse::ParseExamples(c, messages, names, serialized.dl.ndim == 0, Columns(c));
+    example::ParseExamples(c, messages, names, serialized.dl.ndim == 0, Columns(c));
   }
 
  private:
@@ -57,7 +57,7 @@ struct ParseKernel {
     }
     for (int32_t i = 0; i < dense; ++i) {
       const auto at = static_cast<size_t>(i);
-      columns.dense.push_back(parse::MakeDense(dense_names[at], dense_types[at], dense_shapes[at], c.input_view(defaults.begin + i), at, true));
+      columns.dense.push_back(example::MakeDense(dense_names[at], dense_types[at], dense_shapes[at], c.input_view(defaults.begin + i), at, true));
       columns.dense.back().output = 3 * sparse + i;
     }
     if constexpr (kForm == Form::kSecond) {

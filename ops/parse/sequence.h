@@ -6,9 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "columns.h"
+#include "tenon/sdk/example/columns.h"
 
 namespace tenon::ops::parse {
+using namespace sdk::example;  // what both kinds of messages become
 
 struct SequenceDense : DenseColumn {
   int32_t lengths = -1;        // output of the numbers of steps; -1: none

@@ -2,12 +2,12 @@
 // Kernels of SequenceExamples: the same columns, whose names are attributes, vectors, or inputs of one string each.
 #include <algorithm>
 
-#include "example.h"
 #include "sequence.h"
+#include "tenon/sdk/example/parse.h"
 
 namespace tenon::ops {
 using namespace sdk;
-using parse::ListColumn;
+using example::ListColumn;
 using parse::SequenceColumns;
 
 namespace {
@@ -106,7 +106,7 @@ struct ParseKernel {
     NumberSparse(&columns.context_sparse, &next);
     const auto dense_keys = Keys(c, context_dense);
     for (size_t i = 0; i < dense_keys.size(); ++i) {
-      columns.context_dense.push_back(parse::MakeDense(dense_keys[i], context_dense.types[i], context_shapes[i], c.input_view(defaults.begin + static_cast<int32_t>(i)), i, false));
+      columns.context_dense.push_back(example::MakeDense(dense_keys[i], context_dense.types[i], context_shapes[i], c.input_view(defaults.begin + static_cast<int32_t>(i)), i, false));
       columns.context_dense.back().output = next++;
     }
     if constexpr (kForm == Form::kSecond) columns.context_ragged = Lists(c, context_ragged);

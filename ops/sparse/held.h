@@ -7,13 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/sdk/kernel/held_tensors.h"
 #include "tenon/sdk/kernel/rows.h"
 #include "tenon/sdk/kernel/variant.h"
 
 namespace tenon::ops::sparse {
 
-inline constexpr std::string_view kTensorType = "tenon.Tensor";  // one element
-inline constexpr std::string_view kRaggedType = "tenon.Ragged";  // the splits, outermost first, and the values
+inline constexpr std::string_view kTensorType = sdk::kTensorVariant;  // one element
+inline constexpr std::string_view kRaggedType = sdk::kRaggedVariant;  // the splits, outermost first, and the values
 
 // A variant of those tensors; its reference is the caller's.
 inline tenon_variant* Hold(const sdk::RunContext& c, std::string_view type, const std::vector<sdk::KeptTensor>& tensors) {
@@ -33,6 +34,10 @@ inline std::vector<tenon_tensor_view> Held(const sdk::RunContext& c, const tenon
   tenon_variant_info info{};
   c.services().variant_info(variant, &info);
   if (sdk::ToText(info.type) != type) sdk::Fail(TENON_INVALID_ARGUMENT, "element ", cell, " of the variants is no ", type, ", but ", sdk::ToText(info.type));
+  if (const auto of_datasets = sdk::TensorsHeld(*sdk::Work::ServicesOf(c.services()), variant, type); !of_datasets.empty()) {
+    elements.assign(of_datasets.begin(), of_datasets.end());
+    return elements;
+  }
   for (uint64_t i = 0; i < info.element_count; ++i) {
     c.services().variant_element(variant, i, &elements.emplace_back());
     if (elements.back().dtype == TENON_DT_INVALID) sdk::Fail(TENON_INVALID_ARGUMENT, "element ", cell, " of the variants is a ", type, " without tensor ", i);

@@ -43,6 +43,17 @@ bool IsKnown(const Shape& shape) {
 }
 
 // Whether an integer constant is zero, whichever field holds it.
+// Random numbers that come again in each session.
+bool IsSeeded(const NodeView& node) {
+  constexpr uint32_t kAttrInt = 3;
+  for (const auto& [name, value] : node.attrs) {
+    if (name != "seed" && name != "seed2") continue;
+    sdk::WireReader reader(value);
+    while (reader.Next())
+      if (reader.field() == kAttrInt && reader.number() != 0) return true;
+  }
+  return false;
+}
 bool IsZero(const NodeView* node) {
   constexpr uint32_t kAttrTensor = 8, kContent = 4, kInts = 7, kLongs = 10;
   if (node == nullptr || node->op != "Const") return false;
@@ -220,7 +231,7 @@ Status GraphTraining::FindInitialisers() {
   for (const NodeView* node : run) {
     const bool unseeded = node->op.starts_with("Shuffle") && node->inputs.size() > 3 && IsZero(index_.FindNode(data::NodeOfInput(node->inputs[2]))) &&
                           IsZero(index_.FindNode(data::NodeOfInput(node->inputs[3])));
-    if (unseeded) unrepeatable_.push_back("the dataset '" + std::string(node->name) + "' (" + std::string(node->op) + ") is shuffled without a seed");
+    if (unseeded) unseeded_.push_back("the dataset '" + std::string(node->name) + "' (" + std::string(node->op) + ") is shuffled without a seed");
   }
   run.insert(run.end(), reached_.begin(), reached_.end());
   if (!file_.meta().saver.restore_op.empty() && file_.form() == model::Form::kMetaGraph) {
@@ -346,7 +357,75 @@ Status GraphTraining::AddUpdate() {
     TENON_TRY(Status(graph_.status()).Annotate("minimising '" + name + "'"));
   }
   update_ = Group(graph_, all, "step");
+  TENON_TRY(AddInputState());
   return graph_.status();
+}
+
+// What the datasets' functions hold that is in no iterator's state, and that running them forward brings to where it was: "" where there is none.
+Result<std::string> GraphTraining::StateOfFunctions() const {
+  TENON_TRY_ASSIGN(std::vector<const NodeView*> nodes, index_.Reach({}, iterator_initialisers_));
+  for (const NodeView* node : reached_)
+    if (node->op == "OneShotIterator") nodes.push_back(node);
+  for (const NodeView* node : model::WithFunctions(index_, nodes)) {
+    const bool seeded = DrawsNumbers(*node) && IsSeeded(*node);
+    const bool by_variable = ChangesVariables(*node) || StartsWithAny(node->op, {"Stateful", "RngSkip", "RngReadAndSkip"});
+    const bool takes = StartsWithAny(node->op, {"QueueDequeue", "ReaderRead"});
+    if (seeded || by_variable || takes) return "'" + std::string(node->name) + "' (" + std::string(node->op) + ")";
+  }
+  return std::string();
+}
+
+// Nodes that give the states of the iterators that a step reads, and take them.
+Status GraphTraining::AddInputState() {
+  if (!own_input_ || uses_queues_ || input_in_functions_) return Status();
+  TENON_TRY_ASSIGN(function_state_, StateOfFunctions());
+  if (!function_state_.empty()) return Status();
+  std::vector<Output> handles;
+  std::set<std::string_view> read_from;
+  for (const std::string& taker : advance_) {
+    const NodeView* node = index_.FindNode(taker);
+    const NodeView* iterator = node == nullptr || node->inputs.empty() ? nullptr : index_.FindNode(data::NodeOfInput(node->inputs[0]));
+    if (iterator == nullptr || !(IsIterator(*iterator) || iterator->op == "OneShotIterator")) return Status();  // its handle comes from elsewhere
+    if (!read_from.insert(iterator->name).second) continue;
+    one_shot_ = one_shot_ || iterator->op == "OneShotIterator";
+    const Result<Output> handle = Find(std::string(iterator->name));
+    TENON_TRY(handle.status());
+    handles.push_back(*handle);
+  }
+  if (handles.empty()) return Status();
+  const auto within = graph_.Scope("input");
+  state_prefix_ = graph_.Placeholder("checkpoint", DType::kString, Shape());
+  passes_value_ = graph_.Placeholder("passes", DType::kInt64, Shape());
+  input_values_.push_back({scope_ + "/input/passes", passes_value_});
+  for (const Output& handle : handles) input_values_.push_back({scope_ + "/input/" + handle.name(), graph_.Op("SerializeIterator", {handle}, {}, "state")});
+  std::vector<std::string> names;
+  std::vector<DType> dtypes;
+  for (const SavedValue& one : input_values_) {
+    names.push_back(one.name);
+    dtypes.push_back(one.value.dtype());
+  }
+  const Operation read = graph_.AddNode("RestoreV2", {state_prefix_, graph_.StringConst(names, "names"), graph_.StringConst(std::vector<std::string>(names.size()), "slices")}, {{"dtypes", dtypes}});
+  restored_passes_ = read.output(0);
+  std::vector<Operation> given;
+  for (size_t i = 0; i < handles.size(); ++i) given.push_back(graph_.AddNode("DeserializeIterator", {handles[i], read.output(static_cast<int32_t>(i) + 1)}));
+  restore_input_ = Group(graph_, given, "restore").name();
+  return Status();
+}
+
+InputState GraphTraining::StateOfInput() {
+  InputState state;
+  state.values = input_values_;
+  if (input_values_.empty()) return state;
+  state.feeds = [this] {
+    std::vector<host::Feed> feeds;
+    if (Result<Tensor> passes = Tensor::Scalar(passes_done_); passes.ok()) feeds.push_back({passes_value_, std::move(*passes)});
+    return feeds;
+  };
+  state.left_out = [this](const std::string& why) {
+    if (!std::exchange(said_left_out_, true)) Say("the checkpoint has no state of the input, over which a resume runs forward: " + why);
+  };
+  state.restore = [this](const Session& session, const std::string& checkpoint) { return RestoreInput(session, checkpoint); };
+  return state;
 }
 
 int64_t GraphTraining::parameter_count() const {
@@ -372,6 +451,7 @@ TrainingStep GraphTraining::Step() {
   for (const std::string& fed : FedTensors()) step.feeds.push_back(take(fed));
   if (!step.feeds.empty()) step.feed = [this](int64_t number) { return Feed(number); };
   step.begin = [this](const Session& session, int64_t number) { return BeginInput(session, number); };
+  step.input_state = StateOfInput();
   if (own_input_) step.ended = [this](const Session& session) { return BeginAgain(session); };
   step.examples = batches_ ? std::min(options_.batch, batches_->examples()) : 0;
   return step;
@@ -415,11 +495,38 @@ Status GraphTraining::Load(Session& session) {
   return RunOnce(session, own, "the iterators' beginning");
 }
 
+// Leaves the iterators at their beginning where the checkpoint has no state that fits them.
+Status GraphTraining::RestoreInput(const Session& session, const std::string& checkpoint) {
+  TENON_TRY_ASSIGN(const Tensor prefix, Tensor::String(checkpoint));
+  const Result<std::vector<Tensor>> passes = session.Run({{state_prefix_, prefix}}, {restored_passes_}, {Name(restore_input_)});
+  if (passes.ok()) {
+    passes_done_ = (*passes)[0].scalar<int64_t>(0);
+    input_restored_ = true;
+    return Status();
+  }
+  const Code code = passes.status().code();
+  if (code == Code::kCancelled || code == Code::kDeadlineExceeded || code == Code::kUnavailable || code == Code::kAborted || code == Code::kResourceExhausted) return passes.status();
+  const bool missing = code == Code::kNotFound;
+  if (!missing && one_shot_)
+    return Status(code, "the checkpoint's state does not fit the iterator, which cannot be begun again to run it forward: " + passes.status().message() + ". Train without resuming, or into another folder");
+  Say(missing ? std::string("the checkpoint has no state of the input") : "warning: the state of the input in the checkpoint does not fit, so that the input is run forward: " + passes.status().message());
+  // One iterator of several may stand elsewhere already.
+  return missing ? Status() : RunOnce(session, iterator_initialisers_, "the iterators' beginning");
+}
+
 Status GraphTraining::BeginInput(const Session& session, int64_t step) {
+  const bool restored = std::exchange(input_restored_, false);
   if (step > 0) {
+    if (!restored) {
+      for (const std::string& why : unseeded_) Say("warning: " + why + ", so this run goes on otherwise than an unbroken one would have");
+    }
     for (const std::string& why : unrepeatable_) Say("warning: " + why + ", so this run goes on otherwise than an unbroken one would have");
   }
   if (!own_input_) return Status();
+  if (restored) {
+    Say("the graph's own input goes on where the checkpoint was taken");
+    return Status();
+  }
   passes_done_ = 0;
   if (uses_queues_ && Runners().empty()) Say("warning: the step takes from a queue, and the file names no queue runner that would fill it (a MetaGraph may): a step may wait for ever");
   if (!Runners().empty()) {
@@ -462,7 +569,8 @@ Status GraphTraining::RunForward(const Session& session, int64_t step) {
     TENON_TRY(took);
     ++taken;
   }
-  Say("the graph's own input was run forward over what " + std::to_string(taken) + " steps took");
+  Say("the graph's own input was run forward over what " + std::to_string(taken) + " steps took" +
+      (function_state_.empty() ? std::string() : "; its own state would not do: a function of it has another, in " + function_state_));
   return Status();
 }
 

@@ -26,7 +26,7 @@ SaverOptions Keeping(int keep) {
 }  // namespace
 
 Saver::Saver(Model& model, std::string folder, SaverOptions options)
-    : folder_(std::move(folder)), options_(std::move(options)), nodes_(model, options_.variables, options_.step_variable) {
+    : folder_(std::move(folder)), options_(std::move(options)), nodes_(model, options_.variables, options_.step_variable, options_.beside) {
   options_.keep = std::max(options_.keep, 1);
   options_.keep_best = std::max(options_.keep_best, 0);
   if (!options_.clock) options_.clock = SystemTime;
@@ -129,13 +129,25 @@ Status Saver::Clear() {
 
 // ---- Saving ----
 
+// With the values beside them, where those can be had.
+Status Saver::WriteVariables(const Session& session, const std::string& path) const {
+  if (!options_.beside.empty() && nodes_.has_beside()) {
+    const Status saved = nodes_.SaveWithBeside(session, path, options_.beside_feeds ? options_.beside_feeds() : std::vector<host::Feed>());
+    if (saved.code() != Code::kUnimplemented) return saved;
+    if (options_.without_beside) options_.without_beside(saved.message());
+  } else if (!options_.beside.empty() && options_.without_beside) {
+    options_.without_beside("the variables are of several tasks");
+  }
+  return nodes_.Save(session, path, TemporaryFolderFor(path));
+}
+
 // The checkpoint's files, whole and on the disk.
 Status Saver::WriteFiles(const Session& session, const std::string& name) {
   TENON_TRY(Claim());
   if (!std::exchange(clean_, false)) RemoveLeftovers(folder_);
   if (best_.Forget(name)) TENON_TRY(best_.Write(folder_));  // an earlier run had come further: it is written anew
   const std::string path = PathOf(name);
-  Status saved = nodes_.Save(session, path, TemporaryFolderFor(path));
+  Status saved = WriteVariables(session, path);
   if (saved.ok()) saved = FlushCheckpoint(path, nodes_.shards());
   if (!saved.ok()) return saved.Annotate("checkpoint '" + path + "' cannot be written");
   clean_ = true;

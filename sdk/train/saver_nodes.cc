@@ -50,7 +50,7 @@ std::vector<SaverNodes::Saved> SaverNodes::Choose(Model& model, const std::vecto
   return chosen;
 }
 
-SaverNodes::SaverNodes(Model& model, const std::vector<SavedVariable>& variables, const std::string& step_variable) {
+SaverNodes::SaverNodes(Model& model, const std::vector<SavedVariable>& variables, const std::string& step_variable, const std::vector<SavedValue>& beside) {
   Graph& graph = model.graph();
   auto scope = graph.Scope("save");
   std::vector<std::pair<std::string, Shard>> shards;  // by task, in the order of their first variables
@@ -71,6 +71,7 @@ SaverNodes::SaverNodes(Model& model, const std::vector<SavedVariable>& variables
     AddShard(graph, shards[i].second, static_cast<int32_t>(i), step_variable);
   }
   if (shards_ > 1) AddMerge(graph, shards[0].first);
+  if (shards_ == 1 && !beside.empty()) AddBeside(graph, shards[0].second, beside);
   save_target_ = saves_.empty() ? std::string() : saves_.back().name();
   AddAssigns(graph, shards.empty() ? std::string() : shards[0].first);
 }
@@ -100,6 +101,22 @@ void SaverNodes::AddShard(Graph& graph, const Shard& shard, int32_t number, cons
     if (variable.name == step_variable && variable.dtype == DType::kInt64) restored_step_ = value;
   }
   restores_.push_back(restore);
+}
+
+void SaverNodes::AddBeside(Graph& graph, const Shard& shard, const std::vector<SavedValue>& beside) {
+  std::vector<std::string> names;
+  std::vector<DType> dtypes;
+  std::vector<Output> values;
+  const auto add = [&](const std::string& name, const Output& value, DType dtype) {
+    names.push_back(name);
+    dtypes.push_back(dtype);
+    values.push_back(value);
+  };
+  for (const Saved& saved : shard) add(saved.name, saved.variable->value, saved.variable->dtype);
+  for (const SavedValue& one : beside) add(one.name, one.value, one.value.dtype());
+  std::vector<Output> inputs = {prefix_, graph.StringConst(names, "all_names"), graph.StringConst(std::vector<std::string>(names.size()), "all_slices")};
+  inputs.insert(inputs.end(), values.begin(), values.end());
+  beside_target_ = graph.AddNode("SaveV2", inputs, {{"dtypes", dtypes}}, "with_beside").name();
 }
 
 // No variable changes before all tasks have read theirs.
@@ -136,6 +153,12 @@ Status SaverNodes::Save(const Session& session, const std::string& prefix, const
   TENON_TRY_ASSIGN(const Tensor parts_prefix_value, Tensor::String(parts_prefix));
   TENON_TRY_ASSIGN(const Tensor parts_value, Tensor::Strings(parts, Shape{static_cast<int64_t>(shards_)}));
   return session.RunTargets({save_target_}, {{prefix_, prefix_value}, {parts_prefix_, parts_prefix_value}, {parts_, parts_value}});
+}
+
+Status SaverNodes::SaveWithBeside(const Session& session, const std::string& prefix, std::vector<host::Feed> feeds) const {
+  TENON_TRY_ASSIGN(const Tensor prefix_value, Tensor::String(prefix));
+  feeds.push_back({prefix_, prefix_value});
+  return session.RunTargets({beside_target_}, feeds);
 }
 
 Result<std::optional<int64_t>> SaverNodes::Restore(const Session& session, const std::string& prefix) const {

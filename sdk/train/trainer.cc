@@ -80,6 +80,9 @@ SaverOptions Trainer::OptionsOfSaver() const {
   saver.keep_best = options_.keep_best;
   saver.higher_is_better = options_.higher_is_better;
   saver.step_variable = step_variable_;
+  saver.beside = step_.input_state.values;
+  saver.beside_feeds = step_.input_state.feeds;
+  saver.without_beside = step_.input_state.left_out;
   return saver;
 }
 
@@ -129,6 +132,7 @@ Status Trainer::Begin(Session& session) {
     Say("began with the variables of " + options_.warm_start);
   }
   if (!copy_to_mirrors_.empty()) TENON_TRY(session.RunTargets({copy_to_mirrors_}));
+  if (resumed && step_.input_state.restore && step_number_ < options_.steps) TENON_TRY(step_.input_state.restore(session, report_.checkpoint).Annotate("the input's state"));
   if (step_.begin && step_number_ < options_.steps) TENON_TRY(step_.begin(session, step_number_).Annotate("the input's beginning"));
   std::vector<Name> feeds, fetches;
   for (const Output& feed : step_.feeds) feeds.emplace_back(feed);

@@ -4,11 +4,13 @@
 #include <zlib.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -99,6 +101,44 @@ TEST(Datasets, AFailureNamesItsDatasetAndTheOthersComeAllTheSame) {
     for (const char* part : {"MapDataset", "three_fails", "by_nothing"})
       EXPECT_NE(failed.status().message().find(calls == 0 || part[0] != 'M' ? part : "ParallelMapDatasetV2"), std::string::npos) << failed.status().message();
     EXPECT_EQ(p.All(session).size(), 2u);
+  }
+}
+
+// Results of functions are made in memory of their own: what is held while others are made, seen in another shape, passed through or worked on in place keeps its values.
+TEST(Datasets, LargeResultsOfFunctionsKeepTheirValues) {
+  constexpr int64_t kCount = 40, kValues = 2048;
+  std::vector<int64_t> steps(kValues);
+  std::iota(steps.begin(), steps.end(), 0);
+  for (const int64_t calls : {0, 3}) {
+    Pipeline p;
+    p.Range(kCount);
+    p.shape = Shape({2, kValues / 2});
+    p.Map("made", [&](Graph& body, const Output& x) {
+      const Output all = body.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::From(steps, {kValues})}});
+      const Output dims = body.Op("Const", {}, {{"dtype", DType::kInt32}, {"value", *Tensor::From(std::vector<int32_t>{2, kValues / 2}, {2})}});
+      return body.Op("Reshape", {body.Op("Neg", {body.Op("AddV2", {body.Op("Mul", {all, x}), x})}), dims});
+    }, calls);
+    p.Map("passed", [](Graph& body, const Output& x) { return body.Op("Identity", {x}); }, calls);
+    p.Map("squared", [](Graph& body, const Output& x) { return body.Op("Square", {x}); }, calls);
+    p.Then("ShuffleDataset", {p.Int(7), p.Int(1), p.Int(2)});
+    if (calls != 0) p.Then("PrefetchDataset", {p.Int(3)});
+    const Session session = p.Open();
+    ASSERT_TRUE(p.Begin(session).ok());
+    std::vector<Tensor> held;
+    for (int64_t i = 0; i < kCount; ++i) {
+      const auto next = session.Run({}, {p.next});
+      ASSERT_TRUE(next.ok()) << next.status().message();
+      held.push_back((*next)[0]);
+    }
+    std::set<int64_t> seen;
+    for (const Tensor& tensor : held) {
+      const auto values = tensor.data<int64_t>();
+      ASSERT_EQ(values.size(), static_cast<size_t>(kValues));
+      const auto x = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(values[0]))));
+      seen.insert(x);
+      for (int64_t k = 0; k < kValues; ++k) ASSERT_EQ(values[static_cast<size_t>(k)], x * x * (k + 1) * (k + 1)) << x << ", value " << k;
+    }
+    EXPECT_EQ(seen.size(), static_cast<size_t>(kCount));
   }
 }
 

@@ -30,10 +30,11 @@ struct Damage {
     }
     for (uint64_t changes = 1 + below(3); changes > 0 && !bytes.empty(); --changes) {
       const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(below(bytes.size()));
-      switch (below(4)) {
+      switch (below(5)) {
         case 0: *at = static_cast<char>(random()); break;
         case 1: *at = static_cast<char>(*at ^ (1 << below(8))); break;
         case 2: bytes.erase(at, at + static_cast<std::ptrdiff_t>(std::min<uint64_t>(below(9), static_cast<uint64_t>(bytes.end() - at)))); break;
+        case 3: bytes.erase(at, bytes.end()); break;
         default: bytes.insert(at, 1 + below(9), static_cast<char>(random())); break;
       }
     }

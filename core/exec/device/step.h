@@ -42,6 +42,7 @@ struct Step {
   uint64_t id = 0;
   Rendezvous* rendezvous = nullptr;  // of a part: where it meets the others
   Watcher* watcher = nullptr;
+  BufferPool* keeps = nullptr;  // whoever asked keeps what is fetched: it may be made in buffers of this pool right away
   uint64_t host_waits = 0;  // for devices
   uint64_t captured_launches = 0;
   std::mutex mutex;  // guards local_resources, objects

@@ -12,6 +12,9 @@
 namespace tenon::exec {
 namespace {
 
+// Of a fetch: what is smaller is copied as fast as it is moved.
+constexpr uint64_t kLeastMoved = 4096;
+
 bool HasStrings(const tenon_frame_context& context) {
   const std::vector<DType>& types = context.node->output_types;
   return std::find(types.begin(), types.end(), TENON_DT_STRING) != types.end();
@@ -67,7 +70,33 @@ Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* 
     instance->MakeBlock(loop->plan->body_block, &loop->body);
   }
   instance->MakeBlock(instance->code_.operations, &instance->block_);
+  instance->FindMovable();
   return instance;
+}
+
+void ProgramInstance::FindMovable() {
+  if (!code_.queues.empty()) return;  // their work is captured with its addresses
+  for (const SlotId fetch : code_.fetch_slots) {
+    const SlotId root = code_.RootOf(fetch);
+    const Slot& home = code_.at(root);
+    if (home.home != Home::kArena || home.memory != 0 || home.bytes < kLeastMoved || home.bytes != code_.at(fetch).bytes || !IsPlain(home.dtype) || !IsPlain(code_.at(fetch).dtype)) continue;
+    const auto same = std::find_if(movable_.begin(), movable_.end(), [root](const Movable& other) { return other.root == root; });
+    Movable& movable = same == movable_.end() ? movable_.emplace_back(Movable{root, {}, {}, nullptr}) : *same;
+    if (std::find(movable.fetches.begin(), movable.fetches.end(), fetch) == movable.fetches.end()) movable.fetches.push_back(fetch);
+  }
+  for (const SlotId slot : code_.slots.ids())
+    for (Movable& movable : movable_)
+      if (code_.RootOf(slot) == movable.root) movable.slots.push_back(slot);
+}
+
+// A buffer is the view's own when the step has run: until then it is memory that kernels write, as the arena is.
+Status ProgramInstance::MoveFetches(BufferPool* pool) {
+  for (Movable& movable : movable_) {
+    const tenon_tensor_view& view = views_[movable.fetches.front()];
+    TENON_ASSIGN_OR_RETURN(movable.buffer, pool->Allocate(view.byte_size, {view.dl.shape, view.dl.ndim, 0}));
+    for (const SlotId slot : movable.slots) views_[slot].dl.data = movable.buffer->data;
+  }
+  return Status::Ok();
 }
 
 Status ProgramInstance::MakeArenas() {
@@ -181,6 +210,13 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   if (step != bound_step_)
     for (const auto& context : contexts_) context->step = step;
   bound_step_ = step;
+  if (step->keeps != nullptr && !movable_.empty()) {
+    TENON_RETURN_IF_ERROR(MoveFetches(step->keeps));
+    TENON_RETURN_IF_ERROR(Status(Execute(block_)));
+    for (const Movable& movable : movable_)
+      for (const SlotId fetch : movable.fetches) views_[fetch].buffer = movable.buffer;
+    return Status::Ok();
+  }
   if (code_.queues.empty()) return Status(Execute(block_));
   // What is thrown must not leave before the devices are done.
   return work_.Complete(Guarded([&] {
@@ -242,6 +278,12 @@ void ProgramInstance::Finish() {
     tenon_tensor_view& view = views_[slot];
     ReleaseOutput(&view);
     view.dl.data = nullptr;
+  }
+  for (Movable& movable : movable_) {
+    if (movable.buffer == nullptr) continue;
+    for (const SlotId fetch : movable.fetches) views_[fetch].buffer = nullptr;
+    for (const SlotId slot : movable.slots) views_[slot].dl.data = arenas_[0] + code_.at(movable.root).offset;
+    Release(std::exchange(movable.buffer, nullptr));
   }
   step_ = nullptr;
 }

@@ -25,7 +25,7 @@ class ProgramInstance {
   static Result<std::unique_ptr<ProgramInstance>> Create(const Program* program);
   ~ProgramInstance();
 
-  // Feeds are borrowed for the step.
+  // Feeds are borrowed for the step. Where the step keeps its fetches, large ones are made in buffers of their own instead of the arena.
   Status Run(Step* step, const tenon_tensor_view* const* feeds);
   // Whether a device still has hold of its memory: it may not be used again, nor freed.
   bool abandoned() const { return work_.abandoned(); }
@@ -102,6 +102,14 @@ class ProgramInstance {
     std::vector<tenon_timeline_point> waits;
   };
 
+  // A fetch of the arena that may be made elsewhere: nothing has its address but the views.
+  struct Movable {
+    SlotId root;
+    std::vector<SlotId> slots;    // that show its memory
+    std::vector<SlotId> fetches;  // of them
+    Buffer* buffer = nullptr;     // of this step
+  };
+
   explicit ProgramInstance(const Program* program) : program_(program), code_(program->code()), work_(&program->plan().env()) {}
   Status MakeArenas();
   void MakeBlock(const std::vector<Operation>& operations, Block* block);
@@ -146,6 +154,8 @@ class ProgramInstance {
   Status BeforeWork(Context* context);
   Status AfterWork(Context* context);
   Status BeginQueues(Step* step);
+  void FindMovable();
+  Status MoveFetches(BufferPool* pool);
   static Context* ContextOf(tenon_frame* frame) { return static_cast<Context*>(frame->context); }
 
   const Program* const program_;
@@ -161,6 +171,7 @@ class ProgramInstance {
   std::vector<std::pair<SlotId, int32_t>> feed_slots_;  // and the feed
   std::vector<SlotId> feed_aliases_;
   std::vector<SlotId> buffer_slots_;
+  std::vector<Movable> movable_;
   Block block_;
   Step* step_ = nullptr;
   bool points_are_new_ = true;

@@ -392,7 +392,7 @@ void AddGraphTraining(CLI::App& train, Action& action) {
   train.footer(
       "GRAPH may have a training step of its own: a SavedModel's signature `train`, a MetaGraph's collection train_op, or the node that --target names. Its input is fed from files by --data, or is made "
       "by the graph: by datasets and their iterators, and by queues, whose runners are started. The end of it ends the training well. Killed, the same command goes on from the last checkpoint, with "
-      "the very rows that come next; an input of the graph is run forward. A file that is called as a job is GRAPH as ./digits.\n\n"
+      "the very rows that come next: the checkpoint has the state of the graph's iterators; queues, and datasets whose state cannot be kept, are run forward, which it says. A file that is called as a job is GRAPH as ./digits.\n\n"
       "Examples:\n"
       "  tenon train digits                                                    a job that is built in\n"
       "  tenon train model --data images=x.npy --data labels=y.npy --batch 64 --shuffle 1 --passes 5 --export trained\n"

@@ -10,8 +10,9 @@
 //
 // A step either runs what the graph itself has for it (a train op, the outputs of a signature that trains), or minimises a loss of the graph: gradients and updates are then added beside
 // its nodes. Input is fed from arrays, or made by the graph: by iterators over datasets and by queues, whose runners are started. What is added stands below a scope that the graph has no
-// node in, so nothing of the graph changes its meaning. Checkpoints hold the variables that a step reaches, and the optimizer's and the step's number; what the input reads on its way
-// (how often it went over its files) is not held: on a resume the input is run forward to where the checkpoint was taken.
+// node in, so nothing of the graph changes its meaning. Checkpoints hold the variables that a step reaches, and the optimizer's and the step's number, and the state of the iterators that it reads: a
+// resume goes on behind the example that was read last. Where there is no such state (queues; iterators within functions; functions of datasets that
+// draw random numbers by a seed, or change variables; a pass that cannot be kept, as over a dataset that holds datasets; a checkpoint without it) the input is run forward to where the checkpoint was taken, which takes as long as reading it.
 #ifndef TENON_TRAIN_GRAPH_TRAINING_H_
 #define TENON_TRAIN_GRAPH_TRAINING_H_
 
@@ -122,6 +123,10 @@ class GraphTraining {
   std::vector<std::string> StepTargets() const;
   std::vector<std::string> FedTensors() const;
   Result<Output> Find(const std::string& tensor) const;
+  Result<std::string> StateOfFunctions() const;
+  Status AddInputState();
+  InputState StateOfInput();
+  Status RestoreInput(const Session& session, const std::string& checkpoint);
   TrainingStep Step();
   Result<std::vector<View>> Feed(int64_t step);
   Status BeginInput(const Session& session, int64_t step);
@@ -148,6 +153,13 @@ class GraphTraining {
   std::vector<std::string> advance_;                // nodes that take one element each
   std::vector<std::string> variable_initialisers_, table_initialisers_, iterator_initialisers_;
   std::vector<std::string> unrepeatable_;           // what a resume does not restore, one sentence each
+  std::vector<std::string> unseeded_;               // the same, where the input is run forward
+  std::vector<SavedValue> input_values_;            // of the iterators' states and the passes; none: they are not kept
+  Output passes_value_, state_prefix_;              // fed
+  Output restored_passes_;
+  std::string function_state_;                      // the node for whose sake the input is run forward; "": none
+  std::string restore_input_;                       // the node that gives iterators their states
+  bool input_restored_ = false, said_left_out_ = false, one_shot_ = false;
   int64_t passes_done_ = 0;
   std::optional<Coordinator> runners_;
 };

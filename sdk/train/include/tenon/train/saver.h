@@ -43,6 +43,9 @@ struct SaverOptions {
   bool higher_is_better = false; // else lower
   std::vector<SavedVariable> variables;       // none: all
   std::string step_variable = "global_step";  // whose value in a checkpoint must be the checkpoint's number, if it is there; "": none
+  std::vector<SavedValue> beside;             // kept where they can be: a checkpoint is written without them where computing them is UNIMPLEMENTED
+  std::function<std::vector<host::Feed>()> beside_feeds;          // what they need; empty: nothing
+  std::function<void(const std::string& why)> without_beside;     // told then
   std::function<double()> clock;              // seconds since 1970; empty: the system's
 };
 
@@ -80,6 +83,7 @@ class Saver {
   Status IfFree(const std::function<Status()>& change);
   Status RestoreOne(const Session& session, const std::string& prefix) const;
   Status WriteFiles(const Session& session, const std::string& name);
+  Status WriteVariables(const Session& session, const std::string& path) const;
   std::vector<std::string> Trim(CheckpointState& state);
   Status AddToBest(const std::string& name, double metric, std::vector<std::string>& dropped);
   std::string PathOf(const std::string& name) const;

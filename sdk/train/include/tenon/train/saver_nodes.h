@@ -31,18 +31,27 @@ struct SavedVariable {
   std::string name;
 };
 
+// A value that is kept in checkpoints beside the variables: what it is computed of may fail, so that it may be missing there.
+struct SavedValue {
+  std::string name;  // in checkpoints
+  Output value;
+};
+
 // "/job:ps/task:1" of a device's name; "" when it names no task.
 std::string TaskOfDevice(std::string_view device);
 
 class SaverNodes {
  public:
   // variables: of those that the model has so far; none: all. An unknown one is the graph's failure. step_variable: the one whose
-  // value Restore gives, an int64 scalar; it may be missing.
-  SaverNodes(Model& model, const std::vector<SavedVariable>& variables, const std::string& step_variable);
+  // value Restore gives, an int64 scalar; it may be missing. beside: none where the variables are of several tasks.
+  SaverNodes(Model& model, const std::vector<SavedVariable>& variables, const std::string& step_variable, const std::vector<SavedValue>& beside = {});
 
   size_t shards() const { return shards_; }
   // temporary: a folder beside the checkpoint that nobody else uses; it is gone afterwards.
   Status Save(const Session& session, const std::string& prefix, const std::string& temporary) const;
+  // The same with the values beside the variables, which these feeds are for.
+  Status SaveWithBeside(const Session& session, const std::string& prefix, std::vector<host::Feed> feeds) const;
+  bool has_beside() const { return !beside_target_.empty(); }
   // Gives what the checkpoint has for the step variable. When it cannot be read, the variables stay as they were.
   Result<std::optional<int64_t>> Restore(const Session& session, const std::string& prefix) const;
 
@@ -53,6 +62,7 @@ class SaverNodes {
   };
   using Shard = std::vector<Saved>;
   std::vector<Saved> Choose(Model& model, const std::vector<SavedVariable>& variables) const;
+  void AddBeside(Graph& graph, const Shard& shard, const std::vector<SavedValue>& beside);
   void AddShard(Graph& graph, const Shard& shard, int32_t number, const std::string& step_variable);
   void AddMerge(Graph& graph, const std::string& task);
   void AddAssigns(Graph& graph, const std::string& task);
@@ -62,7 +72,7 @@ class SaverNodes {
   std::vector<Operation> saves_, restores_;
   std::vector<std::pair<const Variable*, Output>> restored_;
   Output restored_step_;
-  std::string save_target_, restore_target_;
+  std::string save_target_, beside_target_, restore_target_;
 };
 
 }  // namespace tenon::train

@@ -29,6 +29,15 @@
 namespace tenon::train {
 
 // What one step is.
+// Where the input in the graph stands, as values of it that checkpoints keep beside the variables.
+struct InputState {
+  std::vector<SavedValue> values;
+  std::function<std::vector<host::Feed>()> feeds;  // what they need; empty: nothing
+  std::function<void(const std::string& why)> left_out;  // told where a checkpoint is written without them
+  // Called before TrainingStep::begin where a run goes on from a checkpoint.
+  std::function<Status(const Session&, const std::string& checkpoint)> restore;
+};
+
 struct TrainingStep {
   Output loss;            // one number
   std::string loss_name;  // for messages; "": its node's
@@ -41,6 +50,7 @@ struct TrainingStep {
   std::function<Result<bool>(const Session&)> ended;
   // What the graph's own input gives a step (DatasetIterator::next): with TrainingOptions::prefetch_device the next steps' is copied there while a step runs. Empty: each step takes its input itself.
   std::vector<Output> input;
+  InputState input_state;
   std::vector<Output> feeds;
   // The feeds' values at a step, in their order. What a View borrows must live until the next call.
   std::function<Result<std::vector<View>>(int64_t step)> feed;

@@ -4,8 +4,8 @@
 // What is taken is what TensorFlow's own parser takes: an entry of a map is its key and then its value, a list is what the first of its fields is, and what stands behind a packed
 // list in it, or behind a feature's first list, does not count. Fields that are not known are stepped over in the outermost message alone. Nothing is read outside of the bytes, and
 // lengths are checked before anything is taken for them.
-#ifndef TENON_OPS_PARSE_EXAMPLE_WIRE_H_
-#define TENON_OPS_PARSE_EXAMPLE_WIRE_H_
+#ifndef TENON_SDK_EXAMPLE_WIRE_H_
+#define TENON_SDK_EXAMPLE_WIRE_H_
 
 #include <cstdint>
 #include <cstring>
@@ -17,7 +17,7 @@
 #include "tenon/sdk/wire.h"
 #include "tenon/tensor.h"
 
-namespace tenon::ops::parse {
+namespace tenon::sdk::example {
 
 // A feature, or a list of features, and its name.
 struct Entry {
@@ -175,6 +175,6 @@ bool Take(std::string_view feature, Sink& sink, std::string_view) {
   return TakeStrings(feature, sink);
 }
 
-}  // namespace tenon::ops::parse
+}  // namespace tenon::sdk::example
 
-#endif  // TENON_OPS_PARSE_EXAMPLE_WIRE_H_
+#endif  // TENON_SDK_EXAMPLE_WIRE_H_

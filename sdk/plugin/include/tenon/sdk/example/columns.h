@@ -3,8 +3,8 @@
 //
 // A batch is parsed in chunks of rows, on the host's threads; each chunk keeps what it found, and the chunks in their order make the outputs. What a chunk keeps grows with what its
 // messages hold, not with the number of columns or rows. Values of strings are views into the messages.
-#ifndef TENON_OPS_PARSE_COLUMNS_H_
-#define TENON_OPS_PARSE_COLUMNS_H_
+#ifndef TENON_SDK_EXAMPLE_COLUMNS_H_
+#define TENON_SDK_EXAMPLE_COLUMNS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -16,11 +16,12 @@
 #include <string_view>
 #include <vector>
 
-#include "example_wire.h"
+#include "tenon/sdk/example/wire.h"
+#include "tenon/sdk/kernel/kept_tensor.h"
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 
-namespace tenon::ops::parse {
+namespace tenon::sdk::example {
 
 // How many values there are, where there are any.
 struct Part {
@@ -119,16 +120,16 @@ using ChunkValues = std::vector<Values*>;
 
 inline int64_t TotalOf(const ChunkValues& chunks) {
   int64_t total = 0;
-  for (const Values* chunk : chunks) total = sdk::Add(total, chunk->size());
+  for (const Values* chunk : chunks) total = Add(total, chunk->size());
   return total;
 }
 
 // All values in a row as output `index`.
-void GiveValues(const sdk::RunContext& c, int32_t index, uint32_t dtype, const ChunkValues& chunks);
+void GiveValues(const RunContext& c, int32_t index, uint32_t dtype, const ChunkValues& chunks);
 // int32 or int64 numbers as output `index`, [count]; INVALID_ARGUMENT where int32 does not hold one. fill(put) calls put(number) `count` times.
 class SplitsWriter {
  public:
-  SplitsWriter(const sdk::RunContext& c, int32_t index, uint32_t dtype, sdk::Dims dims) : wide_(dtype == TENON_DT_INT64) {
+  SplitsWriter(const RunContext& c, int32_t index, uint32_t dtype, Dims dims) : wide_(dtype == TENON_DT_INT64) {
     c.AllocOutput(index, dims);
     at_ = c.output<char>(index);
   }
@@ -139,7 +140,7 @@ class SplitsWriter {
       return;
     }
     const auto narrow = static_cast<int32_t>(number);
-    if (narrow != number) sdk::Fail(TENON_INVALID_ARGUMENT, "row splits of int32 would hold ", number, "; ask for int64");
+    if (narrow != number) Fail(TENON_INVALID_ARGUMENT, "row splits of int32 would hold ", number, "; ask for int64");
     std::memcpy(at_, &narrow, sizeof narrow);
     at_ += sizeof narrow;
   }
@@ -149,7 +150,7 @@ class SplitsWriter {
   char* at_ = nullptr;
 };
 
-inline void GiveNumbers(const sdk::RunContext& c, int32_t index, std::initializer_list<int64_t> numbers) {
+inline void GiveNumbers(const RunContext& c, int32_t index, std::initializer_list<int64_t> numbers) {
   const auto count = static_cast<int64_t>(numbers.size());
   c.AllocOutput(index, {&count, 1});
   std::copy(numbers.begin(), numbers.end(), c.output<int64_t>(index));
@@ -158,32 +159,32 @@ inline void GiveNumbers(const sdk::RunContext& c, int32_t index, std::initialize
 // A tensor's fallback, when it has one element or the shape: what a row gets.
 template <class T>
 T FallbackAt(const DenseColumn& column, int64_t i) {
-  if constexpr (std::is_same_v<T, std::string_view>) return sdk::StringAt(column.fallback, i);
-  else return sdk::Data<const T>(column.fallback)[i];
+  if constexpr (std::is_same_v<T, std::string_view>) return StringAt(column.fallback, i);
+  else return Data<const T>(column.fallback)[i];
 }
 
 void FillFallback(const DenseColumn& column, int64_t row);
 
 // rows: of the batch; -1: one message, whose outputs have no dim for it. The three outputs of a sparse column.
-void GiveSparse(const sdk::RunContext& c, const ListColumn& column, const ChunkValues& chunks, int64_t rows);
+void GiveSparse(const RunContext& c, const ListColumn& column, const ChunkValues& chunks, int64_t rows);
 // The sums of the parts' counts up to each row; of one message none, as in TensorFlow's ParseExampleV2.
-void GiveRowSplits(const sdk::RunContext& c, int32_t index, uint32_t dtype, const ChunkValues& chunks, int64_t rows);
+void GiveRowSplits(const RunContext& c, int32_t index, uint32_t dtype, const ChunkValues& chunks, int64_t rows);
 
 // The memory of a fixed column for `rows` rows: the output itself, or for strings a tensor of views, which GiveTexts makes the output of.
 class DenseMemory {
  public:
   // dims: of the output. Elements of strings are empty views.
-  void Make(const sdk::RunContext& c, DenseColumn* column, const std::vector<int64_t>& dims);
+  void Make(const RunContext& c, DenseColumn* column, const std::vector<int64_t>& dims);
   // Makes the output of strings.
-  void Give(const sdk::RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims);
+  void Give(const RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims);
 
  private:
-  std::vector<sdk::KeptTensor> views_;
+  std::vector<KeptTensor> views_;
 };
 
 // The output of a column whose rows have as many values as there are, each `row` elements of the output, behind its own the fallback (zeros or empty strings, where there is none).
 // unit: elements for each that a part counts.
-void GivePadded(const sdk::RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims, int64_t row, int64_t unit, const ChunkValues& chunks);
+void GivePadded(const RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims, int64_t row, int64_t unit, const ChunkValues& chunks);
 // The most that a part of these counts.
 int64_t MostOf(const ChunkValues& chunks);
 
@@ -192,8 +193,8 @@ inline constexpr int64_t kMostChunks = 64;
 inline int64_t ChunkRows(int64_t rows) { return std::max<int64_t>(1, (rows + kMostChunks - 1) / kMostChunks); }
 
 // Why a chunk ended, if it did: the first one's counts, whatever thread was first.
-void ForEachChunk(const sdk::RunContext& c, int64_t rows, uint64_t bytes, const std::function<void(int64_t chunk, int64_t begin, int64_t end)>& function);
+void ForEachChunk(const RunContext& c, int64_t rows, uint64_t bytes, const std::function<void(int64_t chunk, int64_t begin, int64_t end)>& function);
 
-}  // namespace tenon::ops::parse
+}  // namespace tenon::sdk::example
 
-#endif  // TENON_OPS_PARSE_COLUMNS_H_
+#endif  // TENON_SDK_EXAMPLE_COLUMNS_H_
