@@ -21,6 +21,11 @@ enum class Bug {
   kOwnerIgnored,       // what an earlier session of the same training sent is still done
   kGivenUpGoesOn,      // a step begins while an earlier one, which was given up, is still done somewhere
   kDroppedPartStays,   // what a session runs no more stays at its tasks
+  kResetForgetsATask,  // the last of them is not asked to empty its containers
+  kResetNotSettled,    // containers are emptied while a step that was given up may write still
+  kResetTakesAll,      // a task empties the unnamed container too
+  kResetFailureIgnored,// a task that could not empty its containers is not told of
+  kResetAskedTwice,    // what was dropped is the second answer's
   kCount,
 };
 

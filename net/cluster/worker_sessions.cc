@@ -170,7 +170,8 @@ Status Worker::Reset(tenon_span request, Reply reply) {
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, SessionOf(asked->session()));
   // What plugins kept takes its time to go.
   background_.Later([asked, session, reply] {
-    const std::vector<std::string_view> containers(asked->containers().begin(), asked->containers().end());
+    std::vector<std::string_view> containers(asked->containers().begin(), asked->containers().end());
+    if (Planted(Bug::kResetTakesAll)) containers.push_back("");
     Result<int64_t> dropped = session->session->ResetContainers(containers);
     if (!dropped.ok()) return reply.Fail(std::move(dropped).status());
     ResetReply answer;

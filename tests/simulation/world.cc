@@ -40,7 +40,7 @@ host::RuntimeOptions OptionsOf(const std::string& task) {
   options.task = task;
   options.threads = 1;
   options.search = false;
-  for (const char* name : {"ops_array", "ops_control", "ops_io", "ops_math", "ops_state", "cpu"})
+  for (const char* name : {"ops_array", "ops_collective", "ops_control", "ops_io", "ops_math", "ops_state", "cpu"})
     options.plugins.push_back(std::string(TENON_SIMULATION_PLUGINS) + "/tenon_" + name + ".so");
   options.plugins.push_back(TENON_SIMULATION_TRANSPORT);
   options.log_level = 5;  // errors are what is simulated
@@ -95,6 +95,7 @@ class World {
   void StartVisitor();
   void Visit(ClientState* state);
   std::string Visit(const host::Runtime& runtime, ClientState* state);
+  std::string Reset(const Session& session);
   void CheckWorkers(std::initializer_list<const char*> names, double most = 0);
   void OneFault();
   void ResetOften();
@@ -120,6 +121,7 @@ class World {
   size_t servers_ = 1, workers_ = 1;
   int64_t steps_ = 10, checkpoint_steps_ = 2;
   std::string folder_;
+  std::string way_;  // of collectives; "": there are none
   int next_id_ = 1;
   uint64_t troubled_ns_ = 0;  // the last time that something was wrong, or became right again
   std::vector<std::unique_ptr<ClientState>> clients_;
@@ -209,18 +211,29 @@ void World::Client(ClientState* state) {
     const auto on = graph.Device("/job:worker/task:" + std::to_string(w));
     parts.push_back(graph.Op("Mul", {x, graph.Const(static_cast<float>(w + 2))}));
   }
+  // Half of the runs add them up among the workers: each server gets the sum of one of them.
+  std::vector<Output> sums;
+  for (size_t w = 0; w < workers_ && !way_.empty(); ++w) {
+    const auto on = graph.Device("/job:worker/task:" + std::to_string(w));
+    sums.push_back(graph.Op("CollectiveReduce", {parts[w]},
+                            {{"group_size", static_cast<int64_t>(workers_)}, {"group_key", int64_t{1}}, {"instance_key", int64_t{1}}, {"merge_op", std::string("Add")},
+                             {"final_op", std::string("Id")}, {"subdiv_offsets", std::vector<int64_t>{}}, {"communication_hint", way_}},
+                            "sum_" + std::to_string(w)));
+  }
   std::vector<train::Operation> updates;
   std::vector<const train::Variable*> variables;
   for (size_t i = 0; i < servers_; ++i) {
     const auto on = graph.Device(server_devices[i]);
     const train::Variable& variable = model.State("v" + std::to_string(i), host::Shape({2}), 0, server_devices[i]);
     variables.push_back(&variable);
-    Output sum = graph.Op("AddN", parts, {{"N", static_cast<int64_t>(parts.size())}});
+    Output sum = sums.empty() ? graph.Op("AddN", parts, {{"N", static_cast<int64_t>(parts.size())}}) : sums[i % sums.size()];
     sum = graph.Op("Add", {sum, graph.Const(static_cast<float>(i * workers_))});
     updates.push_back(graph.AddNode("AssignAddVariableOp", {variable.handle, sum}, {{"dtype", host::DType::kFloat}}));
   }
   train::TrainingStep step;
-  step.update = train::Group(graph, updates, "update");
+  std::vector<train::Operation> all = updates;
+  for (const Output& sum : sums) all.emplace_back(sum.graph(), sum.node());  // also those that no server reads: all members come
+  step.update = train::Group(graph, all, "update");
   {
     const auto after = graph.ControlDependencies(updates);
     for (size_t i = 0; i < servers_; ++i) {
@@ -355,6 +368,15 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
     echo = graph.Op("Add", {there, graph.Const(0.5f)}, {}, "echo");
     count = graph.Op("ReadVariableOp", {handle}, {{"dtype", host::DType::kFloat}}, "count");
   }
+  // In a container that is reset now and then, at the first task and the last.
+  std::vector<train::Operation> marks;
+  for (const ClusterTask& task : {tasks_.front(), tasks_.back()}) {
+    const auto on = graph.Device(task.name);
+    const std::string name = "mark_" + std::to_string(marks.size());
+    const Output handle = graph.Op("VarHandleOp", {}, {{"dtype", host::DType::kFloat}, {"shape", host::Shape()}, {"container", std::string("visitors")}, {"shared_name", name}}, name);
+    marks.push_back(graph.AddNode("AssignVariableOp", {handle, graph.Const(1.0f)}, {{"dtype", host::DType::kFloat}}));
+  }
+  train::Group(graph, marks, "mark");
   host::SessionOptions options;
   options.master = tasks_[scheduler_.Draw(tasks_.size())].address;
   options.connect_timeout = std::chrono::seconds(2);
@@ -369,6 +391,10 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
     // After a step that was given up the next comes at once, and may overtake what is left of it.
     if (well != 0 || asked == 0 || visitors_rest_) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (visitors_rest_) continue;
+    if (scheduler_.Chance(0.1)) {
+      if (const std::string failure = Reset(*session); !failure.empty()) return failure;
+      well = 0;
+    }
     host::RunOptions run;
     run.timeout = std::chrono::microseconds(200 + scheduler_.Draw(scheduler_.Chance(0.5) ? 3000 : 2000000));
     const auto number = static_cast<float>(++asked);
@@ -383,6 +409,7 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
       Violate("a step with a deadline of " + std::to_string(run.timeout.count() / 1000000) + " ms took " + std::to_string((scheduler_.now() - began) / kMillisecond));
     const int64_t before = std::exchange(well, values.ok() ? asked : 0);
     if (!values.ok() && values.status().code() == Code::kDeadlineExceeded) continue;
+    if (values.status().code() == Code::kFailedPrecondition) Violate("a visitor's state is gone: " + values.status().message());
     if (!values.ok()) return values.status().message();
     ++answered;
     const auto found = static_cast<int64_t>((*values)[0].scalar<float>(-1));
@@ -392,6 +419,24 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
       Violate("a visitor's step " + std::to_string(before) + " ended well, and then step " + std::to_string(latest) + " was done, which had been given up");
     if (found < answered || found > asked)
       Violate("a visitor's count is " + std::to_string(found) + " after " + std::to_string(asked) + " steps, of which " + std::to_string(answered) + " ended well");
+  }
+  return "";
+}
+
+// Marks the container, perhaps in a step that is given up, and empties it: why it could not, or nothing.
+std::string World::Reset(const Session& session) {
+  host::RunOptions run;
+  if (scheduler_.Chance(0.5)) run.timeout = std::chrono::microseconds(100 + scheduler_.Draw(3000));
+  const Status marked = session.Run({}, {}, {"mark"}, run).status();
+  if (!marked.ok() && marked.code() != Code::kDeadlineExceeded) return marked.message();
+  for (const bool again : {false, true}) {
+    // What may happen meanwhile has time to.
+    if (scheduler_.Chance(0.3)) std::this_thread::sleep_for(std::chrono::milliseconds(scheduler_.Draw(1000)));
+    const auto dropped = session.ResetContainers({"visitors"});
+    if (!dropped.ok()) return dropped.status().message();
+    const uint64_t least = marked.ok() && !again ? 2 : 0, most = again ? 0 : 2;
+    if (*dropped < least || *dropped > most)
+      Violate("a reset dropped " + std::to_string(*dropped) + " variables; " + (again ? "it came after another" : marked.ok() ? "two were there" : "two may have been there"));
   }
   return "";
 }
@@ -497,7 +542,8 @@ void World::OneFault() {
 
 Outcome World::Run() {
   servers_ = 1 + scheduler_.Draw(2);
-  workers_ = 1 + scheduler_.Draw(2);
+  workers_ = 1 + scheduler_.Draw(3);
+  if (scheduler_.Chance(0.5)) way_ = std::array<const char*, 3>{"direct", "ring", "tree"}[scheduler_.Draw(3)];
   steps_ = 4 + static_cast<int64_t>(scheduler_.Draw(16));
   checkpoint_steps_ = 1 + static_cast<int64_t>(scheduler_.Draw(4));
   const uint64_t faults = options_.calm ? 0 : scheduler_.Draw(5);
@@ -540,8 +586,8 @@ void World::End() {
   // Longer than a lease: whoever was left by a dead client, or cut off, has been forgotten.
   scheduler_.Sleep(20 * kSecond);
   CheckWorkers({"tenon_worker_steps", "tenon_worker_values_waiting"});
-  // At most one session a visitor, with a part of its beginning and one of its callable.
-  CheckWorkers({"tenon_worker_parts"}, 2.0 * static_cast<double>(visitor_threads_.size()));
+  // At most one session a visitor, with a part of its beginning, one of its mark and one of its callable.
+  CheckWorkers({"tenon_worker_parts"}, 3.0 * static_cast<double>(visitor_threads_.size()));
   visitors_leave_ = true;
   for (const auto& thread : visitor_threads_) thread->join();
   CheckWorkers({"tenon_worker_sessions"});
