@@ -104,12 +104,12 @@ void JoinedShape(ShapeContext& c) { c.SetOutput(0, c.Input(0)); }
 
 }  // namespace
 
-TENON_KERNEL(kCollectivePartKernel) = Registration<Copied>("_CollectivePart", kPlain);
-TENON_KERNEL(kCollectiveMergeKernel) = Registration<Merging>("_CollectiveMerge", kPlain);
-TENON_KERNEL(kCollectiveJoinKernel) = Registration<Joining>("_CollectiveJoin", kInPlace);
+TENON_KERNEL(kCollectivePartKernel) = Registration<Copied>("Tenon>CollectivePart", kPlain);
+TENON_KERNEL(kCollectiveMergeKernel) = Registration<Merging>("Tenon>CollectiveMerge", kPlain);
+TENON_KERNEL(kCollectiveJoinKernel) = Registration<Joining>("Tenon>CollectiveJoin", kInPlace);
 
 TENON_OP(kCollectivePart) = DefineOp({
-    .name = "_CollectivePart",
+    .name = "Tenon>CollectivePart",
     .inputs = "input: T",
     .outputs = "output: T",
     .attrs = "T: {bfloat16, float, half, double, int32, int64}; part: int >= 0; parts: int >= 1",
@@ -118,7 +118,7 @@ TENON_OP(kCollectivePart) = DefineOp({
 });
 
 TENON_OP(kCollectiveMerge) = DefineOp({
-    .name = "_CollectiveMerge",
+    .name = "Tenon>CollectiveMerge",
     .inputs = "input: T, others: N * T",
     .outputs = "output: T",
     .attrs = "T: {bfloat16, float, half, double, int32, int64}; N: int >= 1; part: int >= 0; parts: int >= 1; position: int >= 0; merge_op: {'Min', 'Max', 'Mul', 'Add'}; divisor: int >= 0 = 0",
@@ -127,7 +127,7 @@ TENON_OP(kCollectiveMerge) = DefineOp({
 });
 
 TENON_OP(kCollectiveJoin) = DefineOp({
-    .name = "_CollectiveJoin",
+    .name = "Tenon>CollectiveJoin",
     .inputs = "like: T, parts: N * T",
     .outputs = "output: T",
     .attrs = "T: {bfloat16, float, half, double, int32, int64}; N: int >= 1",

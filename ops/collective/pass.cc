@@ -204,11 +204,11 @@ class Meeting {
   }
   Output Merge(size_t task, Output own, const std::vector<Output>& others, size_t position, bool last, size_t part = 0, size_t parts = 1) {
     const Member& m = members_[0];
-    return On(task, "_CollectiveMerge", Joined(own, others),
+    return On(task, "Tenon>CollectiveMerge", Joined(own, others),
               {{"N", others.size()}, {"part", part}, {"parts", parts}, {"position", position}, {"merge_op", MergeName(m.merge)}, {"divisor", last && m.divide ? m.group_size : 0}});
   }
   Output PartOf(size_t task, size_t part) {
-    return On(task, "_CollectivePart", {tasks_[task].value}, {{"part", part}, {"parts", tasks_.size()}});
+    return On(task, "Tenon>CollectivePart", {tasks_[task].value}, {{"part", part}, {"parts", tasks_.size()}});
   }
   static std::vector<Output> Joined(Output first, const std::vector<Output>& others) {
     std::vector<Output> all = {first};
@@ -226,7 +226,7 @@ class Meeting {
       merged.push_back(Merge(owner, tasks_[owner].value, others, owner, true, owner, parts));
     }
     for (size_t t = 0; t < count; ++t)
-      tasks_[t].result = whole ? (t == 0 ? merged[0] : On(t, "Identity", {merged[0]})) : On(t, "_CollectiveJoin", Joined(tasks_[t].value, merged), {{"N", parts}});
+      tasks_[t].result = whole ? (t == 0 ? merged[0] : On(t, "Identity", {merged[0]})) : On(t, "Tenon>CollectiveJoin", Joined(tasks_[t].value, merged), {{"N", parts}});
   }
 
   void Ring() {
@@ -245,7 +245,7 @@ class Meeting {
         results[t][part] = value = On(t, "Identity", {value});
       }
     }
-    for (size_t t = 0; t < count; ++t) tasks_[t].result = On(t, "_CollectiveJoin", Joined(tasks_[t].value, results[t]), {{"N", count}});
+    for (size_t t = 0; t < count; ++t) tasks_[t].result = On(t, "Tenon>CollectiveJoin", Joined(tasks_[t].value, results[t]), {{"N", count}});
   }
 
   void Tree() {
@@ -288,7 +288,7 @@ class Meeting {
       std::vector<Output> others;
       for (size_t k = 0; k < members_.size(); ++k)
         if (k != r) others.push_back(parts[k][r]);
-      const Output merged = On(m, "_CollectiveMerge", Joined(parts[r][r], others),
+      const Output merged = On(m, "Tenon>CollectiveMerge", Joined(parts[r][r], others),
                                {{"N", others.size()}, {"part", 0}, {"parts", 1}, {"position", r}, {"merge_op", MergeName(m.merge)}, {"divisor", m.divide ? m.group_size : 0}});
       p_.Replace(m.id, {merged});
     }
@@ -333,9 +333,9 @@ void WatchOver(PassContext& p, const Member& m) {
   p.Begin(on_host ? m.id : -1, m.host);
   std::vector<int64_t> after;
   if (on_host && m.input.has_value()) after.push_back(m.input->node);
-  p.AddTarget(p.NodeAfter("_CollectiveBegins", {}, {{"collective", m.node}, {"what", m.name.empty() ? std::string_view(m.op) : std::string_view(m.name)}, {"since", on_host ? "this member came to it" : "the step began"}, {"timeout_seconds", m.timeout}}, after));
+  p.AddTarget(p.NodeAfter("Tenon>CollectiveBegins", {}, {{"collective", m.node}, {"what", m.name.empty() ? std::string_view(m.op) : std::string_view(m.name)}, {"since", on_host ? "this member came to it" : "the step began"}, {"timeout_seconds", m.timeout}}, after));
   p.Begin(m.id, m.host);
-  p.AddTarget(p.NodeAfter("_CollectiveEnds", {}, {{"collective", m.node}}, {m.id}));
+  p.AddTarget(p.NodeAfter("Tenon>CollectiveEnds", {}, {{"collective", m.node}}, {m.id}));
 }
 
 void Connect(PassContext& p) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // timeout_seconds of a collective: what watches that it ends in time, wherever its members stand. The pass over steps (pass.cc) puts the two nodes
-// around each collective that has the attribute: _CollectiveBegins runs when the member's value is there and ends when _CollectiveEnds has run, or
+// around each collective that has the attribute: Tenon>CollectiveBegins runs when the member's value is there and ends when Tenon>CollectiveEnds has run, or
 // fails the step when the time is over.
 #include <algorithm>
 #include <deque>
@@ -21,7 +21,7 @@ namespace {
 
 class Watch;
 
-// One _CollectiveBegins that runs. Its work is there until it has called done.
+// One Tenon>CollectiveBegins that runs. Its work is there until it has called done.
 struct Waiting {
   Waiting(Done done, Work work, std::string late, std::shared_ptr<Watch> watch, uint64_t step) : done(done), work(work), late(std::move(late)), watch(std::move(watch)), step(step) {}
   const Done done;
@@ -162,18 +162,18 @@ struct Ends {
 
 }  // namespace
 
-TENON_KERNEL(kCollectiveBeginsKernel) = Registration<Begins>("_CollectiveBegins", {.flags = TENON_KERNEL_DETERMINISTIC});
-TENON_KERNEL(kCollectiveEndsKernel) = Registration<Ends>("_CollectiveEnds", {.flags = TENON_KERNEL_DETERMINISTIC});
+TENON_KERNEL(kCollectiveBeginsKernel) = Registration<Begins>("Tenon>CollectiveBegins", {.flags = TENON_KERNEL_DETERMINISTIC});
+TENON_KERNEL(kCollectiveEndsKernel) = Registration<Ends>("Tenon>CollectiveEnds", {.flags = TENON_KERNEL_DETERMINISTIC});
 
 TENON_OP(kCollectiveBegins) = DefineOp({
-    .name = "_CollectiveBegins",
+    .name = "Tenon>CollectiveBegins",
     .attrs = "collective: string; what: string; since: string; timeout_seconds: float",
-    .doc = "Ends when the _CollectiveEnds of that collective has run; fails when that takes longer. For collectives with timeout_seconds.",
+    .doc = "Ends when the Tenon>CollectiveEnds of that collective has run; fails when that takes longer. For collectives with timeout_seconds.",
     .traits = TENON_OP_STATEFUL,
 });
 
 TENON_OP(kCollectiveEnds) = DefineOp({
-    .name = "_CollectiveEnds",
+    .name = "Tenon>CollectiveEnds",
     .attrs = "collective: string",
     .doc = "Says that a collective has come to its end. For collectives with timeout_seconds.",
     .traits = TENON_OP_STATEFUL,

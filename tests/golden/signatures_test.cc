@@ -104,6 +104,7 @@ TEST(Signatures, AreThoseOfTensorFlow) {
   }
   EXPECT_GE(known.size(), 194u);
   for (const OpDef* op : Registry().All()) {
+    if (op->name.starts_with("Tenon>")) continue;  // our own
     EXPECT_EQ(known.count(op->name), 1u) << op->name << " is not in signatures.jsonl; run make_signatures.py";
   }
 }
