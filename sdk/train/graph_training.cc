@@ -42,7 +42,6 @@ bool IsKnown(const Shape& shape) {
   return shape.has_rank() && std::all_of(shape.dims().begin(), shape.dims().end(), [](int64_t size) { return size >= 0; });
 }
 
-// Whether an integer constant is zero, whichever field holds it.
 // Random numbers that come again in each session.
 bool IsSeeded(const NodeView& node) {
   constexpr uint32_t kAttrInt = 3;
@@ -54,6 +53,7 @@ bool IsSeeded(const NodeView& node) {
   }
   return false;
 }
+// Whether an integer constant is zero, whichever field holds it.
 bool IsZero(const NodeView* node) {
   constexpr uint32_t kAttrTensor = 8, kContent = 4, kInts = 7, kLongs = 10;
   if (node == nullptr || node->op != "Const") return false;

@@ -28,7 +28,6 @@
 
 namespace tenon::train {
 
-// What one step is.
 // Where the input in the graph stands, as values of it that checkpoints keep beside the variables.
 struct InputState {
   std::vector<SavedValue> values;
@@ -38,6 +37,7 @@ struct InputState {
   std::function<Status(const Session&, const std::string& checkpoint)> restore;
 };
 
+// What one step is.
 struct TrainingStep {
   Output loss;            // one number
   std::string loss_name;  // for messages; "": its node's
