@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A language model learns its text with the whole softmax and with a sampled one, and shards of the weights change nothing. Covers P9, P10.
+"""A language model learns its text with the whole softmax and with a sampled one, and shards of the weights, also on
+parameter servers, change nothing. Covers P9, P10.
 
-usage: language_model_test.py PROGRAM
+usage: language_model_test.py PROGRAM TENON
 """
 
 import math
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import unittest
 
-PROGRAM = sys.argv.pop(1)
+PROGRAM, TENON = sys.argv.pop(1), sys.argv.pop(1)
 
 
 def run(*arguments):
@@ -39,6 +40,21 @@ class LanguageModel(unittest.TestCase):
         for a, b in zip(whole, parted):
             self.assertAlmostEqual(a, b, delta=1e-4 * a)
         self.assertAlmostEqual(reached, reached_so, delta=1e-3 * reached)
+
+    def test_parameter_servers_give_the_losses_of_one_process(self):
+        with subprocess.Popen([TENON, "cluster", "up", "--workers", "1", "--ps", "2"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as cluster:
+            try:
+                said = next((line for line in cluster.stdout if "--master" in line), None)
+                self.assertIsNotNone(said)
+                words = said[said.index("--master"):].split()
+                for softmax in "full", "sampled":
+                    here, _, _ = run("--softmax", softmax, "--steps", "101")
+                    there, _, _ = run("--softmax", softmax, "--steps", "101", "--shards", "2", *words)
+                    self.assertEqual(len(here), len(there))
+                    for a, b in zip(here, there):
+                        self.assertAlmostEqual(a, b, delta=1e-4 * a)
+            finally:
+                cluster.terminate()
 
 
 if __name__ == "__main__":
