@@ -43,6 +43,10 @@ expect("${FOLDER}/cpp_hello/cpp_hello" "^4 6 0 0")
 build("${SOURCE}/sdk/examples/paper_figures" "${FOLDER}/paper_figures")
 expect("${FOLDER}/paper_figures/white_paper_figure1" "9 [0-9.]+\n$")
 expect("${FOLDER}/paper_figures/osdi_figure1" "step 299  loss 0\\.[0-2]")
+build("${SOURCE}/sdk/examples/deep_lstm" "${FOLDER}/deep_lstm")
+expect("${FOLDER}/deep_lstm/deep_lstm;--steps;1" "steps at once  ")
+build("${SOURCE}/sdk/examples/language_model" "${FOLDER}/language_model")
+expect("${FOLDER}/language_model/language_model;--steps;20" "perplexity [0-9]")
 
 # A stranger's op gets the same typed wrapper as ours.
 run("${PREFIX}/bin/tenon" ops --plugin "${CUBE}" --from example.cube --generate-cpp "${FOLDER}/cube_ops.h")

@@ -43,7 +43,7 @@ RULES = {
     "sdk/cli": application("sdk/data", "sdk/train", "sdk/model"),  # `tenon train` runs the training library's jobs
     "sdk/python": application("sdk/data", "sdk/train", "sdk/model", "plugin_api"),  # tenon.op makes plugins
     # An example is either an application or a stranger's package.
-    "sdk/examples": application("sdk/data", "plugin_api", "sdk/plugin"),
+    "sdk/examples": application("sdk/data", "sdk/model", "sdk/train", "plugin_api", "sdk/plugin"),
     "sdk/templates": PACKAGE,
     # One source for two vendors.
     "devices/cuda": (("devices/gpu", *PACKAGE[0]), PACKAGE[1]),
@@ -52,7 +52,7 @@ RULES = {
 PACKAGE_ROOMS = ("ops", "devices", "net", "files")
 # Boost: the loader, and the fibers of an emulated grid; of it, Beast: the server of a worker's metrics. JSON: manifests in plugins, what `--json` prints in the command line, credentials, and
 # what an op parses.
-PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "beast": ("sdk/cli",), "json": ("plugins", "sdk/cli", "net/grpc", "ops/parse")}
+PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "beast": ("sdk/cli",), "json": ("plugins", "sdk/cli", "sdk/examples", "net/grpc", "ops/parse")}
 PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h", "plugin_api/include/tenon/session_options.h",
                    "plugin_api/include/tenon/model.h", "plugin_api/include/tenon/train.h")
 
