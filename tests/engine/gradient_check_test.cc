@@ -751,6 +751,8 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
       {"saves or restores", {"Restore", "RestoreSlice", "Save", "SaveSlices"}},
       {"tells a viewer", {"CloseSummaryWriter", "CreateSummaryFileWriter", "FlushSummaryWriter", "ImportEvent", "SummaryWriter", "TensorSummary", "TensorSummaryV2", "WriteAudioSummary", "WriteGraphSummary",
                           "WriteHistogramSummary", "WriteImageSummary", "WriteRawProtoSummary", "WriteScalarSummary", "WriteSummary"}},
+      {"only what places a step adds it, long after gradients are made",
+       {"Tenon>CollectiveBegins", "Tenon>CollectiveEnds", "Tenon>CollectiveJoin", "Tenon>CollectiveMerge", "Tenon>CollectivePart"}},
       {"is of a group, and TensorFlow differentiates it in Python, if at all",
        {"CollectiveAllToAllV2", "CollectiveAssignGroupV2", "CollectiveInitializeCommunicator", "CollectiveReduceScatterV2", "CollectiveReduceV3", "NcclBroadcast", "NcclReduce"}},
       {"counts", {"SparseBincount"}},
