@@ -6,6 +6,7 @@
 // or empty.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "fold.h"
 #include "tenon/sdk/op/op.h"
@@ -54,8 +55,9 @@ struct Copied {
 
 struct Merging {
   explicit Merging(CreateContext& c) : part(c.Int("part")), parts(c.Int("parts")), position(c.Int("position")), divisor(c.Int("divisor")) {
-    const std::string_view text = c.String("merge_op");
-    merge = text == "Mul" ? CollectiveMerge::kMultiply : text == "Min" ? CollectiveMerge::kMinimum : text == "Max" ? CollectiveMerge::kMaximum : CollectiveMerge::kAdd;
+    merge = MergeOf(c.String("merge_op"));
+    // As int32 it would be another number, perhaps 0.
+    if (c.ok() && divisor > std::numeric_limits<int32_t>::max()) c.Invalid("divisor ", divisor, " is no number of members");
     if (c.ok() && (position < 0 || position >= c.input_count())) c.Invalid("position ", position, " among ", c.input_count(), " sources");
   }
   void Run(RunContext c) const {

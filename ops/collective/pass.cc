@@ -27,6 +27,7 @@ namespace {
 
 constexpr int64_t kSmallBytes = 16 * 1024;
 constexpr size_t kManyTasks = 8;
+constexpr size_t kMostMembers = 1024;  // of a meeting between tasks, whose nodes grow with the square of them
 
 struct Member : CollectiveMember {
   int64_t id = -1;
@@ -40,11 +41,6 @@ struct Member : CollectiveMember {
 };
 
 std::string TaskOf(const std::string& device) { return device.substr(0, std::min(device.size(), device.find("/device:"))); }
-
-const char* MergeName(CollectiveMerge merge) {
-  static constexpr const char* kNames[] = {"Add", "Mul", "Min", "Max"};
-  return kNames[static_cast<size_t>(merge)];
-}
 
 // What a node says of its member.
 Member MemberOf(PassContext& p, int64_t id) {
@@ -67,8 +63,7 @@ Member MemberOf(PassContext& p, int64_t id) {
     if (!receives) m.input = p.input(id, 0);
     if (m.op == "NcclAllReduce") {
       m.group_size = node.Int("num_devices");
-      const std::string_view merge = node.String("reduction");
-      m.merge = merge == "prod" ? CollectiveMerge::kMultiply : merge == "min" ? CollectiveMerge::kMinimum : merge == "max" ? CollectiveMerge::kMaximum : CollectiveMerge::kAdd;
+      m.merge = MergeOf(node.String("reduction"));
       m.name = Concat("NcclAllReduce '", node.String("shared_name"), "'");
       return;
     }
@@ -76,8 +71,7 @@ Member MemberOf(PassContext& p, int64_t id) {
     if (m.op.ends_with("V3")) return;
     m.hint = node.String("communication_hint");
     if (m.kind == CollectiveKind::kReduce) {
-      const std::string_view merge = node.String("merge_op");
-      m.merge = merge == "Mul" ? CollectiveMerge::kMultiply : merge == "Min" ? CollectiveMerge::kMinimum : merge == "Max" ? CollectiveMerge::kMaximum : CollectiveMerge::kAdd;
+      m.merge = MergeOf(node.String("merge_op"));
       m.divide = node.String("final_op") == "Div";
     }
     if (by_inputs) return;
@@ -141,8 +135,10 @@ class Meeting {
       return p_.Invalid(first.name, ": group_size is ", first.group_size, "; this step has ", members_.size(), " members in ", tasks_.size(), " tasks: ", who,
                         members_.size() > 16 ? ", ..." : "", ". All members of a group are nodes of one step, one meeting for each instance");
     }
+    if (members_.size() > kMostMembers)
+      return p_.Fail(TENON_RESOURCE_EXHAUSTED, first.name, ": ", members_.size(), " members in ", tasks_.size(), " tasks; between tasks a group has at most ", kMostMembers);
     size_t senders = 0;
-    for (Member& m : members_) {
+    for (const Member& m : members_) {
       Member a = first, b = m;
       if (!a.shape.fully_known() || !b.shape.fully_known()) a.shape = b.shape = Shape();
       a.dims = a.shape.dims();
@@ -191,7 +187,7 @@ class Meeting {
     for (const size_t i : task.members) {
       const Member& m = members_[i];
       p_.Begin(m.id, m.device);
-      Attributes attributes = {{"merge_op", MergeName(m.merge)}, {"final_op", "Id"}, {"group_size", count}, {"group_key", m.group}, {"instance_key", m.instance}, {"subdiv_offsets", tenon_attr_value{TENON_ATTR_INT | TENON_ATTR_LIST, 0, 0, nullptr}}};
+      Attributes attributes = {{"merge_op", NameOf(m.merge)}, {"final_op", "Id"}, {"group_size", count}, {"group_key", m.group}, {"instance_key", m.instance}, {"subdiv_offsets", tenon_attr_value{TENON_ATTR_INT | TENON_ATTR_LIST, 0, 0, nullptr}}};
       if (m.op == "NcclAllReduce") {
         attributes.clear();
         p_.With(m.id, [&](NodeContext& node) { attributes = {{"reduction", node.Raw("reduction")}, {"shared_name", node.Raw("shared_name")}, {"num_devices", count}}; });
@@ -205,7 +201,7 @@ class Meeting {
   Output Merge(size_t task, Output own, const std::vector<Output>& others, size_t position, bool last, size_t part = 0, size_t parts = 1) {
     const Member& m = members_[0];
     return On(task, "Tenon>CollectiveMerge", Joined(own, others),
-              {{"N", others.size()}, {"part", part}, {"parts", parts}, {"position", position}, {"merge_op", MergeName(m.merge)}, {"divisor", last && m.divide ? m.group_size : 0}});
+              {{"N", others.size()}, {"part", part}, {"parts", parts}, {"position", position}, {"merge_op", NameOf(m.merge)}, {"divisor", last && m.divide ? m.group_size : 0}});
   }
   Output PartOf(size_t task, size_t part) {
     return On(task, "Tenon>CollectivePart", {tasks_[task].value}, {{"part", part}, {"parts", tasks_.size()}});
@@ -289,7 +285,7 @@ class Meeting {
       for (size_t k = 0; k < members_.size(); ++k)
         if (k != r) others.push_back(parts[k][r]);
       const Output merged = On(m, "Tenon>CollectiveMerge", Joined(parts[r][r], others),
-                               {{"N", others.size()}, {"part", 0}, {"parts", 1}, {"position", r}, {"merge_op", MergeName(m.merge)}, {"divisor", m.divide ? m.group_size : 0}});
+                               {{"N", others.size()}, {"part", 0}, {"parts", 1}, {"position", r}, {"merge_op", NameOf(m.merge)}, {"divisor", m.divide ? m.group_size : 0}});
       p_.Replace(m.id, {merged});
     }
   }

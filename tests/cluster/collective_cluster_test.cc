@@ -233,6 +233,13 @@ TEST(CollectiveCluster, WhoCannotMeetIsNamed) {
     }
     return out;
   }, 2, Code::kUnimplemented, {"keyed_1", "constants"}, {{"key", key}});
+  // Their parts would be a million.
+  fails([](Graph& g, const Members& group) {
+    const Output x = g.Const({1.0f});
+    std::vector<Output> out;
+    for (int k = 0; k < 1025; ++k) out.push_back(group.Reduce(k, x));
+    return out;
+  }, 1025, Code::kResourceExhausted, {"1025 members in 2 tasks", "1024"});
   // Shapes that only the step knows.
   fails([](Graph& g, const Members& group) {
     return std::vector{group.Reduce(0, g.Placeholder("a", DType::kFloat, Shape::Unknown())), group.Reduce(1, g.Placeholder("b", DType::kFloat, Shape::Unknown()))};

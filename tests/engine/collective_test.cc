@@ -448,6 +448,16 @@ TEST_P(Collective, EndsWhenItsOwnTimeIsOver) {
   }
 }
 
+// Whoever writes the nodes of a meeting between tasks himself gets no number by which nothing can be divided.
+TEST_P(Collective, ADivisorThatNoIntegerHoldsIsRefused) {
+  Graph g(runtime_);
+  const auto merge = [&](int64_t divisor, const char* name) {
+    return g.Op("Tenon>CollectiveMerge", {g.Const({6, 9}), g.Const({2, 3})}, {{"N", int64_t{1}}, {"part", int64_t{0}}, {"parts", int64_t{1}}, {"position", int64_t{0}}, {"merge_op", "Add"}, {"divisor", divisor}}, name);
+  };
+  EXPECT_EQ(Run(g, {merge(2, "two")}), (std::vector<std::vector<double>>{{4, 6}}));
+  ExpectFails(g, {merge(int64_t{1} << 32, "none")}, Code::kInvalidArgument, {"none", "divisor 4294967296"});
+}
+
 // With a partition each device's part runs on a thread of its own.
 TEST_P(Collective, MeetsAcrossTheThreadsOfParts) {
   Graph g(runtime_);

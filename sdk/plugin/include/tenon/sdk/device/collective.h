@@ -38,6 +38,18 @@ namespace tenon::sdk {
 enum class CollectiveKind { kReduce, kGather, kBroadcast };
 enum class CollectiveMerge : uint32_t { kAdd, kMultiply, kMinimum, kMaximum };
 
+// Of merge_op and reduction, in either of TensorFlow's spellings.
+inline CollectiveMerge MergeOf(std::string_view text) {
+  if (text == "Mul" || text == "prod") return CollectiveMerge::kMultiply;
+  if (text == "Min" || text == "min") return CollectiveMerge::kMinimum;
+  return text == "Max" || text == "max" ? CollectiveMerge::kMaximum : CollectiveMerge::kAdd;
+}
+// As merge_op has it.
+inline const char* NameOf(CollectiveMerge merge) {
+  static constexpr const char* kNames[] = {"Add", "Mul", "Min", "Max"};
+  return kNames[static_cast<size_t>(merge)];
+}
+
 // What one member brings. Who adds members derives from it, and may have CheckBeside(other): whether the two may meet besides.
 struct CollectiveMember {
   CollectiveKind kind = CollectiveKind::kReduce;
@@ -88,13 +100,12 @@ inline Outcome CheckAlike(const CollectiveMember& a, const CollectiveMember& b) 
     return Fault(TENON_INVALID_ARGUMENT, a.name, ": ", a.Who(), " has ", what, " ", x, ", ", b.Who(), " has ", y, "; members of an instance must agree");
   };
   static constexpr const char* kKinds[] = {"a reduction", "a gather", "a broadcast"};
-  static constexpr const char* kMerges[] = {"Add", "Mul", "Min", "Max"};
   if (a.kind != b.kind) return differ("the kind", kKinds[static_cast<size_t>(a.kind)], kKinds[static_cast<size_t>(b.kind)]);
   if (a.scatters != b.scatters) return differ("what it gets", a.scatters ? "its part" : "all", b.scatters ? "its part" : "all");
   if (a.group_size != b.group_size) return differ("group_size", a.group_size, b.group_size);
   if (a.dtype != b.dtype) return differ("dtype", TypeName(a.dtype), TypeName(b.dtype));
   if (a.dims != b.dims) return differ("shape", a.dims, b.dims);
-  if (a.merge != b.merge) return differ("the merge", kMerges[static_cast<size_t>(a.merge)], kMerges[static_cast<size_t>(b.merge)]);
+  if (a.merge != b.merge) return differ("the merge", NameOf(a.merge), NameOf(b.merge));
   if (a.divide != b.divide) return differ("final_op", a.divide ? "Div" : "Id", b.divide ? "Div" : "Id");
   if (a.sends && b.sends) return Fault(TENON_INVALID_ARGUMENT, a.name, ": ", a.Who(), " and ", b.Who(), " both send; a broadcast has one sender");
   return {};
@@ -195,11 +206,6 @@ class CollectiveNode {
   template <class Table>
   static std::unique_ptr<std::shared_ptr<Table>> MakeTable() {
     return std::make_unique<std::shared_ptr<Table>>(std::make_shared<Table>());
-  }
-  static CollectiveMerge MergeOf(std::string_view text) {
-    if (text == "Mul" || text == "prod") return CollectiveMerge::kMultiply;
-    if (text == "Min" || text == "min") return CollectiveMerge::kMinimum;
-    return text == "Max" || text == "max" ? CollectiveMerge::kMaximum : CollectiveMerge::kAdd;
   }
   // Of the row of group_assignment in which the communicator's rank stands.
   static void SetRow(const RunContext& c, CollectiveMember* member) {
