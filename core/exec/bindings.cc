@@ -97,7 +97,7 @@ graph::NodeMap<const char*> Bindings::HowNodesRun() const {
       } else if (operation.kind == Operation::Kind::kBranch) {
         self(code.branch(operation.branch).block, in_loop, self);
       } else if (operation.region != nullptr) {
-        for (graph::NodeId node : operation.region->nodes()) how[node] = "compiled";
+        for (graph::NodeId node : operation.region->nodes()) how[node] = operation.region->how();
       } else if (operation.kind != Operation::Kind::kRelease && operation.kind != Operation::Kind::kCheck) {
         how[operation.node] = operation.kind == Operation::Kind::kDynamic ? "shapes at run time" : in_loop ? "loop" : "straight";
       }

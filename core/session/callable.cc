@@ -220,7 +220,8 @@ Status Callable::ExecuteIn(Context* context, const RunOptions& options, const te
   return context->cancellation.reason().Annotate(std::string(status.message()));
 }
 
-Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take, BufferPool* keeps) {
+Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take, BufferPool* keeps,
+                         std::span<const tenon_tensor_view* const> places) {
   TENON_RETURN_IF_ERROR(CheckFeeds(feeds));
   const Running running(&steps_->active, &steps_->ran);
   if (steps_->closing.load(std::memory_order_seq_cst)) return steps_->closed.reason();
@@ -242,6 +243,7 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     step.watcher = options.watcher;
     step.rendezvous = options.rendezvous;
     step.keeps = keeps;
+    step.places = places;
     DeviceTrace devices(*steps_->env, options.trace);
     status = ExecuteIn(context, options, feeds, take);
     devices.Finish();
@@ -281,13 +283,21 @@ Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* 
   });
 }
 
-Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<tenon_tensor_view> out_fetches) {
+Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<const tenon_tensor_view* const> places,
+                         std::span<tenon_tensor_view> out_fetches) {
   std::fill(out_fetches.begin(), out_fetches.end(), tenon_tensor_view{});
-  Status status = Execute(options, feeds, [&](size_t index, const tenon_tensor_view& view) -> Status {
+  const auto keep = [&](size_t index, const tenon_tensor_view& view) -> Status {
     TENON_RETURN_IF_ERROR(exec::CheckMayOutliveStep(view));
+    if (const tenon_tensor_view* place = places.empty() ? nullptr : places[index]; place != nullptr && exec::OnHost(view) && SameTypeAndShape(*place, view)) {
+      if (DataOf(view) != DataOf(*place) && view.byte_size > 0) std::memcpy(DataOf(*place), DataOf(view), view.byte_size);
+      out_fetches[index] = *place;
+      out_fetches[index].buffer = nullptr;
+      return Status::Ok();
+    }
     TENON_ASSIGN_OR_RETURN(out_fetches[index], exec::KeepView(pool, view));
     return Status::Ok();
-  }, pool);
+  };
+  Status status = Execute(options, feeds, keep, pool, places);
   for (tenon_tensor_view& view : out_fetches)
     if (!status.ok() && view.buffer != nullptr) Release(std::exchange(view.buffer, nullptr));
   return status;
@@ -298,8 +308,7 @@ Status Callable::RunInto(const RunOptions& options, const tenon_tensor_view* con
     return Unimplemented("a fetch of this callable stays on a device, whose memory the engine provides; run it without memory of your own");
   return Execute(options, feeds, [fetches](size_t index, const tenon_tensor_view& view) -> Status {
     const tenon_tensor_view& to = fetches[index];
-    if (to.dtype != view.dtype || to.byte_size != view.byte_size || !IsPlain(view.dtype) || to.dl.ndim != view.dl.ndim ||
-        (view.dl.ndim > 0 && std::memcmp(to.dl.shape, view.dl.shape, sizeof(int64_t) * static_cast<size_t>(view.dl.ndim)) != 0))
+    if (to.byte_size != view.byte_size || !IsPlain(view.dtype) || !SameTypeAndShape(to, view))
       return InvalidArgument(StrCat("fetch ", index, " is ", TypeName(view.dtype), ShapeOf(view).ToString(), "; the memory given is for ",
                                     TypeName(to.dtype), ShapeOf(to).ToString()));
     if (view.byte_size > 0) std::memcpy(DataOf(to), DataOf(view), view.byte_size);

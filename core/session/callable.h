@@ -56,8 +56,9 @@ class Callable : public std::enable_shared_from_this<Callable> {
   Status RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches);
 
   // For a kernel that calls a function: fetches of any type, each with a reference to a buffer of its own (the pool's, where it had none), or no
-  // buffer at all on failure.
-  Status RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<tenon_tensor_view> out_fetches);
+  // buffer at all on failure. places: none, or for each fetch nullptr or memory where it goes if it is of that dtype and shape; then it has no buffer.
+  Status RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<const tenon_tensor_view* const> places,
+                 std::span<tenon_tensor_view> out_fetches);
 
   // Cancels each step that runs. Under the mutex of its steps.
   void CancelRunning(const Status& why) const;
@@ -67,8 +68,9 @@ class Callable : public std::enable_shared_from_this<Callable> {
   class Ends;
   // Takes the fetches, one by one, while the step's memory is still there.
   using Taker = std::function<Status(size_t index, const tenon_tensor_view& view)>;
-  // keeps: of whoever keeps the fetches.
-  Status Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take, BufferPool* keeps = nullptr);
+  // keeps: of whoever keeps the fetches. places: as of RunKept.
+  Status Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take, BufferPool* keeps = nullptr,
+                 std::span<const tenon_tensor_view* const> places = {});
   Status ExecuteIn(Context* context, const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take);
   Status CheckFeeds(const tenon_tensor_view* const* feeds) const;
   Context* Acquire();

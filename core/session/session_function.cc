@@ -28,7 +28,8 @@ FunctionCode::FunctionCode(FunctionHost host, graph::FunctionRef ref, std::share
                            graph::FunctionSignature signature, std::string device)
     : host_(std::move(host)), ref_(std::move(ref)), definition_(std::move(definition)), signature_(std::move(signature)), device_(std::move(device)) {}
 
-Status FunctionCode::Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<tenon_tensor_view> out_results) {
+Status FunctionCode::Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places,
+                          std::span<tenon_tensor_view> out_results) {
   const exec::SessionWorks::Entered entered(host_.works.get());
   if (!entered) return entered.why();
   if (nested == kMostNestedCalls)
@@ -38,7 +39,7 @@ Status FunctionCode::Call(Cancellation* cancellation, std::span<const tenon_tens
   auto callable = Ready(cancellation);
   RunOptions options;
   options.cancellation = cancellation;
-  Status status = callable.ok() ? (*callable)->RunKept(options, arguments.data(), host_.pool, out_results) : callable.status();
+  Status status = callable.ok() ? (*callable)->RunKept(options, arguments.data(), host_.pool, places, out_results) : callable.status();
   return status.ok() ? status : std::move(status).Annotate(StrCat("function '", ref_.name, "'"));
 }
 

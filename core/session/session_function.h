@@ -39,7 +39,8 @@ class FunctionCode {
   // ref: bound to `definition`; device: of the body's nodes that name none.
   FunctionCode(FunctionHost host, graph::FunctionRef ref, std::shared_ptr<const graph::FunctionDef> definition,
                graph::FunctionSignature signature, std::string device);
-  Status Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<tenon_tensor_view> out_results);
+  Status Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places,
+              std::span<tenon_tensor_view> out_results);
   const graph::FunctionSignature& signature() const { return signature_; }
   // The session closes, and nobody is in a call.
   void Drop();
@@ -64,8 +65,9 @@ struct SessionFunction : tenon_function {
     argument_types = code_->signature().arguments;
     result_types = code_->signature().results;
   }
-  Status Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<tenon_tensor_view> out_results) override {
-    return code_->Call(cancellation, arguments, out_results);
+  Status Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places,
+              std::span<tenon_tensor_view> out_results) override {
+    return code_->Call(cancellation, arguments, places, out_results);
   }
 
  private:

@@ -39,7 +39,7 @@ Measured Sum(const trace::Trace& trace) {
   Measured out;
   trace.ForEach([&out](const trace::Trace::Event& event) {
     const bool of_device = event.group.find(kDevice) != std::string_view::npos;
-    if (event.category == "wait" || (of_device && event.category != "kernel")) return;
+    if (event.category == "wait" || event.category == "share" || (of_device && event.category != "kernel")) return;
     Runs& runs = out[std::string(event.group)][std::string(event.name)];
     runs.nanoseconds += event.end_ns - event.begin_ns;
     runs.begin_ns = event.begin_ns;

@@ -23,10 +23,10 @@ std::string NameEvent(std::string_view what, uint64_t process, uint64_t thread, 
 
 uint64_t Trace::Now() { return NowNs(); }
 
-void Trace::Add(std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns) {
+void Trace::Add(std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns, std::string_view detail) {
   const uint64_t thread = std::hash<std::thread::id>()(std::this_thread::get_id()) % 100000;
   std::lock_guard lock(mutex_);
-  spans_.push_back({std::string(name), std::string(category), {}, begin_ns, end_ns, kHostProcess, thread});
+  spans_.push_back({std::string(name), std::string(category), std::string(detail), begin_ns, end_ns, kHostProcess, thread});
 }
 
 void Trace::AddOn(const Row& row, std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns,

@@ -25,9 +25,8 @@ struct Row {
 
 class Trace {
  public:
-  // On this thread's row. Times are of the host's clock.
-  void Add(std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns);
-  // detail: shown beside the span, such as what it waited for; may be empty.
+  // On this thread's row. Times are of the host's clock. detail: shown beside the span, such as what it waited for; may be empty.
+  void Add(std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns, std::string_view detail = {});
   void AddOn(const Row& row, std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns,
              std::string_view detail);
   // Monotonic nanoseconds of the host's clock.

@@ -329,9 +329,9 @@ void WatchOver(PassContext& p, const Member& m) {
   p.Begin(on_host ? m.id : -1, m.host);
   std::vector<int64_t> after;
   if (on_host && m.input.has_value()) after.push_back(m.input->node);
-  p.AddTarget(p.NodeAfter("Tenon>CollectiveBegins", {}, {{"collective", m.node}, {"what", m.name.empty() ? std::string_view(m.op) : std::string_view(m.name)}, {"since", on_host ? "this member came to it" : "the step began"}, {"timeout_seconds", m.timeout}}, after));
+  p.AddTarget(p.Node("Tenon>CollectiveBegins", {}, {{"collective", m.node}, {"what", m.name.empty() ? std::string_view(m.op) : std::string_view(m.name)}, {"since", on_host ? "this member came to it" : "the step began"}, {"timeout_seconds", m.timeout}}, after));
   p.Begin(m.id, m.host);
-  p.AddTarget(p.NodeAfter("Tenon>CollectiveEnds", {}, {{"collective", m.node}}, {m.id}));
+  p.AddTarget(p.Node("Tenon>CollectiveEnds", {}, {{"collective", m.node}}, {m.id}));
 }
 
 void Connect(PassContext& p) {

@@ -16,7 +16,7 @@ static Element Others(const RunContext& c, int32_t first, int32_t count) {
 Captured::Captured(const Function& function, const std::string& who, const RunContext& c, int32_t first, int32_t count)
     : function_(function), who_(who), others_(Others(c, first, count)) {}
 
-Element Captured::Call(const Pass& pass, const Element& first, const Element& second) const {
+Element Captured::CallInto(const Pass& pass, std::span<const tenon_tensor_view* const> places, const Element& first, const Element& second) const {
   // Few arguments, as functions mostly have, want no memory.
   constexpr size_t kFewArguments = 6;
   std::array<tenon_tensor_view, kFewArguments> few_views;
@@ -40,7 +40,7 @@ Element Captured::Call(const Pass& pass, const Element& first, const Element& se
     }
   }
   try {
-    return function_.Call(pass.work(), arguments);
+    return places.empty() ? function_.Call(pass.work(), arguments) : function_.CallInto(pass.work(), arguments, places);
   } catch (KernelError& error) {
     const Outcome why = TakeStatus(error.release());
     Fail(why.code, who_, ": ", why.message);

@@ -15,7 +15,9 @@ class Captured {
       : Captured(function, who, c, first, c.input_count() - first) {}
 
   // The function's results for the components of `first`, then of `second`. A failure names the dataset.
-  Element Call(const Pass& pass, const Element& first, const Element& second = {}) const;
+  Element Call(const Pass& pass, const Element& first, const Element& second = {}) const { return CallInto(pass, {}, first, second); }
+  // Results that fit lie in their places then (Function::CallInto).
+  Element CallInto(const Pass& pass, std::span<const tenon_tensor_view* const> places, const Element& first, const Element& second = {}) const;
   // Of a predicate: INVALID_ARGUMENT unless the result is one bool.
   bool Ask(const Pass& pass, const Element& element) const;
   // Of a function that gives one int64.

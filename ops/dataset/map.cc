@@ -3,6 +3,7 @@
 #include "archive.h"
 #include "captured.h"
 #include "op.h"
+#include "row_batch.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -40,6 +41,14 @@ struct MapDataset final : FunctionNode<"f"> {
         Element element;
         if (!from->Next(&element)) return false;
         *out = dataset.function.Call(pass, element);
+        return true;
+      }
+      // Makes large results where they go, in the batch.
+      bool NextInto(RowBatch& rows) override {
+        const auto places = rows.Places();
+        Element element;
+        if (places.empty() || !from->Next(&element)) return false;
+        rows.Add(dataset.function.CallInto(pass, places, element));
         return true;
       }
       void State(Archive& archive) override { archive.There(*dataset.input, from); }

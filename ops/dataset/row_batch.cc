@@ -10,6 +10,7 @@ using namespace sdk;
 
 namespace {
 
+constexpr uint64_t kLeastPlaced = 4096;      // what is smaller is copied as fast as it is placed
 constexpr uint64_t kFirstBytes = 16 << 10;  // of the rows of the first batch, of which nobody knows how many they will be
 
 uint64_t CellSize(uint32_t dtype) { return dtype == TENON_DT_VARIANT ? sizeof(tenon_variant*) : ElementSize(dtype); }
@@ -112,11 +113,33 @@ void RowBatch::Add(const Element& element) {
       if (!Try([&] { CopyVariants(work_, view, 0, Count(view), reinterpret_cast<tenon_variant**>(column.memory) + rows_ * Count(view)); })) return Skip();
     } else if (column.row_bytes == 8) {
       std::memcpy(column.memory + rows_ * 8, Data<const char>(view), 8);
-    } else if (column.row_bytes != 0) {
-      std::memcpy(column.memory + static_cast<uint64_t>(rows_) * column.row_bytes, Data<const char>(view), column.row_bytes);
+    } else if (char* const place = column.memory + static_cast<uint64_t>(rows_) * column.row_bytes; column.row_bytes != 0 && place != Data<const char>(view)) {
+      std::memcpy(place, Data<const char>(view), column.row_bytes);
     }
   }
   ++rows_;
+}
+
+std::span<const tenon_tensor_view* const> RowBatch::Places() {
+  if (rows_ == 0 || full() || !failure_.ok()) return {};
+  places_.assign(columns_.size(), nullptr);
+  bool some = false;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    Column& column = columns_[i];
+    if (column.dtype == TENON_DT_STRING || column.dtype == TENON_DT_VARIANT || column.row_bytes < kLeastPlaced) continue;
+    if (column.room == rows_ && !Room(i, column.dtype, column.dims)) return {};
+    column.place = column.batch->view();
+    column.place.dl.data = column.memory + static_cast<uint64_t>(rows_) * column.row_bytes;
+    column.place.dl.byte_offset = 0;
+    column.place.dl.shape = column.dims.data();
+    column.place.dl.ndim = static_cast<int32_t>(column.dims.size());
+    column.place.byte_size = column.row_bytes;
+    column.place.buffer = nullptr;
+    places_[i] = &column.place;
+    some = true;
+  }
+  if (!some) return {};
+  return places_;
 }
 
 bool RowBatch::AddTexts(Column& column, const tenon_tensor_view& view) noexcept {

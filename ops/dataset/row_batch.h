@@ -6,6 +6,7 @@
 #define TENON_OPS_DATASET_ROW_BATCH_H_
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,11 @@ class RowBatch {
 
   int64_t rows() const { return rows_; }
   bool full() const { return rows_ >= most_; }
+  // What lies in its place already is not copied.
   void Add(const Element& element);
+  // For each component of the next element where it goes if it is as the rows before it, nullptr for strings and what is small; valid until that row is added. Empty: of the
+  // first row, where all are small, or where what is wrong with the batch is known already.
+  std::span<const tenon_tensor_view* const> Places();
   // An element of one component, a scalar.
   void AddText(std::string_view text);
   template <class T>
@@ -70,6 +75,7 @@ class RowBatch {
     std::optional<sdk::KeptTensor> batch;
     char* memory = nullptr;
     int64_t room = 0;
+    tenon_tensor_view place{};  // of the next row
   };
 
   // Whether an element of so many components goes in.
@@ -87,6 +93,7 @@ class RowBatch {
   const std::string& who_;
   const int64_t most_;
   std::vector<Column> columns_;
+  std::vector<const tenon_tensor_view*> places_;
   int64_t rows_ = 0, rows_of_last_ = 0;
   sdk::Outcome failure_;  // of an element of this batch, the first one
 };

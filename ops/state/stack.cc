@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stacks: values that a loop keeps for its gradient. A stack lives for one step and holds what was pushed
-// without copying it, where it already lives in a buffer.
+// without copying it, where it already lives in a buffer. Its kernels are the host's, so that what a device made goes to the host's memory, and
+// comes back when it is popped: how long a loop may be does not hang on the device's memory.
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -137,7 +138,7 @@ TENON_OP(kStackPushV2) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: type; swap_memory: bool = false",
     .roles = "stack_push",
-    .doc = "Pushes elem onto the stack, and gives it on.",
+    .doc = "Pushes elem onto the stack, and gives it on. What a device made is kept in the host's memory, whatever swap_memory says.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<PushShape>,
 });

@@ -37,7 +37,7 @@ CAPABILITIES = {"OPS": "tenon/op.h", "GRADIENTS": "tenon/op.h", "KERNELS": "teno
                 "FILESYSTEM": DRAFT + "filesystem.h"}
 DRAFT_CAPABILITIES = {"GRAPH_PASS": DRAFT + "graph_pass.h"}
 EXTENSIONS = {"FILES": "tenon/ext/files.h", "NATIVE_HANDLE": DRAFT + "native_handle.h", "GRAPH_CAPTURE": DRAFT + "capture.h",
-              "PROFILE": DRAFT + "profile.h"}
+              "PROFILE": DRAFT + "profile.h", "TILE": DRAFT + "tile.h"}
 WARNINGS = ("-Wall", "-Wextra", "-Wpadded", "-Werror", "-fsyntax-only")
 COMPILERS = (("gcc", "-xc", "-std=c11"), ("g++", "-xc++", "-std=c++20"),
              ("clang", "-xc", "-std=c11"), ("clang++", "-xc++", "-std=c++20"))

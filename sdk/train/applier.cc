@@ -28,24 +28,18 @@ Operation Applier::Apply(const Variable& variable, Output gradient) {
   return Operation();
 }
 
-bool Applier::MovesEveryRow() const {
-  using Kind = OptimizerOptions::Kind;
-  return options_.kind == Kind::kMomentum || options_.kind == Kind::kAdam || (options_.kind == Kind::kRmsProp && options_.rms_momentum != 0);
-}
-
 Operation Applier::ApplyRows(const Variable& variable, Output values, Output indices) {
-  if (MovesEveryRow()) {
-    graph_.Fail(Status(Code::kUnimplemented, "'" + variable.name + "' is changed by rows, but momentum (of rmsprop too) and adam move every row in "
-                                             "every step; train it with sgd, adagrad, rmsprop without momentum or adadelta"));
-    return Operation();
-  }
   const Operation unique = graph_.AddNode("Unique", {indices});
   const Output rows = unique.output(0);
   const Output g = graph_.Op("UnsortedSegmentSum", {values, unique.output(1), graph_.Op("Size", {rows})});
   if (options_.kind == OptimizerOptions::Kind::kGradientDescent)
     return ChangeRows("ResourceScatterAdd", variable, rows, Mul(g, Mul(rate_, Constant(-1))));
-  if (options_.kind == OptimizerOptions::Kind::kAdagrad) return AdagradRows(variable, g, rows);
-  return OfAveragesRows(variable, g, rows);
+  switch (options_.kind) {
+    case OptimizerOptions::Kind::kAdagrad: return AdagradRows(variable, g, rows);
+    case OptimizerOptions::Kind::kMomentum: return MomentumRows(variable, g, rows);
+    case OptimizerOptions::Kind::kAdam: return AdamRows(variable, g, rows);
+    default: return OfAveragesRows(variable, g, rows);
+  }
 }
 
 std::vector<Operation> Applier::Finish(const std::vector<Operation>& applied) {
@@ -81,12 +75,15 @@ Operation Applier::Adam(const Variable& variable, Output g) {
                           {variable.handle, m.handle, v.handle, beta1_power_->value, beta2_power_->value, rate_,
                            Constant(options_.beta1), Constant(options_.beta2), epsilon, g});
   }
-  Output one = Constant(1);
-  Output rate = Div(Mul(rate_, Sqrt(Sub(one, beta2_power_->value))), Sub(one, beta1_power_->value));
   Output new_m = Add(m.value, Mul(Sub(g, m.value), Constant(1 - options_.beta1)));
   Output new_v = Add(v.value, Mul(Sub(Square(g), v.value), Constant(1 - options_.beta2)));
   Operation moments = Both(Assign(m, new_m), Assign(v, new_v));
-  return Both(moments, Subtract(variable, Div(Mul(rate, new_m), Add(Sqrt(new_v), epsilon))));
+  return Both(moments, Subtract(variable, Div(Mul(AdamRate(), new_m), Add(Sqrt(new_v), epsilon))));
+}
+
+Output Applier::AdamRate() {
+  const Output one = Constant(1);
+  return Div(Mul(rate_, Sqrt(Sub(one, beta2_power_->value))), Sub(one, beta1_power_->value));
 }
 
 Operation Applier::Adagrad(const Variable& variable, Output g) {
@@ -102,6 +99,28 @@ Operation Applier::AdagradRows(const Variable& variable, Output g, Output rows) 
   auto after = graph_.ControlDependencies({squares});
   const Output accumulated = graph_.Op("ResourceGather", {slot.handle, rows}, {{"dtype", slot.dtype}});
   return ChangeRows("ResourceScatterAdd", variable, rows, Div(Mul(g, Mul(rate_, Constant(-1))), Sqrt(accumulated)));
+}
+
+Operation Applier::MomentumRows(const Variable& variable, Output g, Output rows) {
+  const Variable& slot = Slot(variable, "Momentum");
+  const Output momentum = Constant(options_.momentum);
+  const Output before = graph_.Op("ResourceGather", {slot.handle, rows}, {{"dtype", slot.dtype}});
+  const Output accumulated = Add(Mul(before, momentum), g);
+  const Output direction = options_.nesterov ? Add(g, Mul(accumulated, momentum)) : accumulated;
+  return Both(ChangeRows("ResourceScatterUpdate", slot, rows, accumulated), ChangeRows("ResourceScatterSub", variable, rows, Mul(rate_, direction)));
+}
+
+// Both averages of every row fall in each step, and so every row moves, though gradients come for some alone.
+Operation Applier::AdamRows(const Variable& variable, Output g, Output rows) {
+  const auto next = [&](const Variable& slot, float beta, Output value) {
+    const Operation fallen = Assign(slot, Mul(slot.value, Constant(beta)));
+    const auto after = graph_.ControlDependencies({fallen});
+    const Operation risen = ChangeRows("ResourceScatterAdd", slot, rows, Mul(value, Constant(1 - beta)));
+    const auto then = graph_.ControlDependencies({risen});
+    return graph_.Op("ReadVariableOp", {slot.handle}, {{"dtype", slot.dtype}});
+  };
+  const Output m = next(Slot(variable, "Adam"), options_.beta1, g), v = next(Slot(variable, "Adam_1"), options_.beta2, Square(g));
+  return Subtract(variable, Div(Mul(AdamRate(), m), Add(Sqrt(v), Constant(options_.epsilon))));
 }
 
 // ---- RMSProp and AdaDelta ----

@@ -40,8 +40,10 @@ class Applier {
   Operation Adagrad(const Variable& variable, Output g);
   Operation OfAverages(const Variable& variable, Output g);
   Operation AdagradRows(const Variable& variable, Output g, Output rows);
+  Operation MomentumRows(const Variable& variable, Output g, Output rows);
+  Operation AdamRows(const Variable& variable, Output g, Output rows);
   Operation OfAveragesRows(const Variable& variable, Output g, Output rows);
-  bool MovesEveryRow() const;
+  Output AdamRate();  // the learning rate with what averages that began at 0 lack
 
   Output Constant(float value) { return graph_.Const(value); }
   Output Mul(Output a, Output b) { return graph_.Op("Mul", {a, b}); }

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "tenon/train/optimizer.h"
@@ -124,12 +126,62 @@ TEST(Embedding, RefusesAnIdThatIsNoRow) {
   EXPECT_EQ(sharded.LookUp({-1}).status().code(), Code::kInvalidArgument);
 }
 
-TEST(Embedding, RefusesOptimizersThatMoveEveryRow) {
-  const Fit adam(2, Of(OptimizerOptions::Kind::kAdam));
-  EXPECT_EQ(adam.status().code(), Code::kUnimplemented);
-  EXPECT_NE(adam.status().message().find("'table/shard_0' is changed by rows"), std::string::npos) << adam.status();
-  const Fit momentum(2, Of(OptimizerOptions::Kind::kMomentum));
-  EXPECT_EQ(momentum.status().code(), Code::kUnimplemented);
+const std::vector<std::vector<int64_t>> kSteps = {{1, 4, 4, 9}, {4}, {0, 9, 1, 9}, {9, 9}, {5}};
+
+// Adam's averages fall in every row, as those of a dense table do.
+TEST(Embedding, AdamMovesTheRowsOfTheDenseTable) {
+  for (const int replicas : {1, 2}) {
+    const Fit dense(0, Of(OptimizerOptions::Kind::kAdam), replicas), sharded(3, Of(OptimizerOptions::Kind::kAdam), replicas);
+    for (const std::vector<int64_t>& ids : kSteps) {
+      ASSERT_TRUE(dense.Train(ids).ok());
+      const auto trained = sharded.Train(ids);
+      ASSERT_TRUE(trained.ok()) << trained.status();
+    }
+    const std::vector<float> learned = *sharded.LookUp(AllRows()), wanted = *dense.LookUp(AllRows());
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(learned[i], wanted[i], 2e-5) << i;
+    EXPECT_NE(learned[1 * kWidth], Table()[1 * kWidth]);
+    EXPECT_EQ(learned[2 * kWidth], Table()[2 * kWidth]) << "a row that never had a gradient";
+  }
+}
+
+// A row's momentum moves when the row has a gradient, as TensorFlow's sparse updates have it: by the formula, in numbers.
+TEST(Embedding, MomentumOfARowMovesWithItsGradients) {
+  for (const bool nesterov : {false, true}) {
+    OptimizerOptions options = Of(OptimizerOptions::Kind::kMomentum);
+    options.nesterov = nesterov;
+    const Fit sharded(2, options);
+    std::vector<float> table = Table(), accumulated(table.size(), 0);
+    for (const std::vector<int64_t>& ids : kSteps) {
+      ASSERT_TRUE(sharded.Train(ids).ok());
+      std::vector<float> gradient(table.size(), 0);
+      for (const int64_t id : ids)
+        for (int64_t i = id * kWidth; i < (id + 1) * kWidth; ++i) gradient[static_cast<size_t>(i)] += 2 * (table[static_cast<size_t>(i)] - 1);
+      for (const int64_t id : std::set<int64_t>(ids.begin(), ids.end()))
+        for (auto i = static_cast<size_t>(id * kWidth); i < static_cast<size_t>((id + 1) * kWidth); ++i) {
+          accumulated[i] = 0.9f * accumulated[i] + gradient[i];
+          table[i] -= 0.1f * (nesterov ? gradient[i] + 0.9f * accumulated[i] : accumulated[i]);
+        }
+    }
+    const std::vector<float> learned = *sharded.LookUp(AllRows());
+    for (size_t i = 0; i < table.size(); ++i) EXPECT_NEAR(learned[i], table[i], 1e-5 * (1 + std::abs(table[i]))) << i << (nesterov ? ", nesterov" : "");
+  }
+}
+
+// Where all rows have gradients in each step, every optimizer does to rows what it does to the whole.
+TEST(Embedding, EveryOptimizerLearnsAsOfADenseTableWhenAllRowsCount) {
+  using Kind = OptimizerOptions::Kind;
+  for (const Kind kind : {Kind::kGradientDescent, Kind::kMomentum, Kind::kAdam, Kind::kAdagrad, Kind::kRmsProp, Kind::kAdadelta}) {
+    OptimizerOptions options = Of(kind);
+    options.rms_momentum = 0.5f;
+    const Fit dense(0, options), sharded(3, options);
+    for (int step = 0; step < 4; ++step) {
+      ASSERT_TRUE(dense.Train(AllRows()).ok());
+      const auto trained = sharded.Train(AllRows());
+      ASSERT_TRUE(trained.ok()) << trained.status();
+    }
+    const std::vector<float> learned = *sharded.LookUp(AllRows()), wanted = *dense.LookUp(AllRows());
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(learned[i], wanted[i], 2e-5 * (1 + std::abs(wanted[i]))) << i << " of optimizer " << static_cast<int>(kind);
+  }
 }
 
 TEST(Embedding, KeepsTheShapeOfItsIds) {

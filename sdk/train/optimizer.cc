@@ -20,6 +20,13 @@ Output Dense(Graph& graph, const host::Gradient& gradient) {
   return graph.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, rows});
 }
 
+// By which gradients are taken. Of a graph's own variable all who read it count, not the model's read.
+std::vector<Output> SourcesOf(const std::vector<const Variable*>& variables) {
+  std::vector<Output> sources;
+  for (const Variable* variable : variables) sources.push_back(variable->rows || variable->adopted ? variable->handle : variable->value);
+  return sources;
+}
+
 // A gradient to apply: whole, or the rows that `rows` names.
 struct Applied {
   const Variable* variable;
@@ -105,18 +112,40 @@ std::vector<Output> DenseGradients(Model& model, Output loss) {
   return dense;
 }
 
+std::vector<VariableGradient> VariableGradients(Model& model, Output loss) {
+  Graph& graph = model.graph();
+  const auto scope = graph.Scope("gradients");
+  const std::vector<const Variable*> variables = model.trainable();
+  const std::vector<host::Gradient> found = graph.Gradients({loss}, SourcesOf(variables));
+  std::vector<VariableGradient> gradients(variables.size());
+  for (size_t i = 0; i < variables.size() && i < found.size(); ++i) {
+    if (found[i].kind == host::Gradient::Kind::kNone) continue;
+    const bool by_rows = variables[i]->rows && found[i].kind == host::Gradient::Kind::kSlices;
+    gradients[i] = {by_rows ? found[i].dense : Dense(graph, found[i]), by_rows ? found[i].indices : Output()};
+  }
+  return gradients;
+}
+
 Operation ApplyGradients(Model& model, const std::vector<Output>& gradients, Output learning_rate, const OptimizerOptions& options) {
+  std::vector<VariableGradient> whole;
+  for (const Output& gradient : gradients) whole.push_back({gradient, Output()});
+  return ApplyGradients(model, whole, learning_rate, options);
+}
+
+Operation ApplyGradients(Model& model, const std::vector<VariableGradient>& gradients, Output learning_rate, const OptimizerOptions& options) {
   Graph& graph = model.graph();
   auto scope = graph.Scope("train");
   RefuseScalingAndAccumulation(graph, options, "gradients that a caller brings");
   Applier applier(model, learning_rate, options);
   const std::vector<const Variable*> variables = model.trainable();
-  const std::vector<Output> clipped = Clip(graph, gradients, options.clipping);
+  std::vector<Applied> all;
+  for (size_t i = 0; i < variables.size() && i < gradients.size(); ++i)
+    if (gradients[i].value.valid()) all.push_back({variables[i], gradients[i].value, gradients[i].rows});
+  ClipAll(graph, options.clipping, &all);
   std::vector<Operation> applied;
-  for (size_t i = 0; i < variables.size() && i < clipped.size(); ++i) {
-    if (!clipped[i].valid()) continue;
-    auto on = graph.Device(variables[i]->device);
-    applied.push_back(applier.Apply(*variables[i], clipped[i]));
+  for (const Applied& each : all) {
+    auto on = graph.Device(each.variable->device);
+    applied.push_back(each.rows.valid() ? applier.ApplyRows(*each.variable, each.value, each.rows) : applier.Apply(*each.variable, each.value));
   }
   if (applied.empty()) graph.Fail(Status(Code::kInvalidArgument, "there is no gradient to apply"));
   return Group(graph, applier.Finish(applied), "update");
@@ -125,9 +154,7 @@ Operation ApplyGradients(Model& model, const std::vector<Output>& gradients, Out
 Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options) {
   Graph& graph = model.graph();
   const std::vector<const Variable*> variables = model.trainable();
-  std::vector<Output> values;
-  // Of a graph's own variable all who read it count, not the model's read.
-  for (const Variable* variable : variables) values.push_back(variable->rows || variable->adopted ? variable->handle : variable->value);
+  const std::vector<Output> values = SourcesOf(variables);
   std::vector<std::vector<host::Gradient>> parts(variables.size());  // of each variable: the replicas' gradients
   LossScaler scaler(model, options.loss_scaling);
   for (const Replica& replica : replicas) {

@@ -2,6 +2,10 @@
 // The nodes of replicas: boxes, arrivals, tokens, pulses.
 #include "tenon/train/replicas.h"
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 namespace tenon::train {
 namespace {
 
@@ -38,14 +42,13 @@ ReplicaGraph::ReplicaGraph(Model& model, Output loss, Output learning_rate, cons
   }
   first_tokens_ = GiveTokens({});
   if (options.synchronous) {
-    const std::vector<Output> gradients = DenseGradients(model, loss);
+    const std::vector<VariableGradient> gradients = VariableGradients(model, loss);
     const std::vector<const Variable*> variables = model.trainable();
-    std::vector<std::vector<Shared>> boxes(gradients.size());  // by variable and replica
+    Boxes boxes(gradients.size());
     for (size_t v = 0; v < gradients.size(); ++v)
-      for (int64_t i = 0; i < options.replicas && gradients[v].valid(); ++i)
-        boxes[v].push_back(Share(variables[v]->name + "/box_" + std::to_string(i), DType::kFloat, variables[v]->shape, variables[v]->device, &initial));
+      for (int64_t i = 0; i < options.replicas && gradients[v].value.valid(); ++i) boxes[v].push_back(MakeBox(*variables[v], gradients[v], i, &initial));
     Deliver(gradients, boxes);
-    Apply(gradients, boxes, learning_rate, optimizer);
+    Apply(boxes, learning_rate, optimizer);
   } else {
     if (optimizer.accumulate != 1)
       graph.Fail(Status(Code::kUnimplemented, "asynchronous replicas do not accumulate gradients: they would share the sums; each applies its own at once"));
@@ -64,8 +67,10 @@ ReplicaGraph::Shared ReplicaGraph::Share(const std::string& name, DType dtype, c
   const std::string full = options_.name + "/" + name;
   Shared shared;
   shared.handle = graph.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", full}}, full);
-  const Output zero = dtype == DType::kInt64 ? graph.Const(int64_t{0}) : graph.Const(0.0f);
-  const Output zeros = graph.Op("Fill", {graph.Const(shape.dims(), Shape{shape.rank()}), zero});
+  const Output zero = graph.Op("Cast", {graph.Const(0)}, {{"DstT", dtype}});
+  std::vector<int64_t> dims = shape.dims();
+  for (int64_t& dim : dims) dim = std::max<int64_t>(dim, 0);  // what has any number of rows begins with none
+  const Output zeros = graph.Op("Fill", {graph.Const(dims, Shape{shape.rank()}), zero});
   initial->push_back(graph.AddNode("AssignVariableOp", {shared.handle, zeros}, {{"dtype", dtype}}));
   shared.value = graph.Op("ReadVariableOp", {shared.handle}, {{"dtype", dtype}});
   return shared;
@@ -92,14 +97,27 @@ Operation ReplicaGraph::GiveTokens(const std::vector<Operation>& after) {
   return Group(graph, given, options_.name + "/tokens_given");
 }
 
+ReplicaGraph::Box ReplicaGraph::MakeBox(const Variable& variable, const VariableGradient& gradient, int64_t replica, std::vector<Operation>* initial) {
+  const std::string name = variable.name + "/box_" + std::to_string(replica);
+  if (!gradient.rows.valid()) return {Share(name, variable.dtype, variable.shape, variable.device, initial), std::nullopt};
+  std::vector<int64_t> dims = variable.shape.dims();
+  dims[0] = -1;
+  return {Share(name, variable.dtype, Shape(std::move(dims)), variable.device, initial),
+          Share(name + "/rows", gradient.rows.dtype(), Shape{-1}, variable.device, initial)};
+}
+
 // A replica's step: its gradients into its boxes, and then the message that they are there.
-void ReplicaGraph::Deliver(const std::vector<Output>& gradients, const std::vector<std::vector<Shared>>& boxes) {
+void ReplicaGraph::Deliver(const std::vector<VariableGradient>& gradients, const Boxes& boxes) {
   Graph& graph = model_.graph();
   std::vector<Operation> delivered;
+  const auto put = [&](const Shared& box, const Output& value) {
+    delivered.push_back(graph.AddNode("AssignVariableOp", {box.handle, value}, {{"dtype", value.dtype()}}));
+  };
   for (size_t v = 0; v < gradients.size(); ++v) {
     if (boxes[v].empty()) continue;
-    delivered.push_back(
-        graph.AddNode("AssignVariableOp", {boxes[v][static_cast<size_t>(number_)].handle, gradients[v]}, {{"dtype", DType::kFloat}}));
+    const Box& own = boxes[v][static_cast<size_t>(number_)];
+    put(own.value, gradients[v].value);
+    if (own.rows) put(*own.rows, gradients[v].rows);
   }
   message_ = graph.Placeholder(options_.name + "/message", DType::kInt64, {3});
   const Output arrivals = MakeQueue("arrivals", 3);
@@ -109,24 +127,48 @@ void ReplicaGraph::Deliver(const std::vector<Output>& gradients, const std::vect
 }
 
 // The chief's step: the mean of the boxes that count, once, and then the tokens.
-void ReplicaGraph::Apply(const std::vector<Output>& gradients, const std::vector<std::vector<Shared>>& boxes, Output learning_rate,
-                         const OptimizerOptions& optimizer) {
+void ReplicaGraph::Apply(const Boxes& boxes, Output learning_rate, const OptimizerOptions& optimizer) {
   Graph& graph = model_.graph();
   share_ = graph.Placeholder(options_.name + "/share", DType::kFloat, Shape());
   for (int64_t i = 0; i < options_.replicas; ++i)
     uses_.push_back(graph.Placeholder(options_.name + "/use_" + std::to_string(i), DType::kBool, Shape()));
   const std::vector<const Variable*> variables = model_.trainable();
-  std::vector<Output> means(gradients.size());
-  for (size_t v = 0; v < gradients.size(); ++v) {
+  std::vector<VariableGradient> means(boxes.size());
+  for (size_t v = 0; v < boxes.size(); ++v) {
     if (boxes[v].empty()) continue;
     const auto on = graph.Device(variables[v]->device);
-    std::vector<Output> used;
-    // What does not count adds zeros, whatever is in the box.
-    for (size_t i = 0; i < boxes[v].size(); ++i)
-      used.push_back(graph.Op("Select", {uses_[i], boxes[v][i].value, graph.Op("ZerosLike", {boxes[v][i].value})}));
-    means[v] = graph.Op("Mul", {graph.Op("AddN", used), share_});
+    means[v] = MeanOf(boxes[v]);
   }
   applied_ = GiveTokens({Count(ApplyGradients(model_, means, learning_rate, optimizer))});
+}
+
+// What does not count adds zeros, or no rows, whatever is in the box.
+VariableGradient ReplicaGraph::MeanOf(const std::vector<Box>& boxes) {
+  Graph& graph = model_.graph();
+  std::vector<Output> values, rows;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    const Output value = boxes[i].value.value;
+    if (!boxes[i].rows) {
+      values.push_back(graph.Op("Select", {uses_[i], value, graph.Op("ZerosLike", {value})}));
+      continue;
+    }
+    const Output count = graph.Op("Select", {uses_[i], graph.Op("Size", {boxes[i].rows->value}), graph.Const(0)});
+    const auto first = [&](const Output& of, int32_t rank) {
+      std::vector<Output> size = {graph.Op("Reshape", {count, graph.Const({1})})};
+      if (rank > 1) size.push_back(graph.Const(std::vector<int32_t>(static_cast<size_t>(rank) - 1, -1), {rank - 1}));
+      const Output sizes = size.size() == 1 ? size[0] : graph.Op("ConcatV2", {size[0], size[1], graph.Const(0)});
+      return graph.Op("Slice", {of, graph.Const(std::vector<int32_t>(static_cast<size_t>(rank), 0), {rank}), sizes});
+    };
+    values.push_back(first(value, value.shape().rank()));
+    rows.push_back(first(boxes[i].rows->value, 1));
+  }
+  const auto joined = [&](std::vector<Output> each) {
+    if (each.size() == 1) return each[0];
+    each.push_back(graph.Const(0));
+    return graph.Op("ConcatV2", each);
+  };
+  if (rows.empty()) return {graph.Op("Mul", {graph.Op("AddN", values), share_}), Output()};
+  return {graph.Op("Mul", {joined(values), share_}), joined(rows)};
 }
 
 }  // namespace tenon::train

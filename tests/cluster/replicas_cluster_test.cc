@@ -3,11 +3,13 @@
 #include "tenon/train/replicas.h"
 
 #include <atomic>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
 #include <tuple>
 
+#include "tenon/train/embedding.h"
 #include "tests/cluster/local_cluster.h"
 
 namespace tenon::engine {
@@ -32,23 +34,26 @@ std::vector<float> Inputs(int64_t step, int64_t replica) {
   return x;
 }
 
-// Two layers, and two weights at two servers that are always changed alike: `mixed` is 0 unless they are of two versions.
+// Two layers, a table of rows in a shard at each server, and two weights at two servers that are always changed alike: `mixed` is 0 unless they are of two versions.
 struct Net {
   explicit Net(const std::vector<std::string>& servers) : g(TheRuntime()), model(g, 7) {
     model.set_variable_devices(servers);
     twins[0] = &model.Weight("twin/a", {64}, train::Initializer::Constant(1));
     twins[1] = &model.Weight("twin/b", {64}, train::Initializer::Constant(1));
+    table.emplace(model, "table", 7, 3, train::Initializer::Constant(0.25f), servers);
     x = g.Placeholder("x", DType::kFloat, {kBatch, kInputs});
     rate = g.Const(0.1f);
   }
   Output Loss(Output in) {
+    const Output ids = g.Op("Cast", {g.Op("Mul", {g.Op("Abs", {g.Op("Slice", {in, g.Const({0, 0}), g.Const({-1, 2})})}), g.Const(6.0f)})}, {{"DstT", DType::kInt32}});
+    const Output looked_up = g.Op("Mean", {g.Op("Square", {g.Op("Sub", {table->Lookup(ids), g.Const(0.5f)})}), g.Const({0, 1, 2})});
     const Output h = model.Relu(model.Dense("one", in, kInputs, 8, train::Initializer::He(kInputs)));
     const Output y = model.Dense("two", h, 8, 2, train::Initializer::He(8));
     const Output wanted = g.Op("Mul", {g.Op("Slice", {in, g.Const({0, 0}), g.Const({-1, 2})}), g.Const(3.0f)});
     const Output fit = g.Op("Mean", {g.Op("SquaredDifference", {y, wanted}), g.Const({0, 1})});
     const Output a = g.Op("Mean", {g.Op("Square", {twins[0]->value}), g.Const({0})}), b = g.Op("Mean", {g.Op("Square", {twins[1]->value}), g.Const({0})});
     mixed = g.Op("Sub", {a, b});
-    return g.Op("AddN", {fit, a, b});
+    return g.Op("AddN", {fit, a, b, looked_up});
   }
   std::vector<Name> Weights() const {
     std::vector<Name> names;
@@ -58,6 +63,7 @@ struct Net {
   Graph g;
   train::Model model;
   const train::Variable* twins[2];
+  std::optional<train::Embedding> table;
   Output x, rate, mixed;
 };
 

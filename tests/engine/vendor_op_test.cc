@@ -87,5 +87,32 @@ TEST(VendorOp, ANodeCannotSayThatItIsNewerThanItsOp) {
   }
 }
 
+// A stranger's element-wise kernel runs in one pass with its neighbours, with the attributes of its node; one for another host runs by itself.
+TEST(VendorOp, IsOneOfTheKernelsOfAPass) {
+  for (const bool known : {true, false}) {
+    Runtime runtime = With({known ? TENON_VENDOR_2 : TENON_VENDOR_1});
+    Graph graph(runtime);
+    const Output x = graph.Placeholder("x", DType::kFloat, {-1});
+    const Output a = graph.Op("Test>Tripled", {graph.Op("Neg", {x})}), y = graph.Op("Test>Tripled", {graph.Op("Square", {a})}, {{"scale", 0.5f}});
+    ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+    auto session = Session::Create(runtime, graph);
+    auto callable = session->Prepare({x}, {y});
+    ASSERT_TRUE(callable.ok()) << callable.status().message();
+    std::vector<double> numbers, wanted;
+    for (int i = 0; i < 5000; ++i) {
+      numbers.push_back(i % 50 - 20);
+      wanted.push_back(0.5 * 9 * numbers.back() * numbers.back());
+    }
+    const Tensor given = TensorOf(DType::kFloat, {5000}, numbers);
+    auto values = callable->Run({given});
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ(DoublesOf((*values)[0]), wanted);
+    const std::string how = *callable->Explain();
+    size_t tiled = 0;
+    for (size_t at = how.find("\"tiled\""); at != std::string::npos; at = how.find("\"tiled\"", at + 1)) ++tiled;
+    EXPECT_EQ(tiled, known ? 4u : 0u) << how;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::engine

@@ -98,6 +98,90 @@ TEST(Functions, ThreadsOfStepsCallOneFunctionAtOnce) {
   for (auto& thread : threads) thread.join();
 }
 
+// Of f(x), whose results are to go into memory of that shape: how many did, and their values.
+struct PlacedResults {
+  int placed = -1;
+  std::vector<std::vector<double>> values;
+};
+Result<PlacedResults> Place(Graph& graph, const Function& f, int64_t count, const std::vector<double>& x, const Shape& dims, int64_t past = 0, const std::string& fault = "",
+                      uint32_t executor = TENON_EXECUTOR_AUTO) {
+  const Output feed = graph.Placeholder("", DType::kFloat, Shape::Unknown());
+  const Operation y = graph.Op("TestPlaced", {feed}, {{"f", f}, {"N", count}, {"dims", dims}, {"past", past}, {"fault", fault}});
+  if (!graph.status().ok()) return graph.status();
+  SessionOptions options;
+  options.executor = executor;
+  std::vector<Name> fetches;
+  for (int i = 0; i <= count; ++i) fetches.push_back(y.output(i));
+  auto fetched = RunGraph(graph, {{feed, TensorOf(DType::kFloat, {static_cast<int64_t>(x.size())}, x)}}, fetches, options);
+  if (!fetched.ok()) return fetched.status();
+  PlacedResults results;
+  for (int64_t i = 0; i < count; ++i) results.values.push_back(DoublesOf((*fetched)[static_cast<size_t>(i)]));
+  results.placed = static_cast<int>(DoublesOf(fetched->back())[0]);
+  return results;
+}
+
+TEST(Functions, ResultsLieWhereTheCallerWantsThem) {
+  std::vector<double> x(4096), wanted;
+  for (size_t i = 0; i < x.size(); ++i) wanted.push_back((x[i] = static_cast<double>(i % 64)) * x[i] + 1);
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    for (const int64_t past : {0, 4, 60}) {
+      for (const size_t size : {x.size(), size_t{3}, size_t{1}}) {
+        Graph graph(WorkRuntime());
+        const std::vector<double> some(x.begin(), x.begin() + static_cast<int64_t>(size));
+        const auto placed = Place(graph, SquareAndOne(graph), 1, some, {static_cast<int64_t>(size)}, past, "", executor);
+        ASSERT_TRUE(placed.ok()) << placed.status().message();
+        EXPECT_EQ(placed->placed, 1) << past << " " << size;
+        EXPECT_EQ(placed->values[0], std::vector<double>(wanted.begin(), wanted.begin() + static_cast<int64_t>(size)));
+      }
+    }
+  }
+}
+
+TEST(Functions, ResultsThatDoNotFitTheirPlaceComeInBuffers) {
+  const std::vector<double> x(2048, 3);
+  for (const Shape& dims : {Shape{2047}, Shape{2048, 1}, Shape{}, Shape{0}}) {
+    Graph graph(WorkRuntime());
+    const auto placed = Place(graph, SquareAndOne(graph), 1, x, dims);
+    ASSERT_TRUE(placed.ok()) << placed.status().message();
+    EXPECT_EQ(placed->placed, 0) << "of rank " << dims.rank();
+    EXPECT_EQ(placed->values[0], std::vector<double>(2048, 10));
+  }
+  Graph graph(WorkRuntime());
+  const auto without = Place(graph, SquareAndOne(graph), 1, x, {2048}, 0, "none");
+  ASSERT_TRUE(without.ok()) << without.status().message();
+  EXPECT_EQ(without->placed, 0);
+}
+
+// One value twice, the argument itself, a constant, a view of what is made: whatever a body's results are, each lies in a place of its own.
+TEST(Functions, EachResultLiesInAPlaceOfItsOwn) {
+  const std::vector<double> x(2048, 3);
+  Graph graph(WorkRuntime());
+  const Function f = Define(graph, "many", [](Graph& body, const std::vector<Output>& v) {
+    const Output square = body.Op("Square", {v[0]});
+    const Output constant = body.Op("Fill", {body.Const<int32_t>({2048}), body.Const(7.0f)});
+    const Output negative = body.Op("Neg", {square});  // in place of the square, if it may
+    const Output viewed = body.Op("Reshape", {negative, body.Const<int32_t>({2048})});
+    return std::vector<Output>{square, square, v[0], constant, viewed, negative};
+  }, {DType::kFloat});
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    const auto placed = Place(graph, f, 6, x, {2048}, 0, "", executor);
+    ASSERT_TRUE(placed.ok()) << placed.status().message();
+    EXPECT_EQ(placed->placed, 6);
+    const double wanted[] = {9, 9, 3, 7, -9, -9};
+    for (size_t i = 0; i < 6; ++i) EXPECT_EQ(placed->values[i], std::vector<double>(2048, wanted[i])) << i;
+  }
+}
+
+TEST(Functions, APlaceThatIsNoMemoryForAResultNamesThePlugin) {
+  for (const char* fault : {"rank", "string", "bytes", "memory"}) {
+    Graph graph(WorkRuntime());
+    const auto placed = Place(graph, SquareAndOne(graph), 1, {1, 2}, {2}, 0, fault);
+    ASSERT_FALSE(placed.ok()) << fault;
+    EXPECT_EQ(placed.status().code(), Code::kInternal);
+    EXPECT_NE(placed.status().message().find("'tenon.test.work' 0.1.0 called call_into with a place for result 0"), std::string::npos) << placed.status().message();
+  }
+}
+
 TEST(Functions, AFailureInsideNamesTheFunctionAndItsNode) {
   Graph graph(WorkRuntime());
   const Output x = graph.Placeholder("x", DType::kFloat, Shape::Unknown());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops of a stranger that call functions, wait for sockets and work in the background, with no thread of their own.
 //
-// TestMap: f of each row of x, stacked. TestNest: f(x) by a call of a kernel. TestAsk: sends `request` over the Unix socket `path` and gives what comes back until
+// TestMap: f of each row of x, stacked. TestNest: f(x) by a call of a kernel. TestPlaced: f(x), whose
+// N results are to go into memory of this shape, so many bytes past an aligned address; and how many did. TestAsk: sends `request` over the Unix socket `path` and gives what comes back until
 // the other side closes. TestSource makes a resource whose background work calls f(0), f(1), ... ahead of need, `ahead` values at most; TestNext takes the
 // next of its values. TestLeaves is done while it has something scheduled for later.
 #include <fcntl.h>
@@ -69,6 +70,53 @@ struct Nest {
   Function f;
 };
 TENON_KERNEL(kNestKernel) = Registration<Nest>("TestNest", {});
+
+TENON_OP(kPlaced) = DefineOp({.name = "TestPlaced", .inputs = "x: float", .outputs = "y: N * float, placed: int32",
+                              .attrs = "f: func; N: int >= 1; dims: shape; past: int = 0; fault: string = ''"});
+
+struct Placed {
+  explicit Placed(CreateContext& c) : f(c, "f"), dims(c.ShapeAttr("dims").dims()), past(static_cast<uint64_t>(c.Int("past"))), fault(c.String("fault")) {}
+  void Run(RunContext c) const {
+    const Work work(c);
+    const auto count = static_cast<size_t>(c.output_count() - 1);
+    std::vector<KeptTensor> memory;
+    std::vector<tenon_tensor_view> places(count);
+    std::vector<const tenon_tensor_view*> given(count);
+    const auto bytes = static_cast<uint64_t>(Count(Dims(dims))) * sizeof(float);
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t room[] = {static_cast<int64_t>(bytes + past)};
+      memory.push_back(work.NewTensor(TENON_DT_UINT8, room));
+      std::memset(Data<char>(memory[i].view()), 0x5a, bytes + past);
+      places[i] = memory[i].view();
+      places[i].dl.data = Data<char>(memory[i].view()) + past;
+      places[i].dl.byte_offset = 0;
+      places[i].dl.ndim = fault == "rank" ? TENON_MAX_RANK + 1 : static_cast<int32_t>(dims.size());
+      places[i].dl.shape = const_cast<int64_t*>(dims.data());
+      places[i].dtype = fault == "string" ? TENON_DT_STRING : TENON_DT_FLOAT;
+      places[i].byte_size = fault == "bytes" ? bytes + 4 : bytes;
+      if (fault == "memory") places[i].dl.data = nullptr;
+      given[i] = fault == "none" ? nullptr : &places[i];
+    }
+    const tenon_tensor_view* const arguments[] = {&c.input_view(0)};
+    const std::vector<KeptTensor> results = f.CallInto(work, arguments, given);
+    int32_t placed = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const tenon_tensor_view view = results[i].view();
+      const bool there = Data<const char>(view) == static_cast<const char*>(places[i].dl.data);
+      if (there != (view.buffer == nullptr)) Fail(TENON_INTERNAL, "result ", i, there ? " lies in its place and in a buffer" : " lies nowhere");
+      placed += there ? 1 : 0;
+      c.AllocOutput(static_cast<int32_t>(i), DimsOf(view));
+      std::memcpy(c.output<float>(static_cast<int32_t>(i)), Data<const float>(view), view.byte_size);
+    }
+    c.AllocOutput(static_cast<int32_t>(count), {});
+    *c.output<int32_t>(static_cast<int32_t>(count)) = placed;
+  }
+  Function f;
+  std::vector<int64_t> dims;
+  uint64_t past;
+  std::string fault;
+};
+TENON_KERNEL(kPlacedKernel) = Registration<Placed>("TestPlaced", {.dynamic_outputs = TENON_DYNAMIC_ALL});
 
 // ---- A socket ----
 

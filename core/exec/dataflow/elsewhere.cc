@@ -67,6 +67,7 @@ Status DynamicInstance::StartThere(Call* call) {
 
 void DynamicInstance::RunThere(Call* call) {
   const uint64_t begin = NowNs();
+  if (call->begin_ns != 0) call->step->trace->Add("wait for a thread", "wait", call->begin_ns, begin, call->node->name);
   call->status = Guarded([&] { return RunPrepared(*call->last, &call->frame); });
   call->last->took_ns.store(NowNs() - begin, std::memory_order_relaxed);
   call->instance->Post(call);

@@ -26,7 +26,8 @@ void DynamicInstance::ProcessSend(const NodeInfo& info, Iteration* iteration, bo
     if (info.follows_queues) TENON_RETURN_IF_ERROR(work_.CatchUp());
     const uint64_t begin = step_->trace == nullptr ? 0 : trace::Trace::Now();
     TENON_RETURN_IF_ERROR(SendValue(rendezvous, KeyOf(info, iteration), Input(info, 0, iteration).view, plan_->plan().precision()));
-    if (begin != 0) step_->trace->Add(info.node->name, info.node->op->name, begin, trace::Trace::Now());
+    if (begin != 0)
+      step_->trace->Add(info.node->name, info.node->op->name, begin, trace::Trace::Now(), DescribeTransfer(*info.node, &Input(info, 0, iteration).view));
     return Status::Ok();
   };
   if (Status status = send(); !status.ok()) return Fail(std::move(status).Annotate(info.node->Describe()));
@@ -64,7 +65,9 @@ void DynamicInstance::Conclude(Receipt* receipt) {
   receipt->message.reset();
   spare_receipts_.push_back(receipt);
   --outstanding_;
-  if (receipt->begin_ns != 0) step_->trace->Add(info.node->name, info.node->op->name, receipt->begin_ns, trace::Trace::Now());
+  if (receipt->begin_ns != 0)
+    step_->trace->Add(info.node->name, info.node->op->name, receipt->begin_ns, trace::Trace::Now(),
+                      DescribeTransfer(*info.node, message.ok() && !message->dead() ? &message->view() : nullptr));
   if (message.ok()) message = Unpacked(*std::move(message), info.node->output_types[0], step_->rendezvous->pool());
   if (!message.ok()) {
     Fail(std::move(message).status().Annotate(info.node->Describe()));

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/exec/device/device.h"
+#include "core/trace/trace.h"
 #include "tenon/kernel.h"
 
 tenon_resource::~tenon_resource() {
@@ -112,10 +113,28 @@ bool IsBeingWritten(const Resource& resource, const void* reader) {
   return false;
 }
 
+// The wait for an update of a variable, in a trace; nullptr: there is none to wait for, or nobody looks.
+class WaitSpan {
+ public:
+  WaitSpan(trace::Trace* trace, const Resource& resource) : trace_(trace), resource_(resource), begin_(trace == nullptr ? 0 : trace::Trace::Now()) {}
+  ~WaitSpan() {
+    if (trace_ != nullptr)
+      (void)Guarded([&] { trace_->Add(StrCat("wait for ", Describe(resource_)), "wait", begin_, trace::Trace::Now(), "another update of it"); });
+  }
+  WaitSpan(const WaitSpan&) = delete;
+  WaitSpan& operator=(const WaitSpan&) = delete;
+
+ private:
+  trace::Trace* const trace_;
+  const Resource& resource_;
+  const uint64_t begin_;
+};
+
 }  // namespace
 
-Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame, const Cancellation* cancellation) {
+Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame, const Cancellation* cancellation, trace::Trace* trace) {
   std::unique_lock lock(resource->mutex);
+  const WaitSpan span(IsBeingWritten(*resource, frame) ? trace : nullptr, *resource);
   for (int polls = 0; IsBeingWritten(*resource, frame); ++polls) {
     if (cancellation != nullptr && cancellation->cancelled())
       return cancellation->reason().Annotate(StrCat("waiting for an update of ", Describe(*resource)));
@@ -167,6 +186,7 @@ bool WritesInPlace(const Updater& updater, DType dtype) { return updater.in_plac
 // Until no other update excludes this one.
 Status WaitForTurn(Resource* resource, const Updater& updater, bool in_place, bool locks, std::unique_lock<std::mutex>* lock) {
   const auto taken = [&] { return (locks && resource->locker != nullptr) || (!in_place && resource->updater != nullptr); };
+  const WaitSpan span(taken() ? updater.trace : nullptr, *resource);
   for (int polls = 0; taken(); ++polls) {
     if (resource->locker == updater.frame || resource->updater == updater.frame)
       return Status(Code::kAborted, StrCat(Describe(*resource), " is given twice to one update"));

@@ -27,6 +27,10 @@
 #include "core/exec/device/write_point.h"
 #include "core/tensor/tensor.h"
 
+namespace tenon::trace {
+class Trace;
+}
+
 namespace tenon::exec {
 
 struct Device;
@@ -123,9 +127,9 @@ Status CheckMayOutliveStep(const tenon_tensor_view& view);
 
 // Reads a variable: the view holds a reference to its buffer, which the caller releases. device: in whose memory the
 // reader works (nullptr: the host's), where the value must lie. frame: the kernel's that reads, which does not wait for an
-// update of its own. cancellation: ends the wait for an update; nullptr: nothing but time does.
+// update of its own. cancellation: ends the wait for an update; nullptr: nothing but time does. trace: that the wait is written to, or nullptr.
 Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame = nullptr,
-                    const Cancellation* cancellation = nullptr);
+                    const Cancellation* cancellation = nullptr, trace::Trace* trace = nullptr);
 bool IsInitialized(Resource* resource);
 // Who updates: a kernel's frame, within a step.
 struct Updater {
@@ -138,6 +142,7 @@ struct Updater {
   std::function<Status(const void* source, void* target, uint64_t bytes)> copy{};
   std::span<const tenon_buffer* const> dropped{};  // references to buffers that do not count: their holder is done with them before
   bool may_wait = true;                            // for other updates of the variable; false: ABORTED, for who holds others open
+  trace::Trace* trace = nullptr;                   // that the wait is written to
 };
 // See tenon_frame_services.variable_begin_update.
 Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, DType dtype, tenon_shape shape,

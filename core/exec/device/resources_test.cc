@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/exec/device/step.h"
+#include "core/trace/trace.h"
 #include "core/tensor/tensor.h"
 #include "tenon/kernel.h"
 
@@ -287,6 +288,42 @@ TEST_F(Variable, LetsAReaderWaitForAWriterInTheValueItself) {
   static_cast<float*>(update.after.dl.data)[1] = 4;
   End(&a_, TENON_UPDATE_COMMIT);
   EXPECT_EQ(reader.get(), "3 4") << "no half of it";
+}
+
+// What waits in a traced step, and for what: a reader, and another update. Who need not wait leaves no trace.
+TEST_F(Variable, WritesTheWaitForAnUpdateIntoTheTrace) {
+  const auto waits = [](const trace::Trace& trace) {
+    std::vector<std::string> names;
+    trace.ForEach([&](const trace::Trace::Event& event) { names.push_back(StrCat(event.category, ": ", event.name)); });
+    return names;
+  };
+  trace::Trace trace;
+  Assign(1, 2);
+  tenon_tensor_view view;
+  ASSERT_TRUE(ReadVariable(variable_, nullptr, &view, nullptr, nullptr, &trace).ok());
+  Release(view.buffer);
+  EXPECT_TRUE(waits(trace).empty());
+  ASSERT_TRUE(Begin(&a_).status.ok());
+  auto reader = std::async(std::launch::async, [&] {
+    tenon_tensor_view read;
+    ASSERT_TRUE(ReadVariable(variable_, nullptr, &read, nullptr, nullptr, &trace).ok());
+    Release(read.buffer);
+  });
+  auto writer = std::async(std::launch::async, [&] {
+    tenon_tensor_view before, after;
+    Updater updater{&b_, &cancellation_, pool_, false};
+    updater.trace = &trace;
+    ASSERT_TRUE(BeginUpdate(variable_, updater, 0, TENON_DT_FLOAT, Shape{2}.c(), 0, &before, &after).ok());
+    EndUpdate(variable_, &b_, TENON_UPDATE_COMMIT);
+  });
+  const auto still = [](const auto& waiting) { return waiting.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout; };
+  EXPECT_TRUE(still(reader) && still(writer)) << "the update has not ended";
+  End(&a_, TENON_UPDATE_COMMIT);
+  reader.get();
+  writer.get();
+  const std::string wait = "wait: wait for variable 'v'";
+  EXPECT_GE(waits(trace).size(), 2u);
+  for (const std::string& name : waits(trace)) EXPECT_EQ(name, wait);
 }
 
 TEST_F(Variable, LetsAWaitingUpdateGoWhenItsStepIsCancelled) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct Step {
   Rendezvous* rendezvous = nullptr;  // of a part: where it meets the others
   Watcher* watcher = nullptr;
   BufferPool* keeps = nullptr;  // whoever asked keeps what is fetched: it may be made in buffers of this pool right away
+  std::span<const tenon_tensor_view* const> places;  // none, or for each fetch nullptr or where it is made, if it is of that dtype and shape
   uint64_t host_waits = 0;  // for devices
   uint64_t captured_launches = 0;
   std::mutex mutex;  // guards local_resources, objects

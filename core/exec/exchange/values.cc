@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/exchange/values.h"
 
+#include "core/graph/attr.h"
+#include "core/graph/node.h"
+
 namespace tenon::exec {
+
+std::string DescribeTransfer(const graph::Node& node, const tenon_tensor_view* value) {
+  const auto text = [&](const char* attr) -> std::string_view {
+    const graph::AttrValue* found = node.FindAttr(attr);
+    return found != nullptr && found->kind() == TENON_ATTR_STRING ? std::string_view(found->s()) : std::string_view();
+  };
+  return StrCat("'", text("tensor_name"), "' from ", text("send_device"), " to ", text("recv_device"), value == nullptr ? "" : StrCat(", ", value->byte_size, " bytes"));
+}
 
 Status SendValue(Rendezvous* rendezvous, const RendezvousKey& key, const tenon_tensor_view& value, TransferPrecision precision) {
   TENON_ASSIGN_OR_RETURN(Message message, Message::Of(value, rendezvous->pool()));

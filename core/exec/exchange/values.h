@@ -3,10 +3,19 @@
 #ifndef TENON_CORE_EXEC_EXCHANGE_VALUES_H_
 #define TENON_CORE_EXEC_EXCHANGE_VALUES_H_
 
+#include <string>
+
 #include "core/exec/exchange/rendezvous.h"
 #include "core/exec/exchange/short_float.h"
 
+namespace tenon::graph {
+struct Node;
+}
+
 namespace tenon::exec {
+
+// What a trace says of a send or receive: "'x:0' from /job:a/task:1/device:CPU:0 to /job:b/task:0/device:CPU:0, 4096 bytes". value: nullptr: it did not come.
+std::string DescribeTransfer(const graph::Node& node, const tenon_tensor_view* value);
 
 // Sends what the view shows, in that precision. What is sent is the view's memory where nobody will change it, else a copy.
 Status SendValue(Rendezvous* rendezvous, const RendezvousKey& key, const tenon_tensor_view& value, TransferPrecision precision);

@@ -2,6 +2,7 @@
 // The services behind a kernel's frame. Each checks what the kernel asks for: a wrong index is a status, never a crash.
 #include <cstring>
 #include <exception>
+#include <thread>
 
 #include "core/base/clock.h"
 #include "core/exec/device/environment.h"
@@ -12,6 +13,7 @@
 #include "core/exec/kernel/frame.h"
 #include "core/exec/kernel/work_services.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/op_def.h"
 #include "core/tensor/variant.h"
 #include "core/tensor/view_check.h"
 #include "core/trace/trace.h"
@@ -117,10 +119,25 @@ struct Shares {
   void* argument;
   std::mutex mutex;
   std::exception_ptr thrown;
+  const std::thread::id caller = std::this_thread::get_id();
+
+  // A share on a helper's thread, in the trace; those of the caller lie in its kernel's span.
+  struct HelperSpan {
+    explicit HelperSpan(const Shares& of)
+        : shares(of), begin(of.frame->context->step->trace != nullptr && std::this_thread::get_id() != of.caller ? trace::Trace::Now() : 0) {}
+    ~HelperSpan() {
+      if (begin == 0) return;
+      const tenon_frame_context& context = *shares.frame->context;
+      (void)Guarded([&] { context.step->trace->Add(context.node->name, "share", begin, trace::Trace::Now(), context.node->op->name); });
+    }
+    const Shares& shares;
+    const uint64_t begin;
+  };
 
   static void Run(void* argument, int64_t begin, int64_t end) {
     auto* self = static_cast<Shares*>(argument);
     const KernelCall mark(self->frame);
+    const HelperSpan span(*self);
     try {
       self->function(self->argument, begin, end);
     } catch (...) {
@@ -133,7 +150,10 @@ struct Shares {
 void ParallelFor(tenon_frame* frame, int64_t total, double cost, tenon_range_function function, void* argument) {
   if (function == nullptr || total <= 0) return;
   Shares shares{frame, function, argument, {}, nullptr};
-  frame->context->step->env->threads->Run(total, cost, &Shares::Run, &shares);
+  trace::Trace* const trace = frame->context->step->trace;
+  uint64_t waits_ns = 0;
+  frame->context->step->env->threads->Run(total, cost, &Shares::Run, &shares, trace == nullptr ? nullptr : &waits_ns);
+  if (waits_ns != 0) trace->Add("wait for helpers", "wait", waits_ns, trace::Trace::Now(), frame->context->node->name);
   // To who called run(), as if the kernel had no help.
   if (shares.thrown != nullptr) std::rethrow_exception(shares.thrown);
 }
@@ -220,7 +240,7 @@ tenon_status* VariableRead(tenon_frame* frame, tenon_resource* handle, tenon_ten
   const Place& place = context->place;
   if (place.work != nullptr)
     if (Status status = place.work->AwaitWrite(place.queue, handle); !status.ok()) return Fail(std::move(status));
-  if (Status status = ReadVariable(handle, MemoryOf(place), out_view, frame, context->step->cancellation); !status.ok()) return Fail(std::move(status));
+  if (Status status = ReadVariable(handle, MemoryOf(place), out_view, frame, context->step->cancellation, context->step->trace); !status.ok()) return Fail(std::move(status));
   // Who writes to a variable without references takes another buffer while this one is held: it may be shared as it is.
   if (!ThroughReference(frame, handle)) out_view->flags |= TENON_VIEW_READ_ONLY;
   if (context->pin_count < context->pins.size()) context->pins[context->pin_count++] = out_view->buffer;
@@ -236,7 +256,7 @@ tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, ui
   if (tenon_status* bad = CheckShape(frame, "variable_begin_update", shape)) return bad;
   const Step& step = *frame->context->step;
   const Place& place = frame->context->place;
-  Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle), nullptr, {}, {}, true};
+  Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle), nullptr, {}, {}, true, step.trace};
   LateUpdates* const late = frame->context->late;
   if (late != nullptr) {
     if ((flags & TENON_UPDATE_PRESERVE) != 0) return Fail(Unimplemented("a kernel with TENON_KERNEL_CAPTURE_UPDATES wants TENON_UPDATE_PRESERVE"));

@@ -19,6 +19,17 @@ tenon_status* Answer(Function&& function) noexcept {
   return Guarded(std::forward<Function>(function)).release();
 }
 
+// What is wrong with memory that a result may be put into; empty: nothing.
+std::string FaultOfPlace(const tenon_tensor_view& place) {
+  if (place.dl.ndim < 0 || place.dl.ndim > TENON_MAX_RANK || (place.dl.ndim > 0 && place.dl.shape == nullptr)) return StrCat("of rank ", place.dl.ndim);
+  uint64_t bytes = 0;
+  if (!IsPlain(place.dtype)) return StrCat("of ", TypeName(place.dtype), ", which has no fixed size");
+  if (place.dl.strides != nullptr) return "that has strides";
+  if (!ByteSize(place.dtype, place, &bytes) || bytes != place.byte_size) return StrCat("of ", place.byte_size, " bytes, which is not that of its shape");
+  if (place.dl.data == nullptr && bytes != 0) return "without memory";
+  return OnHost(place) ? "" : "in a device's memory";
+}
+
 tenon_status* Schedule(tenon_work* work, uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument, uint64_t* out_token) {
   return Answer([&] { return work->Schedule(after_ns, flags, function, argument, out_token); });
 }
@@ -44,7 +55,18 @@ tenon_status* AllocTensor(tenon_work* work, uint32_t dtype, tenon_shape shape, u
 
 tenon_status* Call(tenon_work* work, tenon_function* function, const tenon_tensor_view* const* arguments, uint64_t argument_count,
                    tenon_tensor_view* out_results, uint64_t result_count) {
-  return Answer([&] { return work->Call(function, {arguments, argument_count}, {out_results, result_count}); });
+  return Answer([&] { return work->Call(function, {arguments, argument_count}, {}, {out_results, result_count}); });
+}
+
+tenon_status* CallInto(tenon_work* work, tenon_function* function, const tenon_tensor_view* const* arguments, uint64_t argument_count,
+                       const tenon_tensor_view* const* places, tenon_tensor_view* out_results, uint64_t result_count) {
+  return Answer([&]() -> Status {
+    for (uint64_t i = 0; places != nullptr && i < result_count; ++i) {
+      if (const std::string fault = places[i] == nullptr ? "" : FaultOfPlace(*places[i]); !fault.empty())
+        return Internal(StrCat(DescribePlugin(work->plugin()), " called call_into with a place for result ", i, " ", fault));
+    }
+    return work->Call(function, {arguments, argument_count}, {places, places == nullptr ? 0 : result_count}, {out_results, result_count});
+  });
 }
 
 void FunctionSignatureOf(const tenon_function* function, tenon_function_signature* out_info) {
@@ -89,7 +111,7 @@ void* VariantHeld(const tenon_variant* variant, tenon_span type) { return varian
 const tenon_work_services* WorkServices() {
   static const tenon_work_services services = {
       TENON_HEAD(tenon_work_services), &Schedule, &AwaitDescriptor, &Forget, &IsCancelled, &AllocTensor, &Call, &FunctionSignatureOf,
-      &FunctionRetain, &FunctionRelease, &BackgroundBegin, &BackgroundEnd, &VariantHold, &VariantHeld, &variant::Retain};
+      &FunctionRetain, &FunctionRelease, &BackgroundBegin, &BackgroundEnd, &VariantHold, &VariantHeld, &variant::Retain, &CallInto};
   return &services;
 }
 

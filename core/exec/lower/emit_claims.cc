@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/exec/lower/emitter.h"
+#include "core/exec/plan/tile_program.h"
 #include "core/graph/graph.h"
 
 namespace tenon::exec {
@@ -100,30 +101,71 @@ Status Emitter::EmitClaim(int32_t number, std::vector<Operation>* block) {
   std::vector<graph::NodeId> nodes;
   for (graph::NodeId id : claim.nodes)
     if (facts_.needed(id)) nodes.push_back(id);
+  if (claim.compiler.table == nullptr) return EmitTiles(*claim.device, nodes, block);
+  const Border border = BorderOf(nodes);
+  std::shared_ptr<const CompiledRegion> region;
+  if (border.shapes_known) {
+    TENON_ASSIGN_OR_RETURN(region, CompileClaim(plan_, *plan_.claims(), claim, nodes, border.in, border.out, facts_.inference()));
+  }
+  return EmitWhole(std::move(region), *claim.device, nodes, border, block);
+}
+
+// region: nullptr: node by node.
+Status Emitter::EmitWhole(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<graph::NodeId>& nodes, const Border& border,
+                          std::vector<Operation>* block) {
+  if (region != nullptr) return EmitRegion(std::move(region), device, border.in, border.out, block);
+  for (graph::NodeId id : nodes) TENON_RETURN_IF_ERROR(EmitKernel(graph_.node(id), block));
+  return Status::Ok();
+}
+
+// Those of one shape that follow one another are one program. What is of another shape comes before them, if it reads none of them; else they end there.
+Status Emitter::EmitTiles(const SessionDevice& device, const std::vector<graph::NodeId>& nodes, std::vector<Operation>* block) {
+  std::vector<graph::NodeId> together;
+  const auto close = [&]() -> Status {
+    const std::vector<graph::NodeId> of_one_shape = std::exchange(together, {});
+    if (of_one_shape.empty()) return Status::Ok();
+    const Border border = BorderOf(of_one_shape);
+    std::shared_ptr<const CompiledRegion> region;
+    if (border.shapes_known && of_one_shape.size() > 1) {
+      TENON_ASSIGN_OR_RETURN(region, TileProgram::Make(plan_, of_one_shape, border.in, border.out, facts_.inference()));
+    }
+    return EmitWhole(std::move(region), device, of_one_shape, border, block);
+  };
+  for (const graph::NodeId id : nodes) {
+    const Shape& shape = facts_.of({id, 0}).shape;
+    if (!together.empty() && shape != facts_.of({together[0], 0}).shape) {
+      const Node& node = graph_.node(id);
+      const auto is_together = [&](graph::NodeId source) { return std::find(together.begin(), together.end(), source) != together.end(); };
+      const bool waits = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& edge) { return is_together(edge.node); }) ||
+                         std::any_of(node.controls.begin(), node.controls.end(), is_together);
+      if (!waits) {
+        TENON_RETURN_IF_ERROR(EmitKernel(graph_.node(id), block));
+        continue;
+      }
+      TENON_RETURN_IF_ERROR(close());
+    }
+    together.push_back(id);
+  }
+  return close();
+}
+
+// What enters the nodes and what leaves them.
+Emitter::Border Emitter::BorderOf(const std::vector<graph::NodeId>& nodes) {
   const auto inside = [&](graph::NodeId id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); };
-  std::vector<Edge> in, out;
-  bool shapes_known = true;
+  Border border;
   for (graph::NodeId id : nodes) {
     for (const Edge& edge : graph_.node(id).inputs) {
       const bool from_outside = plan_.FeedOf(edge) >= 0 || !inside(edge.node) || facts_.Known(edge);
-      if (from_outside && std::find(in.begin(), in.end(), edge) == in.end()) in.push_back(edge);
-      shapes_known = shapes_known && facts_.of(edge).shape.fully_known();
+      if (from_outside && std::find(border.in.begin(), border.in.end(), edge) == border.in.end()) border.in.push_back(edge);
+      border.shapes_known = border.shapes_known && facts_.of(edge).shape.fully_known();
     }
     for (size_t k = 0; k < graph_.node(id).output_types.size(); ++k) {
       const Edge edge{id, static_cast<int32_t>(k)};
-      shapes_known = shapes_known && facts_.of(edge).shape.fully_known();
-      if (!facts_.Known(edge) && IsReadOutside(edge, inside)) out.push_back(edge);
+      border.shapes_known = border.shapes_known && facts_.of(edge).shape.fully_known();
+      if (!facts_.Known(edge) && IsReadOutside(edge, inside)) border.out.push_back(edge);
     }
   }
-  std::shared_ptr<const CompiledRegion> region;
-  if (shapes_known) {
-    TENON_ASSIGN_OR_RETURN(region, CompiledRegion::Compile(plan_, *plan_.claims(), claim, nodes, in, out, facts_.inference()));
-  }
-  if (region == nullptr) {
-    for (graph::NodeId id : nodes) TENON_RETURN_IF_ERROR(EmitKernel(graph_.node(id), block));
-    return Status::Ok();
-  }
-  return EmitRegion(std::move(region), *claim.device, in, out, block);
+  return border;
 }
 
 bool Emitter::IsReadOutside(Edge edge, const std::function<bool(graph::NodeId)>& inside) {

@@ -95,7 +95,15 @@ class Emitter {
   int32_t ClaimOf(graph::NodeId id) const;
   bool RunTogether(graph::NodeId a, graph::NodeId b) const;
   std::vector<graph::LoopAnalysis::Item> ClaimsAsWholes(const std::vector<graph::LoopAnalysis::Item>& items, graph::FrameId frame) const;
+  struct Border {
+    std::vector<graph::Edge> in, out;
+    bool shapes_known = true;
+  };
   Status EmitClaim(int32_t number, std::vector<Operation>* block);
+  Status EmitTiles(const SessionDevice& device, const std::vector<graph::NodeId>& nodes, std::vector<Operation>* block);
+  Status EmitWhole(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<graph::NodeId>& nodes, const Border& border,
+                   std::vector<Operation>* block);
+  Border BorderOf(const std::vector<graph::NodeId>& nodes);
   bool IsReadOutside(graph::Edge edge, const std::function<bool(graph::NodeId)>& inside);
   Status EmitRegion(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<graph::Edge>& in, const std::vector<graph::Edge>& out, std::vector<Operation>* block);
 

@@ -13,6 +13,7 @@
 #include "core/exec/plan/make_plan.h"
 #include "core/exec/program/instance.h"
 #include "core/graph/graph.h"
+#include "core/trace/trace.h"
 #include "tests/fakes/tiny_kernels.h"
 
 namespace tenon::exec {
@@ -53,10 +54,11 @@ class Parted : public testing::Test, public fakes::GraphMaker, protected fakes::
   }
   // The first elements of the fetches.
   Result<std::vector<float>> Run(std::vector<float> feeds) { return RunWith(run_.get(), std::move(feeds)); }
-  Result<std::vector<float>> RunWith(PartedRun* run, std::vector<float> feeds) {
+  Result<std::vector<float>> RunWith(PartedRun* run, std::vector<float> feeds, trace::Trace* trace = nullptr) {
     const fakes::Scalars views(std::move(feeds));
     Cancellation own;
     Step step;
+    step.trace = trace;
     step.env = &env_;
     step.cancellation = cancellation_ != nullptr ? cancellation_ : &own;
     Status status = run->Go(&step, views.pointers());
@@ -94,6 +96,25 @@ TEST_F(Parted, ExchangesEachValueOnceWhateverTheNumberOfReaders) {
     Expect({1}, {8, 4}, 3);
     Expect({2}, {16, 8}, 3);
     EXPECT_EQ(IsStraight(), !dynamic);
+  }
+}
+
+// Whom a receive waited for, and how much came.
+TEST_F(Parted, TracesSayWhatCrossedFromWhereToWhere) {
+  const Edge x = On(0, Feed(TENON_DT_FLOAT, {}, "x"));
+  const Edge twice = On(0, Add("Plus", {x, x}, {}, "twice"));
+  const Edge a = Sum(1, twice, twice);
+  for (const bool dynamic : {false, true}) {
+    Make({x}, {a}, dynamic);
+    trace::Trace trace;
+    ASSERT_TRUE(RunWith(run_.get(), {1}, &trace).ok());
+    std::vector<std::string> crossed;
+    trace.ForEach([&](const trace::Trace::Event& event) {
+      if (!event.detail.empty()) crossed.emplace_back(event.detail);
+    });
+    ASSERT_EQ(crossed.size(), 2u) << "a send and a receive";
+    for (const std::string& detail : crossed)
+      for (const char* part : {"twice", kNames[0], kNames[1], ", 4 bytes"}) EXPECT_NE(detail.find(part), std::string::npos) << part << " in " << detail;
   }
 }
 

@@ -6,10 +6,12 @@
 #include <set>
 
 #include "core/base/checked.h"
+#include "core/base/live_objects.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/kernel_question.h"
 #include "core/exec/kernel/node_runner.h"
 #include "core/exec/plan/plan.h"
+#include "core/exec/plan/tile_groups.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/graph.h"
 
@@ -61,8 +63,8 @@ tenon_shape Claims::ShapeOf(Edge edge) {
 
 Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
   std::unique_ptr<Claims> claims(new Claims(plan));
-  const std::vector<CompilerEntry> compilers = plan.env().compilers();
-  for (const SessionDevice& device : plan.env().devices)
+  const std::vector<CompilerEntry> compilers = plan.env().compilers ? plan.env().compilers() : std::vector<CompilerEntry>();
+  for (const SessionDevice& device : plan.env().devices) {
     for (const CompilerEntry& compiler : compilers)
       if (View(compiler.table->device_type) == device.device->type) {
         const auto first = std::ssize(claims->claims_);
@@ -71,7 +73,30 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
         if (!status.ok()) return std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name));
         break;
       }
+    if (!device.queued()) claims->TakeTiles(device);
+  }
   return claims;
+}
+
+// What feeds one another and is computed piece by piece: whatever stands in a way is left to run node by node.
+void Claims::TakeTiles(const SessionDevice& device) {
+  const auto first = std::ssize(claims_);
+  const auto may = [&](graph::NodeId id) { return claim_of_[id] < 0 && plan_.DeviceOf(id) == device.index; };
+  for (std::vector<graph::NodeId>& nodes : FindTileGroups(plan_, may)) {
+    for (const graph::NodeId id : nodes) claim_of_[id] = static_cast<int32_t>(claims_.size());
+    claims_.push_back({std::move(nodes), {}, &device});
+  }
+  if (first == std::ssize(claims_)) return;
+  for (std::vector<int32_t> stuck = InCircles(); !stuck.empty() && stuck.back() >= first; stuck = InCircles())
+    GiveUp(stuck.back(), "its set and another would depend on each other");
+}
+
+void Claims::GiveUp(int32_t claim, const char* why) {
+  for (const graph::NodeId id : claims_[claim].nodes) {
+    claim_of_[id] = -1;
+    if (claims_[claim].compiler.table != nullptr) refusals_[id] = {claims_[claim].compiler.plugin, why};
+  }
+  claims_[claim].nodes.clear();
 }
 
 // Sets of two devices may depend on each other, though neither compiler can know: then the later one's are given up.
@@ -79,12 +104,7 @@ Status Claims::BreakCircles(int32_t first) {
   for (std::vector<int32_t> stuck = InCircles(); !stuck.empty(); stuck = InCircles()) {
     if (first == 0 || stuck.back() < first)
       return InvalidArgument("the sets of nodes that it claimed depend on each other in a circle");
-    Claim& given_up = claims_[stuck.back()];
-    for (graph::NodeId id : given_up.nodes) {
-      claim_of_[id] = -1;
-      refusals_[id] = {given_up.compiler.plugin, "its set and one of another device would depend on each other"};
-    }
-    given_up.nodes.clear();
+    GiveUp(stuck.back(), "its set and one of another device would depend on each other");
   }
   return Status::Ok();
 }
@@ -180,12 +200,44 @@ struct EdgeViews {
   }
 };
 
+// What a compiler made.
+class DeviceRegion final : public CompiledRegion {
+ public:
+  DeviceRegion(const CompilerEntry& compiler, std::vector<graph::NodeId> nodes, std::string label)
+      : CompiledRegion(std::move(nodes), std::move(label), compiler.plugin), compiler_(compiler) {}
+  ~DeviceRegion() override {
+    if (executable_ != nullptr) TellPlugin(compiler_.plugin, "destroy", [this] { compiler_.table->destroy(executable_); });
+  }
+  // UNIMPLEMENTED: the compiler would rather not.
+  Status Compile(tenon_compile_args* args) {
+    TENON_RETURN_IF_ERROR(CallPlugin(compiler_.plugin, "compile", &label(), nullptr, [&] { return compiler_.table->compile(compiler_.self, args, &executable_); }));
+    if (executable_ == nullptr) return Internal(StrCat(DescribePlugin(compiler_.plugin), ": its compile() gave success and no executable for ", label()));
+    workspace_bytes_ = args->out_workspace_bytes;
+    in_place_ = {args->out_in_place, args->out_in_place_count};
+    live_ = std::make_unique<LiveObject>(compiler_.plugin);
+    return Status::Ok();
+  }
+  const char* how() const override { return "compiled"; }
+  tenon_status* Run(tenon_frame* frame) const override {
+    const KernelCall mark(frame);
+    try {
+      return compiler_.table->run(executable_, frame);
+    } catch (...) {
+      return Thrown(compiler_.plugin, "run").release();
+    }
+  }
+
+ private:
+  const CompilerEntry compiler_;
+  tenon_executable* executable_ = nullptr;
+  std::unique_ptr<LiveObject> live_;
+};
+
 }  // namespace
 
-Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
-                                                                      const std::vector<graph::NodeId>& nodes, const std::vector<Edge>& inputs,
-                                                                      const std::vector<Edge>& outputs,
-                                                                      const graph::ShapeInference& inference) {
+Result<std::shared_ptr<const CompiledRegion>> CompileClaim(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
+                                                           const std::vector<graph::NodeId>& nodes, const std::vector<Edge>& inputs, const std::vector<Edge>& outputs,
+                                                           const graph::ShapeInference& inference) {
   const graph::Cursor& cursor = claims.cursor();
   std::vector<int64_t> numbers;
   for (graph::NodeId id : nodes) numbers.push_back(cursor.NumberOf(id));
@@ -212,34 +264,13 @@ Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan
                           0,
                           nullptr,
                           0};
-  std::shared_ptr<CompiledRegion> region(new CompiledRegion);
-  region->nodes_ = nodes;
-  region->label_ = plan.graph().node(nodes[0]).name;
-  if (nodes.size() > 1) region->label_ += StrCat(" and ", nodes.size() - 1, " more");
-  Status status = CallPlugin(claim.compiler.plugin, "compile", &region->label_, nullptr,
-                             [&] { return claim.compiler.table->compile(claim.compiler.self, &args, &region->executable_); });
+  std::string label = plan.graph().node(nodes[0]).name;
+  if (nodes.size() > 1) label += StrCat(" and ", nodes.size() - 1, " more");
+  auto region = std::make_shared<DeviceRegion>(claim.compiler, nodes, std::move(label));
+  Status status = region->Compile(&args);
   if (status.code() == Code::kUnimplemented) return std::shared_ptr<const CompiledRegion>();
-  if (!status.ok()) return std::move(status).Annotate(StrCat("compiling ", region->label_, " for ", claim.device->device->name));
-  if (region->executable_ == nullptr)
-    return Internal(StrCat(DescribePlugin(claim.compiler.plugin), ": its compile() gave success and no executable for ", region->label_));
-  region->compiler_ = claim.compiler;
-  region->workspace_bytes_ = args.out_workspace_bytes;
-  region->in_place_ = {args.out_in_place, args.out_in_place_count};
-  region->live_ = std::make_unique<LiveObject>(claim.compiler.plugin);
+  if (!status.ok()) return std::move(status).Annotate(StrCat("compiling ", region->label(), " for ", claim.device->device->name));
   return std::shared_ptr<const CompiledRegion>(std::move(region));
-}
-
-CompiledRegion::~CompiledRegion() {
-  if (executable_ != nullptr) TellPlugin(compiler_.plugin, "destroy", [this] { compiler_.table->destroy(executable_); });
-}
-
-tenon_status* CompiledRegion::Run(tenon_frame* frame) const {
-  const KernelCall mark(frame);
-  try {
-    return compiler_.table->run(executable_, frame);
-  } catch (...) {
-    return Thrown(compiler_.plugin, "run").release();
-  }
 }
 
 }  // namespace tenon::exec

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/live_objects.h"
 #include "core/exec/device/compiler_entry.h"
+#include "core/exec/plan/compiled_region.h"
 #include "core/graph/cursor.h"
 #include "core/graph/shape_inference.h"
 
@@ -31,7 +31,7 @@ class Claims {
 
   struct Claim {
     std::vector<graph::NodeId> nodes;  // in the plan's order
-    CompilerEntry compiler;
+    CompilerEntry compiler;            // without a table: the engine runs their kernels piece by piece (tile_program.h)
     const SessionDevice* device = nullptr;
   };
   const std::vector<Claim>& claims() const { return claims_; }
@@ -50,6 +50,8 @@ class Claims {
   Status Ask(const CompilerEntry& compiler, const SessionDevice& device);
   Status Take(const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count);
   Status BreakCircles(int32_t first);
+  void TakeTiles(const SessionDevice& device);
+  void GiveUp(int32_t claim, const char* why);
   std::vector<int32_t> InCircles() const;
   tenon_shape ShapeOf(graph::Edge edge);
 
@@ -62,38 +64,10 @@ class Claims {
   std::map<graph::NodeId, Refusal> refusals_;
 };
 
-// A claim, compiled for the shapes of a program. Immutable.
-class CompiledRegion {
- public:
-  ~CompiledRegion();
-  CompiledRegion(const CompiledRegion&) = delete;
-  CompiledRegion& operator=(const CompiledRegion&) = delete;
-
-  // nullptr: the compiler would rather have the nodes run one by one.
-  static Result<std::shared_ptr<const CompiledRegion>> Compile(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
-                                                               const std::vector<graph::NodeId>& nodes,
-                                                               const std::vector<graph::Edge>& inputs,
-                                                               const std::vector<graph::Edge>& outputs,
-                                                               const graph::ShapeInference& inference);
-  tenon_status* Run(tenon_frame* frame) const;
-  const std::string& plugin() const { return compiler_.plugin; }
-  uint64_t workspace_bytes() const { return workspace_bytes_; }
-  // Inputs whose memory an output may take over.
-  std::span<const tenon_in_place> in_place() const { return in_place_; }
-  // "MatMul_1 and 3 more".
-  const std::string& label() const { return label_; }
-  const std::vector<graph::NodeId>& nodes() const { return nodes_; }
-
- private:
-  CompiledRegion() = default;
-  CompilerEntry compiler_;
-  tenon_executable* executable_ = nullptr;
-  uint64_t workspace_bytes_ = 0;
-  std::span<const tenon_in_place> in_place_;
-  std::string label_;
-  std::vector<graph::NodeId> nodes_;
-  std::unique_ptr<LiveObject> live_;
-};
+// A claim, compiled by its device's compiler for the shapes of a program. nullptr: that would rather have the nodes run one by one.
+Result<std::shared_ptr<const CompiledRegion>> CompileClaim(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
+                                                           const std::vector<graph::NodeId>& nodes, const std::vector<graph::Edge>& inputs,
+                                                           const std::vector<graph::Edge>& outputs, const graph::ShapeInference& inference);
 
 }  // namespace tenon::exec
 

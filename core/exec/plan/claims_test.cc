@@ -163,7 +163,7 @@ TEST_F(ClaimsTest, CompilesASetToWhatRunsAndIsDestroyedOnce) {
   graph::ShapeInference shapes(&plan->graph());
   ASSERT_TRUE(shapes.Run(plan->order()).ok());
   const Claims::Claim& claim = (*claims)->claims()[0];
-  const auto compile = [&] { return CompiledRegion::Compile(*plan, **claims, claim, claim.nodes, {x}, {b}, shapes); };
+  const auto compile = [&] { return CompileClaim(*plan, **claims, claim, claim.nodes, {x}, {b}, shapes); };
   auto region = compile();
   ASSERT_TRUE(region.ok()) << region.status().ToString();
   EXPECT_EQ(compiled_nodes_, 2u);

@@ -20,7 +20,7 @@ Result<std::shared_ptr<const Plan>> MakePlan(graph::Graph graph, std::vector<gra
     plan->SetOrder(std::move(transfers.order), std::move(transfers.waits));
   }
   // A part keeps the order of all parts, which sets of nodes as wholes would not.
-  if (plan->options().compile && !is_part && plan->env().compilers) {
+  if (plan->options().compile && !is_part) {
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<const Claims> claims, Claims::Find(*plan));
     plan->SetClaims(std::move(claims));
   }

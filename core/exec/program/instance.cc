@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/exec/device/environment.h"
+#include "core/exec/exchange/values.h"
 #include "core/exec/kernel/kernel_instance.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_def.h"
@@ -76,12 +77,14 @@ Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* 
 
 void ProgramInstance::FindMovable() {
   if (!code_.queues.empty()) return;  // their work is captured with its addresses
-  for (const SlotId fetch : code_.fetch_slots) {
+  for (size_t index = 0; index < code_.fetch_slots.size(); ++index) {
+    const SlotId fetch = code_.fetch_slots[index];
     const SlotId root = code_.RootOf(fetch);
     const Slot& home = code_.at(root);
     if (home.home != Home::kArena || home.memory != 0 || home.bytes < kLeastMoved || home.bytes != code_.at(fetch).bytes || !IsPlain(home.dtype) || !IsPlain(code_.at(fetch).dtype)) continue;
     const auto same = std::find_if(movable_.begin(), movable_.end(), [root](const Movable& other) { return other.root == root; });
-    Movable& movable = same == movable_.end() ? movable_.emplace_back(Movable{root, {}, {}, nullptr}) : *same;
+    Movable& movable = same == movable_.end() ? movable_.emplace_back(Movable{root, {}, {}, {}}) : *same;
+    movable.indices.push_back(index);
     if (std::find(movable.fetches.begin(), movable.fetches.end(), fetch) == movable.fetches.end()) movable.fetches.push_back(fetch);
   }
   for (const SlotId slot : code_.slots.ids())
@@ -89,12 +92,27 @@ void ProgramInstance::FindMovable() {
       if (code_.RootOf(slot) == movable.root) movable.slots.push_back(slot);
 }
 
+// Where the caller wants one of its fetches: memory that kernels may take for the arena's. nullptr: nowhere.
+void* ProgramInstance::PlaceOf(const Step& step, const Movable& movable) const {
+  for (const size_t index : movable.indices) {
+    const tenon_tensor_view* const place = step.places.empty() ? nullptr : step.places[index];
+    if (place == nullptr || !SameTypeAndShape(*place, views_[code_.fetch_slots[index]])) continue;
+    if (void* const data = DataOf(*place); reinterpret_cast<uintptr_t>(data) % 64 == 0) return data;
+  }
+  return nullptr;
+}
+
 // A buffer is the view's own when the step has run: until then it is memory that kernels write, as the arena is.
-Status ProgramInstance::MoveFetches(BufferPool* pool) {
+Status ProgramInstance::MoveFetches(const Step& step) {
   for (Movable& movable : movable_) {
-    const tenon_tensor_view& view = views_[movable.fetches.front()];
-    TENON_ASSIGN_OR_RETURN(movable.buffer, pool->Allocate(view.byte_size, {view.dl.shape, view.dl.ndim, 0}));
-    for (const SlotId slot : movable.slots) views_[slot].dl.data = movable.buffer->data;
+    void* data = PlaceOf(step, movable);
+    if (data == nullptr) {
+      const tenon_tensor_view& view = views_[movable.fetches.front()];
+      TENON_ASSIGN_OR_RETURN(movable.buffer, step.keeps->Allocate(view.byte_size, {view.dl.shape, view.dl.ndim, 0}));
+      data = movable.buffer->data;
+    }
+    movable.moved = true;
+    for (const SlotId slot : movable.slots) views_[slot].dl.data = data;
   }
   return Status::Ok();
 }
@@ -211,7 +229,7 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     for (const auto& context : contexts_) context->step = step;
   bound_step_ = step;
   if (step->keeps != nullptr && !movable_.empty()) {
-    TENON_RETURN_IF_ERROR(MoveFetches(step->keeps));
+    TENON_RETURN_IF_ERROR(MoveFetches(*step));
     TENON_RETURN_IF_ERROR(Status(Execute(block_)));
     for (const Movable& movable : movable_)
       for (const SlotId fetch : movable.fetches) views_[fetch].buffer = movable.buffer;
@@ -280,10 +298,10 @@ void ProgramInstance::Finish() {
     view.dl.data = nullptr;
   }
   for (Movable& movable : movable_) {
-    if (movable.buffer == nullptr) continue;
+    if (!std::exchange(movable.moved, false)) continue;
     for (const SlotId fetch : movable.fetches) views_[fetch].buffer = nullptr;
     for (const SlotId slot : movable.slots) views_[slot].dl.data = arenas_[0] + code_.at(movable.root).offset;
-    Release(std::exchange(movable.buffer, nullptr));
+    if (movable.buffer != nullptr) Release(std::exchange(movable.buffer, nullptr));
   }
   step_ = nullptr;
 }
@@ -314,6 +332,15 @@ tenon_status* ProgramInstance::WasThrown(const tenon_frame& frame) {
   return Thrown(*context.plugin, "run").release();
 }
 
+// What a trace says of an instruction besides its name.
+std::string ProgramInstance::Detail(const Context& context, bool went_well) {
+  switch (context.operation->kind) {
+    case Operation::Kind::kSend: return DescribeTransfer(*context.node, context.inputs[0]);
+    case Operation::Kind::kReceive: return DescribeTransfer(*context.node, went_well ? context.outputs[0] : nullptr);
+    default: return {};
+  }
+}
+
 tenon_status* ProgramInstance::RunTraced(const Block& block, trace::Trace* trace) {
   for (const Instruction& instruction : block.instructions) {
     Context* context = ContextOf(instruction.frame);
@@ -329,7 +356,7 @@ tenon_status* ProgramInstance::RunTraced(const Block& block, trace::Trace* trace
     if (context->operation->kind != Operation::Kind::kRelease && context->operation->kind != Operation::Kind::kCheck &&
         context->operation->kind != Operation::Kind::kBranch && context->stretch == nullptr)
       trace->Add(context->operation->region != nullptr ? context->operation->region->label() : context->node->name,
-                 context->node->op->name, begin, trace::Trace::Now());
+                 context->node->op->name, begin, trace::Trace::Now(), Detail(*context, bad == nullptr));
     if (bad != nullptr) return NameNode(bad, *context);
   }
   return nullptr;

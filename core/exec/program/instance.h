@@ -25,7 +25,8 @@ class ProgramInstance {
   static Result<std::unique_ptr<ProgramInstance>> Create(const Program* program);
   ~ProgramInstance();
 
-  // Feeds are borrowed for the step. Where the step keeps its fetches, large ones are made in buffers of their own instead of the arena.
+  // Feeds are borrowed for the step. Where the step keeps its fetches, large ones are made where it has a place for them, or in buffers of their own,
+  // instead of the arena.
   Status Run(Step* step, const tenon_tensor_view* const* feeds);
   // Whether a device still has hold of its memory: it may not be used again, nor freed.
   bool abandoned() const { return work_.abandoned(); }
@@ -107,7 +108,9 @@ class ProgramInstance {
     SlotId root;
     std::vector<SlotId> slots;    // that show its memory
     std::vector<SlotId> fetches;  // of them
+    std::vector<size_t> indices;  // of the fetches
     Buffer* buffer = nullptr;     // of this step
+    bool moved = false;           // in this step
   };
 
   explicit ProgramInstance(const Program* program) : program_(program), code_(program->code()), work_(&program->plan().env()) {}
@@ -132,6 +135,7 @@ class ProgramInstance {
   static tenon_status* WasThrown(const tenon_frame& frame);
   static tenon_status* RunBlock(const Block& block);
   static tenon_status* RunTraced(const Block& block, trace::Trace* trace);
+  static std::string Detail(const Context& context, bool went_well);
   tenon_status* Execute(const Block& block) { return step_->trace == nullptr ? RunBlock(block) : RunTraced(block, step_->trace); }
   static tenon_status* RunCompiled(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunGuarded(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
@@ -155,7 +159,8 @@ class ProgramInstance {
   Status AfterWork(Context* context);
   Status BeginQueues(Step* step);
   void FindMovable();
-  Status MoveFetches(BufferPool* pool);
+  Status MoveFetches(const Step& step);
+  void* PlaceOf(const Step& step, const Movable& movable) const;
   static Context* ContextOf(tenon_frame* frame) { return static_cast<Context*>(frame->context); }
 
   const Program* const program_;

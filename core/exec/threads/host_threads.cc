@@ -5,6 +5,7 @@
 #include <exception>
 #include <limits>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 
 namespace tenon::exec {
@@ -62,7 +63,7 @@ void HostThreads::TakeShares() {
   }
 }
 
-void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* argument) {
+void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* argument, uint64_t* out_waits_ns) {
   if (total <= 0) return;
   const double work = static_cast<double>(total) * cost;
   const bool crowd = in_waiting_task && waiting_running_.load(std::memory_order_relaxed) > threads_;
@@ -87,6 +88,7 @@ void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* 
   }
   TakeShares();
   epoch_.fetch_add(1, std::memory_order_seq_cst);
+  if (out_waits_ns != nullptr && inside_.load(std::memory_order_seq_cst) != 0) *out_waits_ns = NowNs();
   // As long as helpers spin, and four times a share.
   AwaitHelpers(kSpins + static_cast<int64_t>(4 * work / static_cast<double>(shares) * kSpins / kSpinNs));
   busy_.clear(std::memory_order_release);

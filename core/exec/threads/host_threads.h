@@ -38,8 +38,9 @@ class HostThreads {
 
   uint32_t threads() const { return threads_; }
 
-  // Calls function over [0, total) in shares. cost: nanoseconds of a unit.
-  void Run(int64_t total, double cost, RangeFunction function, void* argument);
+  // Calls function over [0, total) in shares. cost: nanoseconds of a unit. out_waits_ns: when this thread began to wait for helpers' shares, by the monotonic
+  // clock, if it had to; may be nullptr.
+  void Run(int64_t total, double cost, RangeFunction function, void* argument, uint64_t* out_waits_ns = nullptr);
 
   // Runs a task that computes (expensive nodes) on a background thread; made on first use. RESOURCE_EXHAUSTED: the system gives none,
   // and the task was not taken.

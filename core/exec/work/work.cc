@@ -215,7 +215,8 @@ void tenon_work::Run(uint64_t token) {
 
 // ---- Functions ----
 
-Status tenon_work::Call(tenon_function* function, std::span<const tenon_tensor_view* const> arguments, std::span<tenon_tensor_view> out_results) {
+Status tenon_work::Call(tenon_function* function, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places,
+                        std::span<tenon_tensor_view> out_results) {
   const auto check = [&](const char* what, size_t found, size_t wanted) {
     return found == wanted ? Status::Ok() : tenon::InvalidArgument(StrCat("function '", function->name, "' has ", wanted, " ", what, ", the call ", found));
   };
@@ -223,7 +224,7 @@ Status tenon_work::Call(tenon_function* function, std::span<const tenon_tensor_v
   TENON_RETURN_IF_ERROR(check("results", out_results.size(), function->result_types.size()));
   const SessionWorks::Entered entered(session_.get());
   if (!entered) return entered.why();
-  return function->Call(cancellation_, arguments, out_results);
+  return function->Call(cancellation_, arguments, places, out_results);
 }
 
 // ---- The end ----

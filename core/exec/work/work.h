@@ -35,7 +35,8 @@ struct tenon_work : std::enable_shared_from_this<tenon_work> {
   Status Await(int32_t descriptor, uint32_t events, uint64_t timeout_ns, tenon_done_function function, void* argument, uint64_t* out_token);
   bool Forget(uint64_t token);
   bool cancelled() const { return cancellation_->cancelled(); }
-  Status Call(tenon_function* function, std::span<const tenon_tensor_view* const> arguments, std::span<tenon_tensor_view> out_results);
+  Status Call(tenon_function* function, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places,
+              std::span<tenon_tensor_view> out_results);
 
   tenon::exec::SessionWorks& session() { return *session_; }
   const std::string& plugin() const { return plugin_; }

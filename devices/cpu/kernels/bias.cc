@@ -53,8 +53,7 @@ struct BiasAddKernel {
         for (int64_t r = begin; r < end; ++r) {
           const T* from = x + r * s.channels;
           T* to = out + r * s.channels;
-#pragma GCC ivdep
-          for (int64_t j = 0; j < s.channels; ++j) to[j] = AddOrSubtract<false>(from[j], bias[j]);
+          Row(from, bias, to, s.channels);
         }
       });
       return;
@@ -68,6 +67,24 @@ struct BiasAddKernel {
         for (int64_t j = 0; j < s.inner; ++j) to[j] = AddOrSubtract<false>(from[j], b);
       }
     });
+  }
+  template <class T>
+  static void Row(const T* x, const T* bias, T* out, int64_t n) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) out[j] = AddOrSubtract<false>(x[j], bias[j]);
+  }
+  // Channels that come last are broadcast.
+  sdk::Tile TileOf(std::span<const uint32_t> inputs, uint32_t) const {
+    sdk::Tile tile;
+    if (!channels_first) BiasTypes::Dispatch(inputs[0], [&]<class T>(Tag<T>) { tile.function = &Piece<T>; });
+    return tile;
+  }
+  template <class T>
+  static void Piece(const void*, const void* const* inputs, const int64_t* strides, void* out, int64_t n) {
+    const T* x = static_cast<const T*>(inputs[0]);
+    const T* bias = static_cast<const T*>(inputs[1]);
+    if (strides[0] == 1 && strides[1] == 1) return Row(x, bias, static_cast<T*>(out), n);
+    for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = AddOrSubtract<false>(x[i * strides[0]], bias[i * strides[1]]);
   }
   bool channels_first;
 };

@@ -43,13 +43,25 @@ struct CastKernel {
       *out = Convert<To>(*x);
       return;
     }
-    c.ParallelFor(count, 0.3, [&](int64_t begin, int64_t end) {
-      if constexpr (std::is_same_v<From, Half> != std::is_same_v<To, Half>) {
-        ThroughFloats(x + begin, out + begin, end - begin);
-      } else {
-        for (int64_t i = begin; i < end; ++i) out[i] = Convert<To>(x[i]);
-      }
-    });
+    c.ParallelFor(count, kCost, [&](int64_t begin, int64_t end) { Row(x + begin, out + begin, end - begin); });
+  }
+  template <class From, class To>
+  [[gnu::noinline]] static void Row(const From* x, To* out, int64_t n) {
+    if constexpr (std::is_same_v<From, Half> != std::is_same_v<To, Half>) {
+      ThroughFloats(x, out, n);
+    } else {
+      for (int64_t i = 0; i < n; ++i) out[i] = Convert<To>(x[i]);
+    }
+  }
+  sdk::Tile TileOf(std::span<const uint32_t> inputs, uint32_t output) const {
+    sdk::Tile tile{nullptr, nullptr, kCost};
+    if (truncate) return tile;
+    CastTypes::Dispatch(inputs[0], [&]<class From>(Tag<From>) { CastTypes::Dispatch(output, [&]<class To>(Tag<To>) { tile.function = &Piece<From, To>; }); });
+    return tile;
+  }
+  template <class From, class To>
+  static void Piece(const void*, const void* const* inputs, const int64_t*, void* out, int64_t n) {
+    Row(static_cast<const From*>(inputs[0]), static_cast<To*>(out), n);
   }
   // A block at a time, for the processor's conversion of several halves.
   template <class From, class To>
@@ -77,6 +89,7 @@ struct CastKernel {
     To* out = c.output<To>(0);
     for (int64_t i = 0; i < count; ++i) out[i] = sdk::ConvertCut<To>(x[i]);
   }
+  static constexpr double kCost = 0.3;
   bool truncate;
 };
 
@@ -122,6 +135,28 @@ struct AddNKernel {
         }
       }
     });
+  }
+  sdk::Tile TileOf(std::span<const uint32_t> inputs, uint32_t output) const {
+    sdk::Tile tile{nullptr, nullptr, 0.1 * static_cast<double>(inputs.size())};
+    Addable::Dispatch(output, [&]<class T>(Tag<T>) {
+      if (inputs.size() == 2) tile.function = &Piece<T, 2>;
+      if (inputs.size() == 3) tile.function = &Piece<T, 3>;
+      if (inputs.size() == 4) tile.function = &Piece<T, 4>;
+    });
+    return tile;
+  }
+  // All inputs have the output's shape.
+  template <class T, int kCount>
+  static void Piece(const void*, const void* const* inputs, const int64_t*, void* out, int64_t n) {
+    const auto input = [inputs](int at) { return static_cast<const T*>(inputs[at]); };
+    const auto sum = [](T x, T y) { return AddOrSubtract<false>(x, y); };
+    if constexpr (kCount == 2) {
+      AddOver(0, n, static_cast<T*>(out), [=, x = input(0), y = input(1)](int64_t i) { return sum(x[i], y[i]); });
+    } else if constexpr (kCount == 3) {
+      AddOver(0, n, static_cast<T*>(out), [=, x = input(0), y = input(1), z = input(2)](int64_t i) { return sum(sum(x[i], y[i]), z[i]); });
+    } else {
+      AddOver(0, n, static_cast<T*>(out), [=, x = input(0), y = input(1), z = input(2), w = input(3)](int64_t i) { return sum(sum(sum(x[i], y[i]), z[i]), w[i]); });
+    }
   }
   template <class T, class Function>
   static void AddOver(int64_t begin, int64_t end, T* out, const Function& function) {

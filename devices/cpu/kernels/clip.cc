@@ -37,8 +37,19 @@ struct ClipKernel {
       });
     });
   }
+  sdk::Tile TileOf(std::span<const uint32_t> inputs, uint32_t) const {
+    sdk::Tile tile{nullptr, nullptr, 0.5};
+    Numbers::Dispatch(inputs[0], [&]<class T>(Tag<T>) { tile.function = &Piece<T>; });
+    return tile;
+  }
 
  private:
+  template <class T>
+  static void Piece(const void*, const void* const* inputs, const int64_t* strides, void* out, int64_t n) {
+    const T* low = static_cast<const T*>(inputs[1]);
+    const T* high = static_cast<const T*>(inputs[2]);
+    Row(0, n, static_cast<const T*>(inputs[0]), static_cast<T*>(out), [=](int64_t i) { return low[i * strides[1]]; }, [=](int64_t i) { return high[i * strides[2]]; });
+  }
   template <class T, class Low, class High>
   static void Row(int64_t begin, int64_t end, const T* x, T* out, const Low& low, const High& high) {
     for (int64_t i = begin; i < end; ++i) {

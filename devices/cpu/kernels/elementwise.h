@@ -164,6 +164,15 @@ struct UnaryKernel {
     int64_t count;
   };
   void Run(const Plan& plan, sdk::RunContext c) const { plan.function(*this, plan, c); }
+  sdk::Tile TileOf(std::span<const uint32_t> inputs, uint32_t) const {
+    sdk::Tile tile{nullptr, &op, CostOf<Op>()};
+    if (inputs.size() == 1) Set::Dispatch(inputs[0], [&]<class T>(Tag<T>) { tile.function = &Piece<T>; });
+    return tile;
+  }
+  template <class T>
+  static void Piece(const void* op, const void* const* inputs, const int64_t*, void* out, int64_t n) {
+    Row<T>(op, inputs[0], out, n);
+  }
 
   template <class T>
   static void One(const UnaryKernel& kernel, const Plan&, sdk::RunContext c) {
@@ -171,7 +180,7 @@ struct UnaryKernel {
     *c.output<Result>(0) = Apply<Result, T>(kernel.op, *c.input<T>(0));
   }
   template <class T>
-  static void Row(const void* op, const void* x, void* out, int64_t n) {
+  [[gnu::noinline]] static void Row(const void* op, const void* x, void* out, int64_t n) {
     using Result = ResultOf<Op, T>;
     UnaryLoop<Op, T, Result>(*static_cast<const Op*>(op), static_cast<const T*>(x), static_cast<Result*>(out), n);
   }
@@ -204,6 +213,18 @@ struct BinaryKernel {
     int64_t y_count = 0;
   };
   void Run(const Plan& plan, sdk::RunContext c) const { plan.function(*this, plan, c); }
+  sdk::Tile TileOf(std::span<const uint32_t> inputs, uint32_t) const {
+    sdk::Tile tile{nullptr, &op, CostOf<Op>()};
+    if (inputs.size() != 2 || inputs[0] != inputs[1]) return tile;
+    Set::Dispatch(inputs[0], [&]<class T>(Tag<T>) {
+      if constexpr (!(requires { Op::Invalid(T{}); } && std::is_integral_v<T>)) tile.function = &Piece<T>;  // those may fail
+    });
+    return tile;
+  }
+  template <class T>
+  static void Piece(const void* op, const void* const* inputs, const int64_t* strides, void* out, int64_t n) {
+    Row<T>(op, inputs[0], inputs[1], out, n, strides[0], strides[1]);
+  }
 
   template <class T>
   static void One(const BinaryKernel& kernel, const Plan&, sdk::RunContext c) {
@@ -212,7 +233,7 @@ struct BinaryKernel {
     *c.output<Result>(0) = Apply<Result, T>(kernel.op, *c.input<T>(0), *c.input<T>(1));
   }
   template <class T>
-  static void Row(const void* op, const void* x, const void* y, void* out, int64_t n, int64_t stride_x,
+  [[gnu::noinline]] static void Row(const void* op, const void* x, const void* y, void* out, int64_t n, int64_t stride_x,
                   int64_t stride_y) {
     using Result = BinaryResultOf<Op, T>;
     BinaryLoop<Op, T, Result>(*static_cast<const Op*>(op), static_cast<const T*>(x), static_cast<const T*>(y),

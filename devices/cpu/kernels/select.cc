@@ -88,6 +88,20 @@ struct SelectV2Kernel {
         : shape({sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))}, sdk::DimsOf(c.output(0))) {}
     Broadcast<3> shape;
   };
+  sdk::Tile TileOf(std::span<const uint32_t>, uint32_t output) const {
+    sdk::Tile tile;
+    if (const uint64_t size = sdk::ElementSize(output); output != TENON_DT_STRING && size != 0)
+      DispatchSize(output, [&]<class T>(Tag<T>) { tile = {&Piece<T>, nullptr, 0.05 * sizeof(T)}; });
+    return tile;
+  }
+  template <class T>
+  static void Piece(const void*, const void* const* inputs, const int64_t* strides, void* out, int64_t n) {
+    const bool* cond = static_cast<const bool*>(inputs[0]);
+    const T* t = static_cast<const T*>(inputs[1]);
+    const T* e = static_cast<const T*>(inputs[2]);
+    if (strides[0] == 1) return ChooseRow(cond, t, e, static_cast<T*>(out), n, strides[1], strides[2]);
+    CopyRow(*cond ? t : e, static_cast<T*>(out), n, *cond ? strides[1] : strides[2]);
+  }
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Broadcast<3>& s = plan.shape;
     DispatchSize(c.output_view(0).dtype, [&]<class T>(Tag<T>) {

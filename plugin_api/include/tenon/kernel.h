@@ -64,6 +64,7 @@ typedef struct tenon_in_place {
 } tenon_in_place;
 
 struct tenon_work_services;
+struct tenon_tile; /* ext/draft/tile.h */
 
 /* ---- Services of create() ---- */
 
@@ -245,6 +246,13 @@ typedef struct tenon_work_services {
   TENON_THREAD(any) TENON_OWN(borrow) void* (*variant_held)(const tenon_variant* variant, tenon_span type);
   /* As in tenon_frame_services, for who puts a variant into a tensor of alloc_tensor(). */
   TENON_THREAD(any) TENON_OWN(borrow) void (*variant_retain)(tenon_variant* variant);
+
+  /* As call(), with memory for results. places: [result_count], each NULL or a view of host memory of the caller's, of elements of a fixed size. A result of
+   * that dtype and shape is made there, or copied: then out_results[i] is that view, without a buffer. Any other result comes as from call(). The memory is
+   * nobody else's until the call returns, and what was in it is lost, whatever the status. 64-byte aligned memory saves the copy. */
+  TENON_THREAD(any) TENON_OWN(give(out_results))
+  tenon_status* (*call_into)(tenon_work* work, tenon_function* function, const tenon_tensor_view* const* arguments, uint64_t argument_count,
+                             const tenon_tensor_view* const* places, tenon_tensor_view* out_results, uint64_t result_count);
 } tenon_work_services;
 
 typedef struct tenon_frame_services {
@@ -443,6 +451,8 @@ typedef struct tenon_kernel_registration {
   /* Seconds that one run takes on query->device, with shapes that are known, for placing: goes before what the op's cost function says, and after what was
    * measured. 0: the kernel does not know, as when this is NULL. Quick, and without effect. */
   TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*cost)(const tenon_kernel_query* query, double* out_seconds);
+  /* How an element-wise kernel is computed a piece at a time (ext/draft/tile.h), so that the host may run several nodes in one pass over memory. NULL: it is not. */
+  const struct tenon_tile* tile;
 } tenon_kernel_registration;
 
 /* Capability "tenon.kernels/1". */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A vendor's op, "Test>Tripled" of version OP_VERSION: y = scale * x, without a gradient; and, with BRINGS_GRADIENT alone, a package with that. */
 #include "tenon/c_util.h"
+#include "tenon/ext/draft/tile.h"
 
 #ifdef BRINGS_GRADIENT
 static tenon_status* gradient(const tenon_gradient_args* args) {
@@ -53,8 +54,28 @@ static tenon_status* run(tenon_kernel* kernel, const tenon_prepared* prepared, t
   for (int64_t i = 0; i < tenon_c_count(frame->inputs[0]); ++i) y[i] = kernel->scale * x[i];
   return NULL;
 }
+/* A piece of it, where the host runs it with its neighbours in the graph. A stride of 0 is never that of the only input. */
+static void piece(const void* argument, const void* const* inputs, const int64_t* strides, void* output, int64_t count) {
+  const struct tenon_kernel* kernel = (const struct tenon_kernel*)argument;
+  const float* x = (const float*)inputs[0];
+  float* y = (float*)output;
+  (void)strides;
+  for (int64_t i = 0; i < count; ++i) y[i] = kernel->scale * x[i];
+}
+static tenon_status* tile_of(tenon_tile_args* args) {
+  args->out_function = piece;
+  args->out_argument = args->kernel;
+  return NULL;
+}
+/* Another id than the host's is for another host: in this one the kernel runs alone. */
+#if OP_VERSION > 1
+#define TILE_ID TENON_EXTENSION_TILE
+#else
+#define TILE_ID "tenon.tile/0"
+#endif
+static const tenon_tile kTile = {TENON_HEAD(tenon_tile), .id = TENON_SPAN(TILE_ID), .select = tile_of};
 static const tenon_kernel_registration kOnCpu = {TENON_HEAD(tenon_kernel_registration), .op = TENON_SPAN("Test>Tripled"),
-                                                 .device_type = TENON_SPAN("CPU"), .create = create, .destroy = destroy, .run = run};
+                                                 .device_type = TENON_SPAN("CPU"), .create = create, .destroy = destroy, .run = run, .tile = &kTile};
 static const tenon_kernel_registration* const kKernels[] = {&kOnCpu};
 static const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kKernels, 1};
 static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kPackage), TENON_PROVIDES(KERNELS, &kKernelPackage)};

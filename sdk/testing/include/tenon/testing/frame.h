@@ -246,6 +246,10 @@ inline const tenon_work_services* WorkServices() {
     s.call = [](tenon_work*, tenon_function*, const tenon_tensor_view* const*, uint64_t, tenon_tensor_view*, uint64_t) {
       return NewStatus(TENON_UNIMPLEMENTED, "the host for tests calls no functions; try the kernel in a runtime");
     };
+    s.call_into = [](tenon_work* work, tenon_function* function, const tenon_tensor_view* const* arguments, uint64_t argument_count, const tenon_tensor_view* const*,
+                     tenon_tensor_view* out_results, uint64_t result_count) {
+      return WorkServices()->call(work, function, arguments, argument_count, out_results, result_count);
+    };
     s.function_signature = [](const tenon_function*, tenon_function_signature* out_info) { *out_info = {}; };
     s.function_retain = [](tenon_function*) {};
     s.function_release = [](tenon_function*) {};

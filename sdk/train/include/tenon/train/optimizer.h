@@ -12,8 +12,8 @@
 //                    (centered: c += (1-rho)(g-c), and s - c^2 under the root: Graves 2013)
 //   Adadelta         s += (1-rho)(g^2-s); d = g sqrt(u + epsilon) / sqrt(s + epsilon); u += (1-rho)(d^2-u); var -= lr d   (Zeiler 2012: lr 1)
 // The first values of slots and the places of epsilon are TensorFlow's (tf.compat.v1.train). Centered RMSProp and Adadelta are
-// of primitive ops always. Of variables that are changed by rows (Embedding), averages move in the steps that have a gradient for their row alone, as
-// TensorFlow's do. Slots are variables of the model ("<variable>/Adam"), so a checkpoint holds them.
+// of primitive ops always. Of variables that are changed by rows (Embedding), a row's averages and momentum move in the steps that have a gradient for it alone, as
+// TensorFlow's do; but Adam's, as there, fall in every step, which moves every row and takes as long as the table is large. Slots are variables of the model ("<variable>/Adam"), so a checkpoint holds them.
 #ifndef TENON_TRAIN_OPTIMIZER_H_
 #define TENON_TRAIN_OPTIMIZER_H_
 
@@ -64,6 +64,14 @@ Operation Minimize(Model& model, Output loss, Output learning_rate, const Optimi
 // The two halves of it. The gradients of the loss with respect to the trainable variables, in their order, each as a whole; an
 // Output that is not valid where the loss does not depend on one. Variables that are changed by rows are an error.
 std::vector<Output> DenseGradients(Model& model, Output loss);
+// A gradient of one variable: as a whole, or, where it is changed by rows, values for the rows (of which some may come twice).
+struct VariableGradient {
+  Output value;  // not valid: the loss does not depend on the variable
+  Output rows;   // int32 or int64 [rows of value]; not valid: it is whole
+};
+// Those of all trainable variables, in their order.
+std::vector<VariableGradient> VariableGradients(Model& model, Output loss);
+Operation ApplyGradients(Model& model, const std::vector<VariableGradient>& gradients, Output learning_rate, const OptimizerOptions& options = {});
 Operation ApplyGradients(Model& model, const std::vector<Output>& gradients, Output learning_rate, const OptimizerOptions& options = {});
 
 // One of several copies of a network, each of which sees its share of a batch.

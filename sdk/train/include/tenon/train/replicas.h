@@ -3,7 +3,7 @@
 //
 // Every replica builds the same graph. The variables stand where the model puts them (parameter servers), and outlive a client.
 // - Asynchronous: each replica applies its own gradients to the shared variables, without a barrier.
-// - Synchronous: each replica puts its gradients into its own box beside each variable, and says so in the queue of arrivals. The
+// - Synchronous: each replica puts its gradients (of an Embedding the rows that have one) into its own box beside each variable, and says so in the queue of arrivals. The
 //   chief, a thread beside replica 0 with a session of its own, waits for the first m = replicas - backups of them, applies the
 //   mean of these boxes once, and gives every replica a token that names the next step. A replica waits for its token, and
 //   takes the newest. With m = replicas the result is that of one graph with all replicas in it.
@@ -80,12 +80,19 @@ class ReplicaGraph {
   struct Shared {
     Output handle, value;
   };
+  // Where a replica's gradient of a variable stands; rows: of one that is changed by rows.
+  struct Box {
+    Shared value;
+    std::optional<Shared> rows;
+  };
   Shared Share(const std::string& name, DType dtype, const Shape& shape, const std::string& device, std::vector<Operation>* initial);
   Output MakeQueue(const std::string& name, int64_t words);
   Operation Count(const Operation& after);
-  void Deliver(const std::vector<Output>& gradients, const std::vector<std::vector<Shared>>& boxes);
-  void Apply(const std::vector<Output>& gradients, const std::vector<std::vector<Shared>>& boxes, Output learning_rate,
-             const OptimizerOptions& optimizer);
+  using Boxes = std::vector<std::vector<Box>>;  // by variable and replica
+  Box MakeBox(const Variable& variable, const VariableGradient& gradient, int64_t replica, std::vector<Operation>* initial);
+  void Deliver(const std::vector<VariableGradient>& gradients, const Boxes& boxes);
+  void Apply(const Boxes& boxes, Output learning_rate, const OptimizerOptions& optimizer);
+  VariableGradient MeanOf(const std::vector<Box>& boxes);
   Operation GiveTokens(const std::vector<Operation>& after);
 
   Model& model_;

@@ -21,7 +21,8 @@
 //
 // A class with `static void Supports(sdk::KernelQuery& query)` is asked first whether it takes a node: query.Fail(TENON_UNIMPLEMENTED, why)
 // leaves it to the next kernel; with `static double Cost(KernelQuery& query)` it says the seconds that a run takes, for placing. What on_load of TENON_PLUGIN_WITH made, where the plugin's options stand, is c.self<T>() in create, prepare
-// and supports.
+// and supports. An element-wise kernel with `Tile TileOf(std::span<const uint32_t> input_dtypes, uint32_t output_dtype) const` may be computed a piece at a time, with
+// its neighbours in the graph (tenon/ext/draft/tile.h).
 //
 // A class with RunAsync(RunContext, Done) in place of Run is an asynchronous kernel: it keeps Done and calls it once, from any
 // thread; the context's frame lives until then. It may fail with Fail() as long as Done will not be called.
@@ -45,6 +46,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "tenon/ext/draft/tile.h"
 #include "tenon/sdk/list.h"
 #include "tenon/sdk/node.h"
 #include "tenon/sdk/span.h"
@@ -401,6 +403,13 @@ struct Traits {
   std::string_view label = {};
 };
 
+// How an element-wise kernel computes a piece (tenon/ext/draft/tile.h); function nullptr: not with these types.
+struct Tile {
+  tenon_tile_function function = nullptr;
+  const void* argument = nullptr;  // lives as long as the kernel
+  double cost = 0;                 // rough nanoseconds of an element
+};
+
 namespace internal {
 
 template <class Kernel>
@@ -411,6 +420,8 @@ template <class Kernel>
 concept HasSupports = requires(KernelQuery& query) { Kernel::Supports(query); };
 template <class Kernel>
 concept HasCost = requires(KernelQuery& query) { Kernel::Cost(query); };
+template <class Kernel>
+concept HasTile = requires(const Kernel& kernel, std::span<const uint32_t> dtypes) { kernel.TileOf(dtypes, uint32_t{}); };
 template <class Kernel>
 concept HasRunAsync = requires(const Kernel& kernel, RunContext c, Done done) { kernel.RunAsync(c, done); };
 
@@ -454,6 +465,18 @@ struct Thunks {
       return CurrentFailure();
     }
   }
+  static tenon_status* select(tenon_tile_args* args) noexcept {
+    try {
+      const Tile tile = KernelOf(args->kernel).TileOf({args->input_dtypes, args->input_count}, args->output_dtype);
+      args->out_function = tile.function;
+      args->out_argument = tile.argument;
+      args->out_cost = tile.cost;
+      return nullptr;
+    } catch (...) {
+      return CurrentFailure();
+    }
+  }
+  static constexpr tenon_tile tile = {TENON_HEAD(tenon_tile), TENON_SPAN(TENON_EXTENSION_TILE), &select};
   static void destroy(tenon_kernel* kernel) noexcept { delete reinterpret_cast<Kernel*>(kernel); }
 
   static tenon_status* prepare(tenon_kernel* kernel, tenon_prepare_args* args) noexcept {
@@ -540,6 +563,7 @@ constexpr tenon_kernel_registration Registration(std::string_view op, const Trai
   }
   if constexpr (internal::HasSupports<Kernel>) result.supports = Thunks::supports;
   if constexpr (internal::HasCost<Kernel>) result.cost = Thunks::cost;
+  if constexpr (internal::HasTile<Kernel>) result.tile = &Thunks::tile;
   if constexpr (internal::HasRunAsync<Kernel>) {
     result.traits |= TENON_KERNEL_ASYNC;
     result.run_async = Thunks::run_async;

@@ -56,23 +56,6 @@ class PassContext : public NodeBuilder {
   void Begin(int64_t id, std::string_view device) {
     if (ok()) Check(args_->begin(args_, id, ToSpan(device)));
   }
-  // Adds a node that waits for others besides; its id.
-  int64_t NodeAfter(std::string_view op, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes, const std::vector<int64_t>& controls) {
-    if (!ok()) return -1;
-    std::vector<tenon_attr> attrs;
-    for (const Attribute& attribute : attributes) attrs.push_back(attribute.view());
-    tenon_node_spec spec{};
-    spec.struct_size = sizeof(spec);
-    spec.op = ToSpan(op);
-    spec.inputs = inputs.data();
-    spec.input_count = inputs.size();
-    spec.attrs = attrs.data();
-    spec.attr_count = attrs.size();
-    spec.control_inputs = controls.data();
-    spec.control_input_count = controls.size();
-    int64_t node = -1;
-    return Check(args_->builder->add_node(args_->builder->context, &spec, &node)) ? node : -1;
-  }
   // Readers of the node's outputs get these.
   void Replace(int64_t id, const std::vector<Output>& outputs) {
     if (ok()) Check(args_->replace(args_, id, outputs.data(), outputs.size()));

@@ -106,8 +106,8 @@ class NodeBuilder : public NodeContext {
   // ---- New nodes ----
 
   // Adds a node and gives its id; its outputs are {id, 0}, {id, 1}, ... Attributes that the inputs determine may be left out, and defaults are
-  // filled in. -1 after a failure.
-  int64_t Node(std::string_view op, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes = {}) {
+  // filled in. controls: nodes that it waits for besides. -1 after a failure.
+  int64_t Node(std::string_view op, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes = {}, const std::vector<int64_t>& controls = {}) {
     if (!ok()) return -1;
     std::vector<tenon_attr> attrs;
     attrs.reserve(attributes.size());
@@ -119,6 +119,8 @@ class NodeBuilder : public NodeContext {
     spec.input_count = inputs.size();
     spec.attrs = attrs.data();
     spec.attr_count = attrs.size();
+    spec.control_inputs = controls.data();
+    spec.control_input_count = controls.size();
     int64_t node = -1;
     return Check(builder_->add_node(builder_->context, &spec, &node)) ? node : -1;
   }
