@@ -73,7 +73,7 @@ class TileProgram::Maker {
     program_ = std::make_shared<TileProgram>(nodes_, label, plan_.runner(nodes_[0])->plugin());
     program_->dims_ = dims_;
     program_->total_ = std::accumulate(dims_.begin(), dims_.end(), int64_t{1}, std::multiplies<>());
-    if (program_->total_ == 0) return std::shared_ptr<const TileProgram>();
+    if (program_->total_ <= 1) return std::shared_ptr<const TileProgram>();  // kernels have a way of their own for one element
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (!PlaceInput(i)) return std::shared_ptr<const TileProgram>();
     FindLastReads();
