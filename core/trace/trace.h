@@ -41,13 +41,21 @@ class Trace {
   std::string ToJson() const;
 
  private:
+  // A piece of texts_.
+  struct Text {
+    size_t at, size;
+  };
   struct Span {
-    std::string name, category, detail;
+    Text name, category, detail;
     uint64_t begin_ns, end_ns;
     uint64_t process, thread;
   };
+  void Put(std::string_view name, std::string_view category, std::string_view detail, uint64_t begin_ns, uint64_t end_ns, uint64_t process, uint64_t thread);
+  Text Keep(std::string_view text);
+  std::string_view View(Text text) const { return std::string_view(texts_).substr(text.at, text.size); }
   mutable std::mutex mutex_;
   std::vector<Span> spans_;
+  std::string texts_;  // of all spans, one behind the other: a span costs the step no allocation of its own
   std::vector<std::string> groups_;                                 // process 2 and on
   std::map<std::pair<uint64_t, std::string>, uint64_t> lines_;      // of a process: its rows
 };

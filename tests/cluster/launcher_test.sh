@@ -3,7 +3,7 @@
 # launcher_test.sh LAUNCHER TENON EXAMPLES: the launcher's own example really starts a cluster, trains on it, and leaves nothing behind.
 # Covers I5. Exit code 77: skipped, and the last line says why.
 #
-# It runs in namespaces of its own (network, processes, host name), so that ports are free, a one-node Slurm meets no other one, and
+# It runs in namespaces of its own (network, processes, host name), so that ports are free, a Slurm of three nodes on this host meets no other one, and
 # whatever it started is gone when it ends. There the host's name is localhost, so that plaintext is right.
 set -euo pipefail
 launcher=$1 tenon=$2 examples=$3
@@ -45,11 +45,11 @@ SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket=$home/munge/socket
 StateSaveLocation=$home/state
-SlurmdSpoolDir=$home/spool
+SlurmdSpoolDir=$home/spool/%n
 SlurmctldPidFile=$home/slurmctld.pid
-SlurmdPidFile=$home/slurmd.pid
+SlurmdPidFile=$home/%n.pid
 SlurmctldLogFile=$home/slurmctld.log
-SlurmdLogFile=$home/slurmd.log
+SlurmdLogFile=$home/%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
@@ -57,23 +57,27 @@ MpiDefault=none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
-NodeName=localhost NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
+NodeName=node[1-3] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[17001-17003] CPUs=2 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES State=UP
 END
   export SLURM_CONF=$home/slurm.conf
-  slurmctld -i && slurmd
+  slurmctld -i
+  for node in node1 node2 node3; do
+    mkdir -p "$home/spool/$node"
+    slurmd -N "$node"
+  done
   for ((i = 0; i < 100; ++i)); do
     [[ $(sinfo -h -o %T 2>&1) == idle ]] && return
     sleep 0.1  # there is nothing to wait on
   done
   tail -n 20 "$home"/*.log "$home/munge/log"
-  skip "the one-node Slurm did not come up here; its last lines stand above"
+  skip "Slurm did not come up here; its last lines stand above"
 }
 
 case $launcher in
   slurm)
     start_slurm
-    sbatch --wait --ntasks=3 --output="$folder/said" slurm.sh "${training[@]}" || code=$?
+    sbatch --wait --nodes=3 --ntasks-per-node=1 --output="$folder/said" slurm.sh "${training[@]}" || code=$?
     ;;
   mpirun) ./mpirun.sh "--oversubscribe -np 3" "${training[@]}" >"$folder/said" 2>&1 || code=$? ;;
   torchrun) ./torchrun.sh "--nproc-per-node 3" "${training[@]}" >"$folder/said" 2>&1 || code=$? ;;
@@ -82,6 +86,11 @@ case $launcher in
 esac
 
 cat "$folder/said"
+if [[ $launcher == slurm ]]; then
+  for node in node1 node2 node3; do
+    grep -q "launch task" "$folder/slurm/$node.log" || fail "nothing ran on $node"
+  done
+fi
 ((${code:-0} == 0)) || fail "the example ended with code $code"
 for task in /job:ps/task:0 /job:worker/task:0 /job:worker/task:1; do
   grep -q "^$task listens at grpc://localhost:222" "$folder/said" || fail "$task did not listen"

@@ -15,6 +15,7 @@ namespace {
 
 // Of a fetch: what is smaller is copied as fast as it is moved.
 constexpr uint64_t kLeastMoved = 4096;
+constexpr uint64_t kLeastSent = 16 << 10;
 
 bool HasStrings(const tenon_frame_context& context) {
   const std::vector<DType>& types = context.node->output_types;
@@ -72,6 +73,7 @@ Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* 
   }
   instance->MakeBlock(instance->code_.operations, &instance->block_);
   instance->FindMovable();
+  instance->FindSent();
   return instance;
 }
 
@@ -90,6 +92,53 @@ void ProgramInstance::FindMovable() {
   for (const SlotId slot : code_.slots.ids())
     for (Movable& movable : movable_)
       if (code_.RootOf(slot) == movable.root) movable.slots.push_back(slot);
+}
+
+// Of one process, where nobody sends, there are none; nor where devices' work is captured with its addresses.
+void ProgramInstance::FindSent() {
+  if (!code_.queues.empty()) return;
+  for (const auto& context : contexts_) {
+    const Operation& operation = *context->operation;
+    if (operation.kind != Operation::Kind::kSend || !operation.around.empty()) continue;
+    const SlotId slot = operation.inputs[0], root = code_.RootOf(slot);
+    const Slot& home = code_.at(root);
+    if (home.home != Home::kArena || home.memory != 0 || home.bytes < kLeastSent || home.bytes != code_.at(slot).bytes || !IsPlain(home.dtype)) continue;
+    if (IsWrittenAfter(root, operation.position)) continue;
+    if (std::any_of(movable_.begin(), movable_.end(), [root](const Movable& movable) { return movable.root == root; })) continue;
+    const auto same = std::find_if(sent_.begin(), sent_.end(), [root](const Sent& other) { return other.root == root; });
+    if (same == sent_.end()) sent_.push_back({root, {}, nullptr});
+    context->sent = same == sent_.end() ? &sent_.back() : &*same;
+  }
+  for (const SlotId slot : code_.slots.ids())
+    for (Sent& sent : sent_)
+      if (code_.RootOf(slot) == sent.root) sent.slots.push_back(slot);
+}
+
+// By an operation behind the position, or by the turns of a loop.
+bool ProgramInstance::IsWrittenAfter(SlotId root, int32_t position) const {
+  const auto is_root = [&](SlotId slot) { return slot && code_.RootOf(slot) == root; };
+  bool written = false;
+  code_.ForEachBlock([&](const std::vector<Operation>& block) {
+    for (const Operation& operation : block)
+      written = written || (operation.position > position && std::any_of(operation.outputs.begin(), operation.outputs.end(), is_root));
+  });
+  for (const Loop& loop : code_.loops)
+    for (const Loop::Carried& carried : loop.carried)
+      written = written || is_root(carried.initial) || is_root(carried.current) || is_root(carried.next) || is_root(carried.temporary);
+  return written;
+}
+
+// What was sent in the last step may still be on its way.
+Status ProgramInstance::PlaceSent(BufferPool* pool) {
+  for (Sent& sent : sent_) {
+    if (sent.buffer != nullptr && IsUnique(sent.buffer)) continue;
+    const Slot& root = code_.at(sent.root);
+    TENON_ASSIGN_OR_RETURN(Buffer* const fresh, pool->Allocate(root.bytes, root.shape.c()));
+    if (sent.buffer != nullptr) Release(sent.buffer);
+    sent.buffer = fresh;
+    for (const SlotId slot : sent.slots) views_[slot].dl.data = fresh->data;
+  }
+  return Status::Ok();
 }
 
 // Where the caller wants one of its fetches: memory that kernels may take for the arena's. nullptr: nowhere.
@@ -133,6 +182,8 @@ Status ProgramInstance::MakeArenas() {
 }
 
 ProgramInstance::~ProgramInstance() {
+  for (const Sent& sent : sent_)
+    if (sent.buffer != nullptr) Release(sent.buffer);
   const Environment& env = program_->plan().env();
   for (size_t memory = 0; memory < arenas_.size(); ++memory)
     if (arenas_[memory] != nullptr)
@@ -228,6 +279,7 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   if (step != bound_step_)
     for (const auto& context : contexts_) context->step = step;
   bound_step_ = step;
+  if (!sent_.empty()) TENON_RETURN_IF_ERROR(PlaceSent(program_->plan().env().pool));
   if (step->keeps != nullptr && !movable_.empty()) {
     TENON_RETURN_IF_ERROR(MoveFetches(*step));
     TENON_RETURN_IF_ERROR(Status(Execute(block_)));

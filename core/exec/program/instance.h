@@ -5,6 +5,7 @@
 #ifndef TENON_CORE_EXEC_PROGRAM_INSTANCE_H_
 #define TENON_CORE_EXEC_PROGRAM_INSTANCE_H_
 
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -79,6 +80,7 @@ class ProgramInstance {
     int replaced = 0;
     bool refused = false;
   };
+  struct Sent;
   struct LoopState {
     const Loop* plan;
     Block condition, body;
@@ -100,6 +102,7 @@ class ProgramInstance {
     LoopState* loop = nullptr;
     BranchState* branch = nullptr;
     std::unique_ptr<Stretch> stretch;
+    const Sent* sent = nullptr;  // of a send
     std::vector<tenon_timeline_point> waits;
   };
 
@@ -111,6 +114,14 @@ class ProgramInstance {
     std::vector<size_t> indices;  // of the fetches
     Buffer* buffer = nullptr;     // of this step
     bool moved = false;           // in this step
+  };
+
+  // A value of the arena that goes to another part and is not written afterwards: made in a buffer, which is what is sent, so that sending copies nothing. The
+  // buffer serves step after step, unless the one who got it still has it.
+  struct Sent {
+    SlotId root;
+    std::vector<SlotId> slots;  // that show its memory
+    Buffer* buffer = nullptr;
   };
 
   explicit ProgramInstance(const Program* program) : program_(program), code_(program->code()), work_(&program->plan().env()) {}
@@ -159,6 +170,9 @@ class ProgramInstance {
   Status AfterWork(Context* context);
   Status BeginQueues(Step* step);
   void FindMovable();
+  void FindSent();
+  bool IsWrittenAfter(SlotId root, int32_t position) const;
+  Status PlaceSent(BufferPool* pool);
   Status MoveFetches(const Step& step);
   void* PlaceOf(const Step& step, const Movable& movable) const;
   static Context* ContextOf(tenon_frame* frame) { return static_cast<Context*>(frame->context); }
@@ -177,6 +191,7 @@ class ProgramInstance {
   std::vector<SlotId> feed_aliases_;
   std::vector<SlotId> buffer_slots_;
   std::vector<Movable> movable_;
+  std::deque<Sent> sent_;  // contexts point at them
   Block block_;
   Step* step_ = nullptr;
   bool points_are_new_ = true;

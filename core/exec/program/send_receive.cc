@@ -15,7 +15,12 @@ RendezvousKey ProgramInstance::KeyOf(const Operation& operation) const {
 tenon_status* ProgramInstance::RunSend(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   const Plan& plan = context->instance->program_->plan();
-  Status status = SendValue(context->step->rendezvous, context->instance->KeyOf(*context->operation), *context->inputs[0], plan.precision());
+  tenon_tensor_view value = *context->inputs[0];
+  if (context->sent != nullptr) {
+    value.buffer = context->sent->buffer;
+    value.flags |= TENON_VIEW_READ_ONLY;  // from here on
+  }
+  Status status = SendValue(context->step->rendezvous, context->instance->KeyOf(*context->operation), value, plan.precision());
   return status.ok() ? nullptr : std::move(status).Annotate(context->node->Describe()).release();
 }
 
