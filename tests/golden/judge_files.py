@@ -245,6 +245,43 @@ def judge_events_in_tensorboard(judge):
     return f"EventAccumulator finds {', '.join(tags['scalars'])}, {len(events.Scalars(tags['scalars'][0]))} values each, and the graph"
 
 
+def judge_large_graph(judge):
+    """Tens of thousands of nodes in scopes, from a training's event file to what TensorBoard's graph page is given."""
+    if importlib.util.find_spec("tensorboard") is None:
+        return "not judged: tensorboard is not installed"
+    import time
+    import tensorflow as tf
+    from tensorboard import context
+    from tensorboard.backend.event_processing import data_provider, plugin_event_multiplexer
+    from tensorboard.plugins import base_plugin
+    from tensorboard.plugins.graph import graphs_plugin
+    v1, graph = tf.compat.v1, tf.Graph()
+    with graph.as_default():
+        weight = v1.get_variable("weight", initializer=tf.constant(0.0), use_resource=True)
+        x = weight.read_value()
+        for block in range(12):
+            with v1.name_scope(f"block_{block}"):
+                for layer in range(30):
+                    with v1.name_scope(f"layer_{layer}"):
+                        for _ in range(100):
+                            x = tf.negative(x)
+        with tf.control_dependencies([x, weight.assign_add(1.0)]):
+            tf.no_op(name="train")
+        v1.global_variables_initializer()
+    (judge.folder / "large.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    judge.run("train", "large.pb", "--target", "train", "--init", "init", "--loss", "weight/Read/ReadVariableOp", "--steps", 2, "--folder", "large", "--restart")
+    begin, folder = time.perf_counter(), str(judge.folder / "large/events")
+    events = plugin_event_multiplexer.EventMultiplexer()
+    events.AddRunsFromDirectory(folder)
+    events.Reload()
+    page = graphs_plugin.GraphsPlugin(base_plugin.TBContext(data_provider=data_provider.MultiplexerDataProvider(events, folder), multiplexer=events))
+    shown, _ = page.graph_impl(context.RequestContext(), ".", None, False, "", 1024, "_too_large_attrs")
+    count = shown.count("node {")
+    if count < len(graph.as_graph_def().node):
+        raise AssertionError(f"{count} of {len(graph.as_graph_def().node)} nodes")
+    return f"TensorBoard has the {count} nodes of a training's graph after {time.perf_counter() - begin:.1f} s"
+
+
 def judge_text_graph(judge, answers):
     import numpy as np
     import tensorflow as tf
@@ -320,6 +357,7 @@ def main():
         judge.check("event file", lambda: judge_events(judge))
         judge.check("event file, of writers", lambda: judge_written_events(judge))
         judge.check("event file, TensorBoard", lambda: judge_events_in_tensorboard(judge))
+        judge.check("a large graph, TensorBoard", lambda: judge_large_graph(judge))
         judge.check("text graphs", lambda: judge_text_graph(judge, answers))
         judge.check("text models", lambda: judge_text_models(judge))
         judge.check("trained models", lambda: judge_trained_models(judge))
