@@ -123,7 +123,7 @@ def judge_partitioned_bundle(judge):
     saver = model.meta_graphs[0].saver_def
     prefix = str(judge.folder / "parts")
     np.save(judge.folder / "prefix.npy", np.array(prefix.encode()))
-    judge.run("run", GOLDEN / "partitioned", "--feed", f"{saver.filename_tensor_name}=prefix.npy", "--fetch", saver.save_tensor_name)
+    judge.run("run", GOLDEN / "partitioned", "--allow-files", "--feed", f"{saver.filename_tensor_name}=prefix.npy", "--fetch", saver.save_tensor_name)
     wrote, golden = tf.train.load_checkpoint(prefix), tf.train.load_checkpoint(str(GOLDEN / "partitioned/variables/variables"))
     for name, shape in golden.get_variable_to_shape_map().items():
         same(wrote.get_tensor(name), golden.get_tensor(name), name)
@@ -322,11 +322,15 @@ def judge_text_models(judge):
                 continue  # it counts earlier calls, and here each is a process
             feeds = []
             for key, value in case["inputs"].items():
-                np.save(judge.folder / f"{key}.npy", np.array(value["values"], value["dtype"]).reshape(value["shape"]))
+                np.save(judge.folder / f"{key}.npy", np.array(value["values"], {"string": "S"}.get(value["dtype"], value["dtype"])).reshape(value["shape"]))
                 feeds += ["--feed", f"{key}={key}.npy"]
             judge.run("run", name, "--signature", case["signature"], *feeds, *(word for key in case["outputs"] for word in ("--fetch", f"{key}=out_{key}.npy")))
             for key, value in case["outputs"].items():
-                np.testing.assert_allclose(np.load(judge.folder / f"out_{key}.npy").ravel(), value["values"], rtol=1e-5, atol=1e-6)
+                found = np.load(judge.folder / f"out_{key}.npy").ravel()
+                if found.dtype.kind == "S":
+                    np.testing.assert_array_equal(found, np.array(value["values"], "S").ravel())
+                else:
+                    np.testing.assert_allclose(found, np.array(value["values"]).ravel(), rtol=1e-5, atol=1e-6)
                 count += 1
     return f"{count} outputs of models whose saved_model.pbtxt TensorFlow wrote are its own"
 
