@@ -249,6 +249,19 @@ TEST(Tiles, WhatStandsBetweenKeepsThemApart) {
   EXPECT_EQ(Compare(g, {{x, Ramp({64, 64})}}, {z}), 4);
 }
 
+// One node feeds a loop, another reads what the loop gives of something else: no value goes from the one to the other, but the loop runs between them.
+TEST(Tiles, ALoopRunsBetweenWhatItReadsAndWhatReadsIt) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {64, 64});
+  const Output a = g.Op("Tanh", {x});
+  const auto loop = While(g, {g.Const<int32_t>(0), a, x}, {}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const<int32_t>(3)}); },
+                          [&](const std::vector<Output>& v) {
+                            return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), g.Op("Sin", {g.Op("Neg", {v[1]})}), g.Op("Cos", {g.Op("Neg", {v[2]})})};
+                          });
+  const Output y = g.Op("Mul", {g.Op("Square", {a}), loop[2]}), z = g.Op("AddV2", {y, loop[1]});
+  EXPECT_GE(Compare(g, {{x, Ramp({64, 64})}}, {z, loop[1]}), 4);
+}
+
 // The product's memory is the chain's to write in, unless a view of it is read later.
 TEST(Tiles, MemoryIsTakenOverOnlyWhereNobodyReadsItAfterwards) {
   Graph g(TheRuntime());

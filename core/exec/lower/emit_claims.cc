@@ -39,8 +39,19 @@ bool Emitter::RunTogether(graph::NodeId a, graph::NodeId b) const {
   return body.contains(a) == body.contains(b);
 }
 
-// The items in an order in which the nodes of a claim follow each other.
+// The items in an order in which the nodes of a claim follow each other. A loop runs as a whole too, which a compiler does not know: where a claim would have
+// to run both before and after one, it is none.
 std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAnalysis::Item>& items, graph::FrameId frame) const {
+  for (;;) {
+    int32_t stuck = -1;
+    std::vector<LoopAnalysis::Item> out = InOrder(items, frame, &stuck);
+    if (stuck < 0) return out;
+    whole_claims_[stuck] = 0;
+  }
+}
+
+// stuck: the last claim that waits for itself, and then not all items are there; -1: none.
+std::vector<LoopAnalysis::Item> Emitter::InOrder(const std::vector<LoopAnalysis::Item>& items, graph::FrameId frame, int32_t* stuck) const {
   // Items and claims by number; a loop stands for all of its nodes.
   std::unordered_map<graph::NodeId, size_t> item_of;
   for (size_t i = 0; i < items.size(); ++i) {
@@ -91,6 +102,8 @@ std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAn
     for (size_t user : users[at])
       if (--pending[user] == 0) ready.push(user);
   }
+  for (const auto& [claim, first] : first_of_claim)
+    if (pending[first] > 0) *stuck = std::max(*stuck, claim);
   return out;
 }
 
