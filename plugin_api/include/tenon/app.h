@@ -438,10 +438,6 @@ typedef struct tenon_debug_options {
   uint32_t transfer_precision; /* TENON_TRANSFER_*: of float32 values that go from part to part */
 } tenon_debug_options;
 
-/* Of sessions alone, for which a package with a pass over steps (ext/draft/graph_pass.h) answers: products and convolutions of weights are of 8-bit integers,
- * whose ranges `calibration` says. Every kernel that stays in floats gets TENON_PRECISION_STRICT. */
-#define TENON_PRECISION_INT8 4u
-
 /* Zero is the default of each. What is not honoured by sessions of a kind (on a cluster: `master` is not empty) is an error that names
  * the option. session_options.h has all of them as a list, with the flags of the command. */
 typedef struct tenon_session_options {
@@ -473,7 +469,7 @@ typedef struct tenon_session_options {
   uint32_t reserved;     /* 0 */
   uint64_t memory_limit; /* bytes; 0: none */
   uint64_t seed;         /* of random ops that have none; 0: from the system */
-  uint32_t precision;    /* TENON_PRECISION_* (kernel.h), or TENON_PRECISION_INT8 */
+  uint32_t precision;    /* TENON_PRECISION_* (kernel.h), or TENON_PRECISION_INT8 (session_options.h) */
   uint32_t optimize;     /* off: no common subexpressions, no folding */
   uint32_t compile;      /* off: devices run nodes one by one, whatever their compilers would take */
   uint32_t capture;      /* off: work of a device's queue is submitted kernel by kernel in every step, never as one captured piece */

@@ -48,6 +48,8 @@ typedef struct tenon_graph_pass_args {
   tenon_span calibration;
   /* Says of the node what became of it and why, for the explanation of the step: "runs in 8-bit integers", "stays in floats: ...". */
   TENON_THREAD(step) TENON_OWN(borrow) tenon_status* (*explain)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span text);
+  /* For how many nodes it waits besides its inputs; 0: there is no such node. */
+  TENON_THREAD(step) TENON_OWN(borrow) int32_t (*control_input_count)(const struct tenon_graph_pass_args* args, int64_t id);
 } tenon_graph_pass_args;
 
 /* Capability "tenon.graph_pass/1". */
