@@ -44,12 +44,11 @@ struct Int8Product {
       steps.push_back({is_norm, is_norm && c.ok() ? epsilons[norms++] : 0});
       vectors += is_norm ? 4 : 1;
     }
-    const Range given = c.InputRange("vectors"), addends = c.InputRange("addend");
-    if (given.count != vectors) c.Invalid("the steps take ", vectors, " vectors; there are ", given.count);
-    if (addends.count > 1) c.Invalid("there are ", addends.count, " addends; at most one is possible");
-    if (addends.count == 1 && !bytes) c.Fail(TENON_UNIMPLEMENTED, "an addend is for results that are bytes");
-    first_vector = given.begin;
-    addend = addends.count == 1 ? addends.begin : -1;
+    const int64_t given = c.Int("M"), addends = c.Int("A");
+    if (given != vectors) c.Invalid("the steps take ", vectors, " vectors; there are ", given);
+    if (addends > 1) c.Invalid("there are ", addends, " addends; at most one is possible");
+    if (addends == 1 && !bytes) c.Fail(TENON_UNIMPLEMENTED, "an addend is for results that are bytes");
+    if (addends == 1) addend = first_vector + vectors;
   }
 
   // 1, or a step of the output.
@@ -96,7 +95,8 @@ struct Int8Product {
   int32_t input_zero, addend_zero, output_zero;
   bool bytes;  // what goes out; else floats
   Activation activation = Activation::kNone;
-  int32_t vectors = 0, first_vector = 0;
+  int32_t vectors = 0;
+  static constexpr int32_t first_vector = 2;  // the input's number
   int32_t addend = -1;  // the input's number; -1: none
 
  private:
