@@ -34,6 +34,11 @@ struct Bytes {
   Scale scale;
 };
 
+std::string NumberText(float number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof(text), number).ptr};
+}
+
 std::string Key(Output edge) { return Concat(edge.node, ":", edge.index); }
 
 struct Chain {
@@ -170,7 +175,7 @@ class Pass {
     const CalibratedRange* const range = RangeOf(edge);
     if (range == nullptr) return std::nullopt;
     if (!(std::isfinite(range->low) && std::isfinite(range->high) && range->low <= range->high)) {
-      p_.Invalid("the range of '", NameOf(edge), "' in the calibration is ", range->low, " to ", range->high, ", and ", reader,
+      p_.Invalid("the range of '", NameOf(edge), "' in the calibration is ", NumberText(range->low), " to ", NumberText(range->high), ", and ", reader,
                  range->low > range->high ? " needs the numbers that it has: there were none; calibrate with batches that are not empty"
                                           : " reads it, which bytes cannot hold; look with --check-numerics where it comes from, and calibrate again");
       return std::nullopt;
@@ -435,6 +440,6 @@ constexpr tenon_span kOps[] = {TENON_SPAN("Conv2D"), TENON_SPAN("DepthwiseConv2d
 
 }  // namespace
 
-const tenon_graph_pass kInt8Pass = DefinePass<RunPass>("8-bit integers", kOps, TENON_PRECISION_INT8);
+const tenon_graph_pass kInt8Pass = DefinePass<RunPass>("int8", kOps, TENON_PRECISION_INT8);
 
 }  // namespace tenon::ops

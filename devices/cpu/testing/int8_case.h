@@ -4,6 +4,8 @@
 #ifndef TENON_DEVICES_CPU_TESTING_INT8_CASE_H_
 #define TENON_DEVICES_CPU_TESTING_INT8_CASE_H_
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -161,9 +163,11 @@ inline void ExpectIntegers(const tenon_kernel_package& package, const Int8Case& 
       if (may_refuse && result.code == TENON_UNIMPLEMENTED) return;
       ASSERT_EQ(result.code, TENON_OK) << result.message << " " << which.Text();
       ASSERT_EQ(static_cast<size_t>(result[0].count()), wanted.size());
+      std::vector<double> got;
+      if (which.bytes) for (const uint8_t value : Values<uint8_t>(result[0])) got.push_back(value);
+      else for (const float value : Values<float>(result[0])) got.push_back(static_cast<double>(value));
       for (size_t i = 0; i < wanted.size(); ++i) {
-        const double got = which.bytes ? Values<uint8_t>(result[0])[i] : static_cast<double>(Values<float>(result[0])[i]);
-        ASSERT_EQ(got, wanted[i]) << "element " << i << " of " << which.Text() << ", " << threads << " threads" << (constant ? ", constant" : "");
+        ASSERT_EQ(got[i], wanted[i]) << "element " << i << " of " << which.Text() << ", " << threads << " threads" << (constant ? ", constant" : "");
       }
     }
   }
