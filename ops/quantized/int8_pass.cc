@@ -79,6 +79,7 @@ class Pass {
     std::vector<Output> inputs;
     std::vector<std::pair<int64_t, int>> readers;  // and which of their inputs
     bool is_float = false, waits = false;
+    int outputs = 0;
   };
 
   // ---- What is there ----
@@ -92,7 +93,8 @@ class Pass {
       p_.With(static_cast<int64_t>(id), [&](NodeContext& c) {
         node.name = c.name();
         node.op = c.op();
-        node.is_float = c.output_count() > 0 && c.output_type(0) == TENON_DT_FLOAT;
+        node.outputs = c.output_count();
+        node.is_float = node.outputs > 0 && c.output_type(0) == TENON_DT_FLOAT;
         node.inputs.resize(static_cast<size_t>(c.input_count()));
       });
       for (size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = p_.input(static_cast<int64_t>(id), static_cast<int>(i));
@@ -417,7 +419,19 @@ class Pass {
       floats = p_.Op("Tenon>Int8Dequantize", {made}, {{"scale", out.scale}, {"zero", out.zero}});
       bytes_.emplace(Key(chain.end()), Bytes{made, out});
     }
-    p_.Replace(chain.nodes.back(), {floats});
+    p_.Replace(chain.nodes.back(), WithOthers(chain, floats));
+  }
+  // A normalisation at the end has outputs besides, which a node like it gives to whoever asks for them.
+  std::vector<Output> WithOthers(const Chain& chain, Output floats) {
+    const int64_t last = chain.nodes.back();
+    const Node& node = At(last);
+    std::vector<Output> outputs = {floats};
+    if (node.outputs < 2) return outputs;
+    float epsilon = 0;
+    p_.With(last, [&](NodeContext& c) { epsilon = c.Float("epsilon"); });
+    const int64_t like = p_.Node(node.op, node.inputs, {{"epsilon", epsilon}, {"is_training", false}});
+    for (int k = 1; k < node.outputs; ++k) outputs.push_back({like, k, 0});
+    return outputs;
   }
 
   PassContext& p_;
