@@ -316,7 +316,7 @@ class Pass {
 
   // What makes of bytes what it makes of the floats that they stand for.
   bool PassesOn(int64_t id) {
-    constexpr std::string_view kOps[] = {"MaxPool", "Reshape", "Squeeze", "Identity"};
+    constexpr std::string_view kOps[] = {"MaxPool", "Pad", "Reshape", "Squeeze", "Identity"};
     const Node& node = At(id);
     return std::ranges::find(kOps, node.op) != std::end(kOps) && !node.waits && node.device.find("/device:CPU:") != std::string::npos && (node.op != "MaxPool" || IsOfFormat(id));
   }
@@ -343,7 +343,7 @@ class Pass {
     if (MadeAsBytes(edge)) {
       const Node& node = At(edge.node);
       made = Get(node.inputs[0], reader);
-      made.output = Passed(edge.node, made.output);
+      made.output = Passed(edge.node, made);
     } else {
       made.scale = ScaleOf(edge, reader.name).value_or(Scale());
       p_.Begin(reader.first, reader.device);
@@ -353,10 +353,12 @@ class Pass {
     return made;
   }
   // The same as the node, of bytes.
-  Output Passed(int64_t id, Output input) {
+  Output Passed(int64_t id, const Bytes& bytes) {
     const Node& node = At(id);
+    const Output input = bytes.output;
     p_.Begin(id, node.device);
     if (node.op == "Identity") return input;
+    if (node.op == "Pad") return p_.Op("PadV2", {input, node.inputs[1], p_.ScalarOf(static_cast<double>(bytes.scale.zero), TENON_DT_UINT8)});
     if (node.op == "Reshape") return p_.Reshape(input, node.inputs[1]);
     std::vector<int64_t> ksize, strides, squeezed, pads;
     std::string padding;
@@ -421,16 +423,13 @@ class Pass {
     }
     p_.Replace(chain.nodes.back(), WithOthers(chain, floats));
   }
-  // A normalisation at the end has outputs besides, which a node like it gives to whoever asks for them.
+  // A normalisation of inference gives what it was given besides: mean and variance twice, and a 0.
   std::vector<Output> WithOthers(const Chain& chain, Output floats) {
     const int64_t last = chain.nodes.back();
     const Node& node = At(last);
     std::vector<Output> outputs = {floats};
     if (node.outputs < 2) return outputs;
-    float epsilon = 0;
-    p_.With(last, [&](NodeContext& c) { epsilon = c.Float("epsilon"); });
-    const int64_t like = p_.Node(node.op, node.inputs, {{"epsilon", epsilon}, {"is_training", false}});
-    for (int k = 1; k < node.outputs; ++k) outputs.push_back({like, k, 0});
+    for (int k = 1; k < node.outputs; ++k) outputs.push_back(k == 5 ? p_.ScalarOf(0, TENON_DT_FLOAT) : node.inputs[k % 2 == 1 ? 3 : 4]);
     return outputs;
   }
 

@@ -32,7 +32,7 @@ struct Network {
     const Output two = Norm(Conv(one, 1, 16, 16, 5, "two"), 16, 6);
     const Output shortcut = Norm(Conv(pool, 1, 16, 16, 20, "shortcut"), 16, 21);
     const Output sum = g.Op("Relu", {g.Op("AddV2", {two, shortcut}, {}, "sum")}, {}, "sum_relu");
-    const Output deep = g.Op("DepthwiseConv2dNative", {sum, Weights(g, {3, 3, 16, 1}, 7)}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}}, "deep");
+    const Output deep = g.Op("DepthwiseConv2dNative", {g.Op("Pad", {sum, g.Const(std::vector<int32_t>{0, 0, 1, 1, 1, 1, 0, 0}, {4, 2})}), Weights(g, {3, 3, 16, 1}, 7)}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "VALID"}}, "deep");
     const Output three = g.Op("Tanh", {Conv(deep, 1, 16, 8, 8, "three")}, {}, "tanh");
     const Output flat = g.Op("Reshape", {three, g.Const({2, 8 * 8 * 8})}, {}, "flat");
     logits = g.Op("Add", {g.Op("MatMul", {flat, Weights(g, {8 * 8 * 8, 10}, 9)}, {}, "dense"), Weights(g, {10}, 10)}, {}, "logits");
