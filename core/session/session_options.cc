@@ -55,6 +55,8 @@ Status CheckOptions(const SessionOptions& options) {
   // Of a worker the master has it.
   if (status.ok() && options.precision == TENON_PRECISION_INT8 && options.calibration.empty() && !options.one_task)
     status = InvalidArgument("the session option 'precision' is int8, and 'calibration' is empty: 8-bit integers need the ranges of the graph's values, which `tenon run --calibrate` finds");
+  if (status.ok() && options.precision != TENON_PRECISION_INT8 && !options.calibration.empty())
+    status = InvalidArgument("the session option 'calibration' is for precision int8, and 'precision' is another; leave it out");
   if (options.debug.partition && options.record_costs) refuse("record_costs", "is not for sessions with 'debug.partition'");
   return status;
 }

@@ -291,11 +291,26 @@ class Pass {
     if (shape.rank() == 1) return shape[0] > 1 && shape[0] == result[-1] && TakeVectors(chain, "bias", {other});
     if (!result.known_rank() || shape.rank() != result.rank()) return false;
     for (int d = 0; d < shape.rank(); ++d)
-      if (shape[d] != result[d]) return false;  // unknown ones are equal where both come from one batch
+      if (shape[d] != result[d] || (shape[d] < 0 && d > 0)) return false;
+    if (result[0] < 0 && Key(BatchOf(other)) != Key(BatchOf({chain->first, 0, 0}))) return false;  // one of them may be broadcast
     if (!ScaleOf(other, Concat(node.op, " '", node.name, "'"))) return false;
     chain->addend = other;
     sum_at_ = chain->nodes.size();
     return true;
+  }
+  // What says how many examples there are: the first input of what keeps their number.
+  Output BatchOf(Output edge) {
+    constexpr std::string_view kKeeping[] = {"Conv2D", "DepthwiseConv2dNative", "MatMul", "BiasAdd", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "Relu", "Relu6", "LeakyRelu",
+                                             "Elu", "Selu", "Sigmoid", "Tanh", "MaxPool", "AvgPool", "Pad", "Identity", "Squeeze", "Add", "AddV2", "Mul", "Cast"};
+    while (edge.node >= 0) {
+      const Node& node = At(edge.node);
+      if (std::ranges::find(kKeeping, node.op) == std::end(kKeeping) || node.inputs.empty()) break;
+      const auto is_input = [&](Output input) { return !IsWeight(input); };
+      const auto from = std::ranges::find_if(node.inputs, is_input);
+      if (from == node.inputs.end()) break;
+      edge = *from;
+    }
+    return edge;
   }
   bool IsOfFormat(int64_t id) {
     bool is = false;

@@ -183,6 +183,9 @@ TEST(Int8, WrongCalibrationsAreNamed) {
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_NE(status.message().find(part), std::string::npos) << status << "\nlacks: " << part;
   };
+  SessionOptions strict;
+  strict.calibration = calibration;
+  EXPECT_NE(Session::Create(TheRuntime(), network.g, strict).status().message().find("the session option 'calibration' is for precision int8"), std::string::npos);
   refused("", Code::kInvalidArgument, "the session option 'precision' is int8, and 'calibration' is empty");
   refused("what", Code::kInvalidArgument, "does not begin with 'tenon calibration 1'");
   refused("tenon calibration 1\nx:0 -\n", Code::kInvalidArgument, "line 2 of the calibration is 'x:0 -'");
@@ -230,6 +233,34 @@ TEST(Int8, VariablesMayChange) {
         EXPECT_NEAR((*values)[0].data<float>()[row * 16 + column], wanted, 0.15f);
       }
   }
+}
+
+// Two images whose batches may differ are added as floats would be; those of one batch in the product.
+TEST(Int8, ASumThatMayBroadcastIsLeftAlone) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {-1, 8}), one = g.Placeholder("one", DType::kFloat, {-1, 8});
+  const Output weights = g.Const(RandomValues(64, -1, 1, 2), {8, 8});
+  const auto layers = [&](const Output& other, const std::string& name) {
+    const Output sum = g.Op("AddV2", {g.Op("MatMul", {x, weights}, {}, name + "_first"), other}, {}, name);
+    return g.Op("MatMul", {sum, weights}, {}, name + "_second");
+  };
+  const Output apart = layers(one, "apart"), together = layers(g.Op("Relu", {x}), "together");
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const auto session = Session::Create(TheRuntime(), g, Int8("tenon calibration 1\nx:0 - -1 1\none:0 - -1 1\nRelu:0 Relu 0 1\napart:0 AddV2 -5 5\ntogether:0 AddV2 -5 5\n"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  const auto callable = session->Prepare({x, one}, {apart, together});
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  const std::string explanation = TextOf(callable->Explain());
+  EXPECT_NE(explanation.find("'together_first' to 'together', which goes on as bytes"), std::string::npos) << explanation;
+  EXPECT_EQ(explanation.find("'apart_first' to"), std::string::npos) << explanation;
+  const std::vector<float> in = RandomValues(24, -1, 1, 3), row = RandomValues(8, -1, 1, 4);
+  const auto values = callable->Run({View(in, {3, 8}), View(row, {1, 8})});
+  ASSERT_TRUE(values.ok()) << values.status();
+  const auto exact = Session::Create(TheRuntime(), g);
+  const auto wanted = exact->Run({{x, View(in, {3, 8})}, {one, View(row, {1, 8})}}, {apart, together});
+  ASSERT_TRUE(wanted.ok()) << wanted.status();
+  for (size_t k = 0; k < 2; ++k)
+    for (size_t i = 0; i < 24; ++i) EXPECT_NEAR((*values)[k].data<float>()[i], (*wanted)[k].data<float>()[i], 0.25f) << k << " at " << i;
 }
 
 // Products of two values of the step, doubles, and first matrices that are transposed.

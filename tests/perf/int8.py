@@ -27,8 +27,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def make(name, batch, batches, folder):
     """graph.pb and model.json, and batch0.npz ..., twice as many as asked for: the first half is to calibrate by."""
+    del sys.modules["networks"]  # tests/models has a package of that name
+    sys.path.insert(0, str(HERE.parent / "models"))
     networks.make(name, batch, folder)
-    from networks_of_models import NETWORKS
+    from networks import NETWORKS
     network = NETWORKS[name](batch=batch, **networks.PUBLISHED.get(name, {}))
     wanted = json.loads((folder / "model.json").read_text())["inputs"]
     for i in range(2 * batches):
@@ -36,18 +38,22 @@ def make(name, batch, batches, folder):
         np.savez(folder / f"batch{i}.npz", **{key: value.astype(np.float32) if value.dtype.kind == "f" else value for key, value in feeds.items() if key in wanted})
 
 
-def make_digits(options, folder):
-    """What `tenon train digits` saves, and its data, of which some rows calibrate and the others are looked at."""
-    folder.mkdir(parents=True, exist_ok=True)
-    graph = folder / "digits.pb"
-    networks.program([options.build / "bin" / "tenon", "train", "digits", "--steps", "1200", "--folder", folder / "training", "--save", graph])
-    data = np.load(options.build / "share" / "tenon" / "digits.npy")
-    images = data[:, :64].reshape(-1, 8, 8)
-    parts = np.array_split(images[: len(images) // 2 * 2], 2 * options.batches)
-    size = min(len(part) for part in parts)
-    for i, part in enumerate(parts):
-        np.savez(folder / f"batch{i}.npz", images=part[:size])
-    (folder / "graph.pb").write_bytes(graph.read_bytes())
+def make_digits(build, batches, folder):
+    """What `tenon train digits` saves; digits that it has learnt are to calibrate by, those that it has not seen to look at."""
+    networks.program([build / "bin" / "tenon", "train", "digits", "--folder", folder, "--restart"])
+    data = np.load(HERE.parent.parent / "sdk" / "train" / "data" / "digits.npy")
+    label_of = {row[:64].tobytes(): int(row[64]) for row in data}
+    unseen = np.load(folder / "unseen_images.npy")
+    held_out = {image.tobytes() for image in unseen}
+    learnt = np.array([row[:64].reshape(8, 8) for row in data if row[:64].tobytes() not in held_out])
+    for half, images in enumerate((learnt, unseen)):
+        size = len(unseen) // batches
+        for i in range(batches):
+            part = images[i * size:(i + 1) * size]
+            np.savez(folder / f"batch{half * batches + i}.npz", images=part)
+            np.save(folder / f"labels{half * batches + i}.npy", np.array([label_of[image.tobytes()] for image in part]))
+    (folder / "graph.pb").write_bytes((folder / "digits.pb").read_bytes())
+    (folder / "model.json").write_text(json.dumps({"inputs": ["images"], "outputs": ["probabilities"]}))
 
 
 def tenon(options, folder, *words):
@@ -57,7 +63,7 @@ def tenon(options, folder, *words):
 def measure(options, name):
     folder = options.out / f"{name}.{options.batch}"
     if not (options.made and (folder / "model.json").exists()):
-        networks.program([sys.executable, __file__, "--make", folder, "--only", name, "--batch", options.batch, "--batches", options.batches])
+        networks.program([sys.executable, __file__, "--make", folder, "--only", name, "--batch", options.batch, "--batches", options.batches, "--build", options.build])
     about = json.loads((folder / "model.json").read_text())
     fetches = [word for one in about["outputs"] for word in ("--fetch", one)]
     ranges = folder / "ranges.txt"
@@ -65,6 +71,7 @@ def measure(options, name):
     int8 = ["--precision", "int8", "--calibration", ranges]
     found = {"int8": calibrated["int8"], "floats": len(calibrated["in_floats"]), "calibration": calibrated["accuracy"], "others": {}}
     square, exact_square, worst, largest, same, rows = 0.0, 0.0, 0.0, 0.0, 0, 0
+    right = [0, 0]  # in floats, in int8, where there are labels
     for i in range(options.batches, 2 * options.batches):
         values = []
         for words in ([], int8):
@@ -78,7 +85,10 @@ def measure(options, name):
         if values[0].ndim == 2 and values[0].shape[1] > 1:
             rows += len(values[0])
             same += int(np.sum(values[0].argmax(1) == values[1].argmax(1)))
-    found["others"] = {"output": about["outputs"][0], "relative": math.sqrt(square / exact_square), "max_of_largest": worst / largest, "rows": rows, "same": same}
+        if (folder / f"labels{i}.npy").exists():
+            labels = np.load(folder / f"labels{i}.npy")
+            right = [count + int(np.sum(value.argmax(1) == labels)) for count, value in zip(right, values)]
+    found["others"] = {"output": about["outputs"][0], "relative": math.sqrt(square / exact_square), "max_of_largest": worst / largest, "rows": rows, "same": same, "right": right}
     times, guess = {"float": math.inf, "int8": math.inf}, {}
     for turn in range(options.rounds + 1):  # the first shows how long a step takes
         for kind, words in (("float", []), ("int8", int8)):
@@ -100,6 +110,8 @@ def report(options, results):
             continue
         others = found["others"]
         top = f"{others['same']} of {others['rows']}" if others["rows"] else ""
+        if any(others["right"]):
+            top += f"; right {others['right'][0]} in floats, {others['right'][1]} in int8"
         lines.append(f"| {name} | {found['int8']} of {found['int8'] + found['floats']} | {100 * others['relative']:.1f} % | {100 * others['max_of_largest']:.1f} % | {top} | "
                      f"{found['float_us'] / 1e3:.3g} | {found['int8_us'] / found['float_us']:.2f} |")
     return "\n".join(lines) + "\n"
@@ -119,7 +131,7 @@ def main():
     parser.add_argument("--make", type=pathlib.Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.make:
-        return make_digits(options, options.make) if options.only[0] == "digits" else make(options.only[0], options.batch, options.batches, options.make)
+        return make_digits(options.build, options.batches, options.make) if options.only[0] == "digits" else make(options.only[0], options.batch, options.batches, options.make)
     options.out.mkdir(parents=True, exist_ok=True)
     results = {}
     for name in options.only or ["digits", "lenet", "resnet50", "mobilenet_v2", "vgg_a", "inception_v3", "densenet121", "mlp"]:

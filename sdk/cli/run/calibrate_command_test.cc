@@ -130,6 +130,7 @@ TEST_F(CalibrateCommand, WhatCannotBeIsRefusedByName) {
   } rows[] = {
       {"run graph.pb --feed x=x0.npy --fetch scores --precision int8", 1, "'precision' is int8, and 'calibration' is empty"},
       {"run graph.pb --feed x=x0.npy --fetch scores --precision int8 --calibration gone.txt", 1, "gone.txt"},
+      {"run graph.pb --feed x=x0.npy --fetch scores --calibration good.txt", 1, "'calibration' is for precision int8"},
       {"run other.pb --feed x=x0.npy --fetch scores --precision int8 --calibration good.txt", 1, "--calibration 'good.txt': it is of another graph"},
       {"run graph.pb --fetch scores --calibrate x=x0.npy", 2, "--calibrate: its ranges would be of no use"},
       {"run graph.pb --fetch scores --calibrate x=x0.npy --calibration c.txt --master grpc://127.0.0.1:1", 2, "--calibrate: it looks at every value"},
