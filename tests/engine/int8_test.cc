@@ -239,8 +239,9 @@ TEST(Int8, VariablesMayChange) {
 TEST(Int8, ASumThatMayBroadcastIsLeftAlone) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, {-1, 8}), one = g.Placeholder("one", DType::kFloat, {-1, 8});
-  const Output weights = g.Const(RandomValues(64, -1, 1, 2), {8, 8});
+  uint32_t seed = 1;
   const auto layers = [&](const Output& other, const std::string& name) {
+    const Output weights = g.Const(RandomValues(64, -1, 1, ++seed), {8, 8});
     const Output sum = g.Op("AddV2", {g.Op("MatMul", {x, weights}, {}, name + "_first"), other}, {}, name);
     return g.Op("MatMul", {sum, weights}, {}, name + "_second");
   };
