@@ -88,7 +88,7 @@ TEST_F(CalibrateCommand, RangesAreKeptAndUsedAgain) {
   EXPECT_EQ(found["accuracy"][1]["equal"], scores["top1"]["same"]) << "that of the argument of the largest";
 
   const Outcome exact = Tenon("run graph.pb --feed x=x2.npy --fetch scores=exact.npy");
-  const Outcome reduced = Tenon("run graph.pb --feed x=x2.npy --fetch scores=reduced.npy --precision int8 --calibration ranges.txt --explain");
+  const Outcome reduced = Tenon("run graph.pb --feed x=x2.npy --fetch scores=reduced.npy --fetch pairs --precision int8 --calibration ranges.txt --explain");
   ASSERT_EQ(exact.code, 0) << exact.err;
   ASSERT_EQ(reduced.code, 0) << reduced.err;
   ExpectHas(reduced.out, "in 8-bit integers: 'conv' to 'image'");
@@ -134,10 +134,10 @@ TEST_F(CalibrateCommand, WhatCannotBeIsRefusedByName) {
       {"run other.pb --feed x=x0.npy --fetch scores --precision int8 --calibration good.txt", 1, "--calibration 'good.txt': it is of another graph"},
       {"run graph.pb --fetch scores --calibrate x=x0.npy", 2, "--calibrate: its ranges would be of no use"},
       {"run graph.pb --fetch scores --calibrate x=x0.npy --calibration c.txt --master grpc://127.0.0.1:1", 2, "--calibrate: it looks at every value"},
-      {"run graph.pb --fetch scores --calibrate x=x0.npy scores=x1.npy --calibration c.txt", 1, "scores"},
+      {"run graph.pb --fetch scores --calibrate x=x0.npy scores=x1.npy --calibration c.txt", 2, "--calibrate: 'x=x0.npy' feeds x, and 'scores=x1.npy' scores; all must feed the same"},
       {"run graph.pb --fetch scores --calibrate y=x0.npy --calibration c.txt", 2, "--calibrate"},
       {"run graph.pb --fetch scores --calibrate x=gone.npy --calibration c.txt", 1, "gone.npy"},
-      {"run graph.pb --fetch scores --calibrate x=nan.npy --calibration c.txt", 1, "the range of 'x:0' in the calibration is nan to nan, and Conv2D 'conv' reads it"},
+      {"run graph.pb --fetch scores --calibrate x=nan.npy --calibration c.txt", 1, "in the calibration is nan to nan, and MatMul 'scores' reads it"},
       {"run graph.pb --feed x=nan.npy --fetch scores --precision int8 --calibration good.txt", 1, "element 3 is nan, which 8-bit integers cannot hold"},
       {"run graph.pb --feed x=x0.npy --fetch scores --precision int4", 2, "there are strict, tf32, bfloat16, float16 and int8"},
   };
