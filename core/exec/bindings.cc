@@ -122,6 +122,13 @@ std::string Bindings::InputNames(const graph::Node& node) const {
   return names;
 }
 
+// ",\"note\":\"...\""; nothing where nobody told something of the node.
+static std::string Note(const PlanOptions& options, const graph::Node& node) {
+  if (options.notes == nullptr) return "";
+  const auto found = options.notes->find(node.name);
+  return found == options.notes->end() ? "" : StrCat(",\"note\":\"", JsonEscape(found->second), "\"");
+}
+
 std::string Bindings::Explain() const {
   std::lock_guard lock(mutex_);
   const graph::NodeMap<const char*> how = HowNodesRun();
@@ -136,7 +143,7 @@ std::string Bindings::Explain() const {
                   "\",\"op_plugin\":\"", JsonEscape(node.op->package), "\",\"device\":\"", devices.empty() ? "" : name(plan_->DeviceOf(id)),
                   plan_->TransferFrom(id) < 0 ? "" : StrCat("\",\"moves_from\":\"", name(plan_->TransferFrom(id))), "\",\"kernel_plugin\":\"",
                   runner == nullptr ? "" : JsonEscape(runner->plugin()), "\",\"priority\":", runner == nullptr ? 0 : runner->registration().priority,
-                  runner == nullptr ? "" : Refused(runner->refusals()), ",\"runs\":\"", how[id], why, "\",\"inputs\":[", InputNames(node), "]}");
+                  runner == nullptr ? "" : Refused(runner->refusals()), ",\"runs\":\"", how[id], why, "\",\"inputs\":[", InputNames(node), "]", Note(plan_->options(), node), "}");
   }
   return out + "\n]\n";
 }

@@ -13,6 +13,7 @@
 #include "core/graph/op_registry.h"
 #include "core/optimize/optimize.h"
 #include "tenon/ext/draft/graph_pass.h"
+#include "tenon/session_options.h"
 
 namespace tenon::optimize {
 
@@ -27,7 +28,8 @@ constexpr uint64_t kMostOps = 4096;  // of one pass
 // One call of a pass, as the plugin sees it.
 class PassCall {
  public:
-  PassCall(const PluginPass& pass, Graph* graph, Request* request) : pass_(pass), graph_(graph), request_(request), builder_(graph) {}
+  PassCall(const PluginPass& pass, const PassQuestion& question, Graph* graph, Request* request, NodeNotes* notes)
+      : pass_(pass), question_(question), graph_(graph), request_(request), notes_(notes), builder_(graph) {}
 
   // False: it has no node here.
   Result<bool> Run() {
@@ -39,7 +41,7 @@ class PassCall {
     if (nodes_.empty()) return false;
     const size_t before = graph_->size();
     const tenon_graph_pass_args args = {TENON_HEAD(tenon_graph_pass_args), builder_.c(), graph::NodeServices(), nodes_.data(), nodes_.size(),
-                                        &NodeOf, &InputOf, &Begin, &Replace, &AddTarget, this};
+                                        &NodeOf, &InputOf, &Begin, &Replace, &AddTarget, this, question_.precision, 0, Span(question_.calibration), &Explain, &ControlInputCount};
     Status status = pass_.plugin->Call("graph_pass.run", nullptr, nullptr, [&](tenon_plugin_self* self) { return pass_.table->run(self, &args); });
     if (!status.ok()) return std::move(status).Annotate("the graph pass '", pass_.name, "'");
     return graph_->size() != before || replaced_;
@@ -80,6 +82,17 @@ class PassCall {
     return nullptr;
   }
 
+  static tenon_status* Explain(const tenon_graph_pass_args* args, int64_t id, tenon_span text) {
+    PassCall& call = *Self(args);
+    if (!call.Has(id)) return NoNode(id).release();
+    call.notes_->insert_or_assign(call.graph_->node(NodeId(id)).name, std::string(View(text)));
+    return nullptr;
+  }
+
+  static int32_t ControlInputCount(const tenon_graph_pass_args* args, int64_t id) {
+    return Self(args)->Has(id) ? static_cast<int32_t>(Self(args)->graph_->node(NodeId(id)).controls.size()) : 0;
+  }
+
   // The node becomes an identity of the values, so its readers need no change.
   Status ReplaceNode(int64_t id, std::span<const tenon_output> outputs) {
     if (!Has(id)) return NoNode(id);
@@ -102,8 +115,10 @@ class PassCall {
   }
 
   const PluginPass& pass_;
+  const PassQuestion& question_;
   Graph* const graph_;
   Request* const request_;
+  NodeNotes* const notes_;
   graph::Builder builder_;
   std::vector<int64_t> nodes_;
   bool replaced_ = false;
@@ -125,14 +140,22 @@ Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<Plug
     TENON_RETURN_IF_ERROR(CheckName(pass.table->ops[i], StrCat("an op of the graph pass '", pass.name, "'")));
     pass.ops.emplace(View(pass.table->ops[i]));
   }
+  pass.precision = pass.table->precision;
+  if (pass.precision != 0 && pass.precision < TENON_PRECISION_INT8)
+    return InvalidArgument(StrCat("the graph pass '", pass.name, "' is for sessions of precision ", pass.precision, ", which kernels honour by themselves; passes are for ", TENON_PRECISION_INT8, " and later ones"));
   pass.plugin = std::move(plugin);
   return pass;
 }
 
-Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, Graph* graph, Request* request) {
+Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQuestion& question, Graph* graph, Request* request, NodeNotes* notes) {
+  const auto is_for_it = [&](const PluginPass& pass) { return pass.precision == question.precision; };
+  if (question.precision >= TENON_PRECISION_INT8 && std::none_of(passes.begin(), passes.end(), is_for_it))
+    return Unimplemented(StrCat("the session option 'precision' is ", question.precision, ", and no plugin that is loaded has a pass over steps for it; for int8 (", TENON_PRECISION_INT8,
+                                ") it is tenon.ops.quantized"));
   bool changed = false;
   for (const PluginPass& pass : passes) {
-    TENON_ASSIGN_OR_RETURN(const bool by_this, PassCall(pass, graph, request).Run());
+    if (pass.precision != 0 && !is_for_it(pass)) continue;
+    TENON_ASSIGN_OR_RETURN(const bool by_this, PassCall(pass, question, graph, request, notes).Run());
     changed = changed || by_this;
   }
   if (!changed) return false;

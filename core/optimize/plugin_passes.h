@@ -3,9 +3,12 @@
 #ifndef TENON_CORE_OPTIMIZE_PLUGIN_PASSES_H_
 #define TENON_CORE_OPTIMIZE_PLUGIN_PASSES_H_
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/status.h"
@@ -28,12 +31,21 @@ struct PluginPass {
   const tenon_graph_pass* table = nullptr;
   std::string name;
   std::set<std::string, std::less<>> ops;  // that it is about
+  uint32_t precision = 0;                  // of the sessions that it is for; 0: all
 };
+// What passes are told of the session.
+struct PassQuestion {
+  uint32_t precision = 0;        // TENON_PRECISION_*
+  std::string_view calibration;  // its text; empty: none
+};
+// What passes say of nodes, by the nodes' names.
+using NodeNotes = std::map<std::string, std::string, std::less<>>;
 // As a plugin gave it. INVALID_ARGUMENT says what is wrong with it.
 Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<PluginInstance> plugin);
 
-// Runs those of the passes that have a node in the graph. True: the graph is another now, and pruned; who gave its nodes devices looks at it again.
-Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, graph::Graph* graph, Request* request);
+// Runs those of the passes that have a node in the graph, and are for sessions of this precision. True: the graph is another now, and pruned; who gave its
+// nodes devices looks at it again. UNIMPLEMENTED: the precision is one that no kernel honours by itself, and no pass is for it.
+Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQuestion& question, graph::Graph* graph, Request* request, NodeNotes* notes);
 
 }  // namespace tenon::optimize
 

@@ -153,7 +153,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   env.works = std::make_shared<exec::SessionWorks>(&runtime->events(), &runtime->threads(), session->pool_);
   env.functions = [session = session.get()](const graph::FunctionRef& function, std::string_view device) { return session->MakeFunction(function, device); };
   env.seed = session->options_.seed;
-  env.precision = session->options_.precision;
+  env.precision = session->KernelPrecision();
   env.capture = session->options_.capture;
   env.check_numerics = session->options_.check_numerics;
   env.watch = session->options_.watch;
@@ -224,8 +224,12 @@ Result<tenon_function*> Session::MakeFunction(const graph::FunctionRef& function
     TENON_ASSIGN_OR_RETURN(definition, graph::FindFunction(graph_.library(), function.name));
   }
   TENON_ASSIGN_OR_RETURN(graph::FunctionSignature signature, graph::SignatureOf(*definition, function.attrs ? *function.attrs : graph::AttrMap()));
-  const auto prepare = [this](const graph::Graph& graph, optimize::Request request, const RunOptions& options, exec::KernelStore* store) {
-    return PrepareGraph(graph, std::move(request), options, store);
+  // What a kernel calls is computed as kernels are, whatever passes make of the steps.
+  const auto prepare = [this](const graph::Graph& graph, optimize::Request request, const RunOptions& options,
+                              exec::KernelStore* store) -> Result<std::shared_ptr<Callable>> {
+    const Planning planning = StartPlanning(options);
+    TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph, &request));
+    return MakeCallable(std::move(pruned), std::move(request), store == nullptr ? &state_->store : store, KernelPrecision());
   };
   auto code =
       std::make_shared<FunctionCode>(FunctionHost{state_->env.works, pool_, [this] { return EmptyGraph(); }, prepare},
@@ -354,14 +358,19 @@ Result<std::shared_ptr<exec::Runnable>> Session::NewRunnable(graph::Graph graph,
   return std::shared_ptr<exec::Runnable>(std::make_shared<exec::Bindings>(std::move(plan)));
 }
 
-Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request, exec::KernelStore* store) {
+// A precision that passes over steps are for is said to no kernel: what they leave alone is as it was.
+uint32_t Session::KernelPrecision() const { return options_.precision >= TENON_PRECISION_INT8 ? TENON_PRECISION_STRICT : options_.precision; }
+
+Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request, exec::KernelStore* store, uint32_t precision) {
   TENON_ASSIGN_OR_RETURN(graph, Optimize(std::move(graph), &request));
   auto times = std::make_shared<exec::StepTimes>();
   TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
-  TENON_ASSIGN_OR_RETURN(const bool changed, optimize::RunPluginPasses(runtime_->graph_passes(), &graph, &request));
+  auto notes = std::make_shared<optimize::NodeNotes>();
+  TENON_ASSIGN_OR_RETURN(const bool changed, optimize::RunPluginPasses(runtime_->graph_passes(), {precision, options_.calibration}, &graph, &request, notes.get()));
   if (changed) TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));  // where the passes want their nodes
   exec::PlanOptions options = PlanOptions();
   options.times = std::move(times);
+  options.notes = std::move(notes);
   return NewCallable(std::move(graph), std::move(request), std::move(options), store);
 }
 
@@ -369,7 +378,7 @@ Result<std::shared_ptr<Callable>> Session::PrepareGraph(const graph::Graph& grap
                                                         exec::KernelStore* store) {
   const Planning planning = StartPlanning(options);
   TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph, &request));
-  return MakeCallable(std::move(pruned), std::move(request), store == nullptr ? &state_->store : store);
+  return MakeCallable(std::move(pruned), std::move(request), store == nullptr ? &state_->store : store, options_.precision);
 }
 
 Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds,
@@ -493,7 +502,7 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
   if (options_.remote != nullptr && (std::any_of(request.feed_memories.begin(), request.feed_memories.end(), on_device) ||
                                      std::any_of(request.fetch_memories.begin(), request.fetch_memories.end(), on_device)))
     return Unimplemented("the steps of this session run in other processes; feed and fetch host memory");
-  return MakeCallable(std::move(pruned.graph), std::move(request), &state_->store);
+  return MakeCallable(std::move(pruned.graph), std::move(request), &state_->store, options_.precision);
 }
 
 Result<PlacementReport> Session::ExplainPlacement(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,

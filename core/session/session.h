@@ -116,7 +116,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices,
                       const char* what, std::vector<int32_t>* out) const;
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request,
-                                                 exec::KernelStore* store);
+                                                 exec::KernelStore* store, uint32_t precision);
+  uint32_t KernelPrecision() const;
   Result<std::shared_ptr<Callable>> NewCallable(graph::Graph graph, optimize::Request request,
                                                 exec::PlanOptions options, exec::KernelStore* store);
   Result<std::shared_ptr<exec::Runnable>> NewRunnable(graph::Graph graph, optimize::Request request,

@@ -52,6 +52,11 @@ Status CheckOptions(const SessionOptions& options) {
     if (reach == Reach::IN_PROCESS && on_cluster) refuse(name, "is not for sessions whose steps run on a cluster");
     if (reach == Reach::ON_CLUSTER && !on_cluster) refuse(name, "is for sessions whose steps run on a cluster, and no master is named");
   });
+  // Of a worker the master has it.
+  if (status.ok() && options.precision == TENON_PRECISION_INT8 && options.calibration.empty() && !options.one_task)
+    status = InvalidArgument("the session option 'precision' is int8, and 'calibration' is empty: 8-bit integers need the ranges of the graph's values, which `tenon run --calibrate` finds");
+  if (status.ok() && options.precision != TENON_PRECISION_INT8 && !options.calibration.empty())
+    status = InvalidArgument("the session option 'calibration' is for precision int8, and 'precision' is another; leave it out");
   if (options.debug.partition && options.record_costs) refuse("record_costs", "is not for sessions with 'debug.partition'");
   return status;
 }

@@ -7,6 +7,7 @@
 #define TENON_DEVICES_CPU_ONEDNN_CONV_H_
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,14 @@ struct Convolution {
     work = static_cast<double>(y.count()) * static_cast<double>(in_group * kernel_height * kernel_width);
   }
 
+  // A product of matrices [m, k] and [k, n]: of windows of one over a row of m pixels.
+  Convolution(int64_t m, int64_t k, int64_t n)
+      : x(std::array<int64_t, 4>{1, 1, m, k}, false), y(std::array<int64_t, 4>{1, 1, m, n}, false), channels_first(false), kernel_height(1), kernel_width(1), in_group(k), groups(1) {
+    height.input = height.output = 1;
+    width.input = width.output = m;
+    work = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
+  }
+
   // Rows of one image are as dense as an image: oneDNN's fast primitives take no others.
   dnnl::memory::desc ImageDesc(const sdk::Image& i, int64_t batch, int64_t rows) const {
     const int64_t c = i.channels, plane = i.height * i.width, image = c * (batch == 1 ? rows * i.width : plane);
@@ -54,9 +63,9 @@ struct Convolution {
     return groups == 1 ? dnnl::memory::dims{y.channels, x.channels, kernel_height, kernel_width}
                        : dnnl::memory::dims{groups, out_group, in_group, kernel_height, kernel_width};
   }
-  dnnl::memory::desc FilterDesc() const {  // [height, width, in, out]
+  dnnl::memory::desc FilterDesc(dnnl::memory::data_type type = dnnl::memory::data_type::f32) const {  // [height, width, in, out]
     const int64_t o = y.channels, i = in_group * o, w = kernel_width * i;
-    return groups == 1 ? Strided(FilterDims(), {1, o, w, i}) : Strided(FilterDims(), {o / groups, 1, o, w, i});
+    return {FilterDims(), type, groups == 1 ? dnnl::memory::dims{1, o, w, i} : dnnl::memory::dims{o / groups, 1, o, w, i}};
   }
   dnnl::memory::dims Strides() const { return {height.stride, width.stride}; }
   dnnl::memory::dims Dilations() const { return {height.dilation - 1, width.dilation - 1}; }

@@ -67,6 +67,7 @@ class PackedConstants {
     const float* data;
     dnnl::memory::desc from, wanted;
     std::vector<float> scale;
+    int64_t column_stride = 0;  // of 8-bit integers
     bool operator==(const Key&) const = default;
   };
   static PackedConstants& The() {
@@ -97,12 +98,25 @@ class PackedConstants {
   size_t sweep_at_ = 64;
 };
 
+std::shared_ptr<const PackedConstant> PackAndKeep(const tenon_tensor_view& constant, PackedConstants::Key key, const void* values) {
+  const SingleThread single;
+  dnnl::stream stream(Engine());
+  dnnl::memory source(key.from, Engine(), const_cast<void*>(values));
+  dnnl::memory target(key.wanted, Engine());
+  dnnl::reorder(source, target).execute(stream, source, target);
+  stream.wait();
+  auto packed = std::make_shared<const PackedConstant>(constant.buffer, std::move(target));
+  // A constant without a buffer may go, and its address with it.
+  if (constant.buffer != nullptr) PackedConstants::The().Keep(std::move(key), packed);
+  return packed;
+}
+
 }  // namespace
 
 std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, int64_t offset, const dnnl::memory::desc& from,
                                              const dnnl::memory::desc& wanted, const std::vector<float>& scale) {
   const float* value = sdk::Data<const float>(constant);
-  PackedConstants::Key key{value + offset, from, wanted, scale};
+  PackedConstants::Key key{value + offset, from, wanted, scale, 0};
   if (auto found = PackedConstants::The().Find(key)) return found;
   std::vector<float> scaled;
   if (!scale.empty()) {
@@ -110,16 +124,14 @@ std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, 
     for (size_t i = 0; i < scaled.size(); ++i) scaled[i] *= scale[i % scale.size()];
     value = scaled.data();
   }
-  const SingleThread single;
-  dnnl::stream stream(Engine());
-  dnnl::memory source(from, Engine(), const_cast<float*>(value + offset));
-  dnnl::memory target(wanted, Engine());
-  dnnl::reorder(source, target).execute(stream, source, target);
-  stream.wait();
-  auto packed = std::make_shared<const PackedConstant>(constant.buffer, std::move(target));
-  // A constant without a buffer may go, and its address with it.
-  if (constant.buffer != nullptr) PackedConstants::The().Keep(std::move(key), packed);
-  return packed;
+  return PackAndKeep(constant, std::move(key), value + offset);
+}
+
+std::shared_ptr<const PackedConstant> PackedBytes(const tenon_tensor_view& constant, int64_t column_stride, const std::vector<int8_t>& values, const dnnl::memory::desc& from,
+                                                  const dnnl::memory::desc& wanted) {
+  PackedConstants::Key key{sdk::Data<const float>(constant), from, wanted, {}, column_stride};
+  if (auto found = PackedConstants::The().Find(key)) return found;
+  return PackAndKeep(constant, std::move(key), values.data());
 }
 
 // Memory objects and argument lists of one run in flight.

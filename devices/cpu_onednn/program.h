@@ -53,6 +53,10 @@ struct PackedConstant;
 std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, int64_t offset, const dnnl::memory::desc& from,
                                              const dnnl::memory::desc& wanted, const std::vector<float>& scale = {});
 
+// The same of a constant that was made 8-bit integers, `values`, in the layout `from`; columns that were `column_stride` apart.
+std::shared_ptr<const PackedConstant> PackedBytes(const tenon_tensor_view& constant, int64_t column_stride, const std::vector<int8_t>& values, const dnnl::memory::desc& from,
+                                                  const dnnl::memory::desc& wanted);
+
 class Program {
  public:
   using Desc = dnnl::memory::desc;

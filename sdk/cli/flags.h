@@ -47,6 +47,8 @@ struct SessionFlags {
   std::map<std::string, std::string, std::less<>> texts;  // what was given, by the option's name
   std::map<std::string, bool, std::less<>> switches;      // whether the flag was given
 
+  bool writes_calibration = false;  // the file that --calibration names is to be written, and not read
+
   // "" where it was not given. Of costs: the file, which need not exist.
   const std::string& Given(std::string_view option) const;
   // with_seed: some commands have a --seed of their own.

@@ -70,7 +70,7 @@ TEST_F(WrongLines, Flags) {
            {"run g --feed", 2, "--feed: 1 required NAME=FILE missing"},
            {"run g --repeat 0", 2, "--repeat"},
            {"run g --threads x", 2, "--threads = x"},
-           {"run g --precision fp16", 2, "--precision: there are strict, tf32, bfloat16 and float16, found 'fp16'"},
+           {"run g --precision fp16", 2, "--precision: there are strict, tf32, bfloat16, float16 and int8, found 'fp16'"},
            {"run g --log verbose", 2, "--log: 'verbose': there are debug, info, warning and error"},
            {"run g --deadline soon", 2, "--deadline: 'soon' is no time"},
            {"run g --memory-limit banana", 2, "--memory-limit: 'banana' is no size"},

@@ -12,6 +12,7 @@
 #include "net/cluster/master.h"
 #include "sdk/host/objects.h"
 #include "sdk/host/read_options.h"
+#include "tenon/ext/draft/graph_pass.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
 
@@ -84,6 +85,7 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     TENON_RETURN_IF_ERROR(session::CheckOptions(options));  // before anybody is connected to
     runtime->OpenDevices();
     if (!options.placer.empty()) runtime->OpenById(options.placer);
+    if (options.precision >= TENON_PRECISION_INT8) runtime->OpenThoseWith(TENON_CAPABILITY_GRAPH_PASS);
     std::shared_ptr<cluster::Master> master;
     if (!options.master.empty()) {
       TENON_RETURN_IF_ERROR(session::PlacementOptions::Of(options).status());

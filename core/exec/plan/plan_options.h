@@ -4,7 +4,9 @@
 #define TENON_CORE_EXEC_PLAN_PLAN_OPTIONS_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/base/id.h"
@@ -36,6 +38,7 @@ struct PlanOptions {
   std::vector<int32_t> feed_memories,
       fetch_memories;  // where each lies: 0 the host's, else the number of a device with queues; empty: 0
   std::shared_ptr<const StepTimes> times;  // nullptr: nothing is known
+  std::shared_ptr<const std::map<std::string, std::string, std::less<>>> notes;  // what is told of nodes, by their names, when the step is explained; nullptr: nothing
   std::shared_ptr<const PartInfo> part;    // nullptr: the plan is of a whole graph, without sends and receives
 };
 

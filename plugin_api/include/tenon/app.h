@@ -469,7 +469,7 @@ typedef struct tenon_session_options {
   uint32_t reserved;     /* 0 */
   uint64_t memory_limit; /* bytes; 0: none */
   uint64_t seed;         /* of random ops that have none; 0: from the system */
-  uint32_t precision;    /* TENON_PRECISION_* */
+  uint32_t precision;    /* TENON_PRECISION_* (kernel.h), or TENON_PRECISION_INT8 (session_options.h) */
   uint32_t optimize;     /* off: no common subexpressions, no folding */
   uint32_t compile;      /* off: devices run nodes one by one, whatever their compilers would take */
   uint32_t capture;      /* off: work of a device's queue is submitted kernel by kernel in every step, never as one captured piece */
@@ -478,6 +478,7 @@ typedef struct tenon_session_options {
   uint32_t check_numerics;
   uint32_t watch; /* on: steps may have a watcher (tenon_run_options.watch); every node runs by itself then. Not on a cluster */
   const tenon_debug_options* debug; /* NULL: none */
+  tenon_span calibration; /* text of a calibration, which precision int8 is by: ranges of the graph's values; empty: none */
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,

@@ -14,6 +14,10 @@
 #ifndef TENON_SESSION_OPTIONS_H_
 #define TENON_SESSION_OPTIONS_H_
 
+/* Of sessions alone, for which a package with a pass over steps (ext/draft/graph_pass.h) answers: products and convolutions of weights are of 8-bit integers,
+ * whose ranges `calibration` says. Every kernel that stays in floats gets TENON_PRECISION_STRICT. */
+#define TENON_PRECISION_INT8 4u
+
 /* clang-format off */
 #define TENON_SESSION_OPTIONS(X) \
   X(device, TEXT, "", HERE, "--device", "Device of nodes that ask for none, as `tenon devices` names it", "") \
@@ -34,7 +38,8 @@
   X(seed, NUMBER, 0, EVERYWHERE, "--seed", "Seed of random ops that have none (default: from the system)", "") \
   X(memory_limit, SIZE, 0, EVERYWHERE, "--memory-limit", "Most memory of the session, such as 512M", "") \
   X(executor, CHOICE, 0, EVERYWHERE, "--executor", "auto (default) or dynamic, for everything", "auto|dynamic") \
-  X(precision, CHOICE, 0, EVERYWHERE, "--precision", "strict (default), tf32, bfloat16 or float16", "strict|tf32|bfloat16|float16") \
+  X(precision, CHOICE, 0, EVERYWHERE, "--precision", "strict (default), tf32, bfloat16, float16 or int8, which goes by a calibration", "strict|tf32|bfloat16|float16|int8") \
+  X(calibration, FILE, "", HERE, "--calibration", "The ranges of values that `tenon run --calibrate` found, for --precision int8", "") \
   X(optimize, SWITCH, true, EVERYWHERE, "--no-optimize", "No folding, no common subexpressions", "") \
   X(compile, SWITCH, true, EVERYWHERE, "--no-compile", "Devices run nodes one by one, whatever their compilers would take", "") \
   X(capture, SWITCH, true, EVERYWHERE, "--no-capture", "Devices get every kernel in every step, never a captured piece of the step", "") \

@@ -219,8 +219,8 @@ class Comparison {
   }
 
   void Judge() {
-    constexpr double kPolicies[] = {0, 0x1p-11, 0x1p-8, 0x1p-11};  // strict, TF32, bfloat16, float16
-    const double policy = kPolicies[std::min<size_t>(3, static_cast<size_t>(options_.precision))];
+    constexpr double kPolicies[] = {0, 0x1p-11, 0x1p-8, 0x1p-11, 0x1p-7};  // strict, TF32, bfloat16, float16, int8
+    const double policy = kPolicies[std::min<size_t>(4, static_cast<size_t>(options_.precision))];
     for (Row& row : rows_) {
       std::vector<const Deviation*> inputs;
       bool follows = false;  // an input differs

@@ -13,6 +13,7 @@
 #include "sdk/cli/describe.h"
 #include "sdk/cli/json.h"
 #include "sdk/cli/line/wrong_flag.h"
+#include "sdk/cli/run/calibrate.h"
 #include "sdk/cli/run/feeds.h"
 #include "sdk/cli/run/repeat.h"
 #include "sdk/cli/run/results.h"
@@ -48,7 +49,13 @@ class Runner {
     TENON_TRY_ASSIGN(names_, TensorNames::Of(*model_, signature_));
     TENON_TRY(ChooseFetches());
     TENON_TRY_ASSIGN(feeds_, ReadFeeds(arguments_.feeds, *names_, limit));
-    if (whole_signature_) CheckInputs(arguments_.model.graph, *signature_, feeds_);
+    if (calibrates()) TENON_TRY(ReadCalibrationBatches(limit));
+    else if (whole_signature_) CheckInputs(arguments_.model.graph, *signature_, feeds_);
+    if (calibrates()) {
+      Status status = RunCalibration();
+      if (!status.ok()) return Explained(status);
+      if (!HasAllFeeds()) return WriteCalibration();
+    }
     TENON_TRY(OpenSession());
     Status status = RunSteps();
     if (!status.ok()) return Explained(status);
@@ -75,9 +82,51 @@ class Runner {
                              "` lists the graph's outputs");
   }
 
+  // ---- --calibrate ----
+
+  bool calibrates() const { return !arguments_.calibrate.empty(); }
+  const std::string& calibration_file() const { return arguments_.session.Given("calibration"); }
+
+  Status ReadCalibrationBatches(data::ReadLimit& limit) {
+    const bool used = arguments_.session.Given("precision") == "int8";
+    if (calibration_file().empty() && !used)
+      WrongFlag("--calibrate", "its ranges would be of no use: give --calibration FILE to keep them, or --precision int8 to run by them");
+    if (!arguments_.session.Given("master").empty())
+      WrongFlag("--calibrate", "it looks at every value, which is for steps in this process; leave --master out, and give --calibration FILE with --precision int8 and --master afterwards");
+    if (arguments_.queue_runners) WrongFlag("--calibrate", "its batches are from files, and --queue-runners fills queues");
+    if (whole_signature_) TENON_TRY(AddDefaults(*runtime_, *signature_, &feeds_));
+    TENON_TRY_ASSIGN(batches_, ReadBatches(arguments_.calibrate, feeds_, *names_, limit));
+    if (whole_signature_) CheckInputs(arguments_.model.graph, *signature_, batches_.front().feeds);
+    return Status();
+  }
+  Status RunCalibration() {
+    TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
+    TENON_TRY_ASSIGN(run_options_.timeout, arguments_.session.Deadline());
+    std::vector<std::string> runs = arguments_.targets;
+    runs.insert(runs.end(), arguments_.init.begin(), arguments_.init.end());
+    for (const Fetch& fetch : fetches_) runs.push_back(fetch.tensor);
+    if (!arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, batches_.front().feeds, runs));
+    TENON_TRY_ASSIGN(calibrated_, Calibrate({*runtime_, *model_, std::move(options), run_options_, arguments_.init, arguments_.targets, fetches_}, batches_));
+    if (!calibration_file().empty()) TENON_TRY(data::ReplaceFile(calibration_file(), {calibrated_->text}, data::Durability::kQuick).Annotate("--calibration"));
+    return Status();
+  }
+  // Whether --feed says what the step itself is to be fed, and not only its batches.
+  bool HasAllFeeds() const {
+    return std::ranges::all_of(batches_.front().feeds, [&](const Feed& wanted) {
+      return std::ranges::any_of(feeds_, [&](const Feed& given) { return ShortTensor(given.tensor) == ShortTensor(wanted.tensor); });
+    });
+  }
+  Status WriteCalibration() const {
+    if (arguments_.json) PrintJson({{"graph", arguments_.model.graph}, {"calibration", calibrated_->AsJson(calibration_file())}});
+    else calibrated_->Print(calibration_file());
+    return Status();
+  }
+
   // Where it fails, it is not for the graph.
   Status OpenSession() {
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
+    if (calibrates()) options.calibration = options.precision == host::Precision::kInt8 ? calibrated_->text : std::string();
+    else if (!options.calibration.empty()) TENON_TRY(CheckCalibration(options.calibration, *model_).Annotate("--calibration '" + calibration_file() + "'"));
     options.record_costs = !arguments_.session.Given("costs").empty();
     TENON_TRY_ASSIGN(run_options_.timeout, arguments_.session.Deadline());
     TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
@@ -85,7 +134,7 @@ class Runner {
   }
 
   Status RunSteps() {
-    if (whole_signature_) TENON_TRY(AddDefaults(*runtime_, *signature_, &feeds_));
+    if (whole_signature_ && !calibrates()) TENON_TRY(AddDefaults(*runtime_, *signature_, &feeds_));
     TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, {.run = run_options_}));
     if (!arguments_.init.empty() && !arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, feeds_, arguments_.init));
     TENON_TRY(Initialize());
@@ -183,6 +232,7 @@ class Runner {
       PrintJson(ResultsJson());
       return Status();
     }
+    if (calibrated_) calibrated_->Print(calibration_file());
     PrintValues(fetches_, values_);
     if (arguments_.explain) fmt::print("{}\n", explanation_);
     if (arguments_.time && repeat_.done() > 0) fmt::print("{}\n", repeat_.Text());
@@ -213,6 +263,7 @@ class Runner {
     Json json;
     json["graph"] = arguments_.model.graph;
     if (signature_ != nullptr) json["signature"] = signature_->name;
+    if (calibrated_) json["calibration"] = calibrated_->AsJson(calibration_file());
     json["fetches"] = ValuesJson(fetches_, values_);
     if (arguments_.explain) json["explain"] = Json::parse(explanation_, nullptr, false);
     if (arguments_.time && repeat_.done() > 0) json["step"] = StepJson();
@@ -221,6 +272,8 @@ class Runner {
 
   const RunArguments& arguments_;
   std::vector<Feed> feeds_;
+  std::vector<Batch> batches_;  // of --calibrate
+  std::optional<Calibrated> calibrated_;
   std::vector<Fetch> fetches_;
   std::optional<model::ModelFile> model_;
   const model::Signature* signature_ = nullptr;
@@ -257,6 +310,10 @@ void AddRunCommand(CLI::App& app, Action& action) {
   run->add_option("--init", arguments->init, "Run a node once first; may be repeated")
       ->type_name("NODE")
       ->allow_extra_args(false);
+  run->add_option("--calibrate", arguments->calibrate,
+                  "First run in floats on these arrays, a batch a file, and keep the ranges of all values: in the file that --calibration names, for later "
+                  "runs, and for this one with --precision int8; then say how far int8 is from floats on them")
+      ->type_name("FILE.npz|NAME=FILE.npy");
   run->add_option("--repeat", arguments->repeat, "Run the step so often, in one session")
       ->type_name("N")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
@@ -281,8 +338,13 @@ void AddRunCommand(CLI::App& app, Action& action) {
       "  tenon run model --feed x=x.npy                            all outputs of the signature\n"
       "  tenon run model --signature train --feed x=x.npy --fetch loss=loss.npy\n"
       "  tenon run graph.pb --feed x=x.npy --fetch y --repeat 100 --time\n"
-      "  tenon run graph.pb --feed x=x.npy --fetch y --trace step.json --svg step.svg");
-  run->callback([arguments, &action] { action = [arguments] { return RunGraph(*arguments); }; });
+      "  tenon run graph.pb --feed x=x.npy --fetch y --trace step.json --svg step.svg\n"
+      "  tenon run graph.pb --fetch y --calibrate a.npz b.npz --calibration ranges.txt\n"
+      "  tenon run graph.pb --feed x=x.npy --fetch y --precision int8 --calibration ranges.txt");
+  run->callback([arguments, &action] {
+    arguments->session.writes_calibration = !arguments->calibrate.empty();
+    action = [arguments] { return RunGraph(*arguments); };
+  });
 }
 
 }  // namespace tenon::cli

@@ -21,6 +21,7 @@ struct RunArguments {
   std::vector<std::string> init;
   std::string trace;  // a file for the last step's trace
   std::string svg;    // and one for a picture of it
+  std::vector<std::string> calibrate;  // a batch each: FILE.npz, NAME=FILE.npy
   uint64_t repeat = 1;
   bool time = false;
   bool json = false;

@@ -304,3 +304,15 @@ def test_a_step_into_arrays_of_the_callers():
                          ([into.astype(numpy.float64), sum_into], "float|double"), ([numpy.zeros((3, 3), numpy.float32), sum_into], r"\[3,3\]|shape"), ([into, 3.0], "NumPy array")):
         with pytest.raises(tenon.InvalidArgumentError, match=words):
             step.run_into([numpy.ones((2, 3), numpy.float32)], wrong)
+
+
+def test_int8_goes_by_a_calibration(graph):
+    x = tenon.placeholder("float32", [16, 32], name="x")
+    weights = numpy.sin(numpy.arange(32 * 8, dtype="float32")).reshape(32, 8)
+    tenon.ops.MatMul(x, weights, name="y")
+    given = numpy.cos(numpy.arange(16 * 32, dtype="float32")).reshape(16, 32)
+    exact = tenon.Session(graph).run("y", {"x": given})
+    reduced = tenon.Session(graph, precision="int8", calibration="tenon calibration 1\nx:0 - -1 1\n").run("y", {"x": given})
+    assert 0 < numpy.abs(reduced - exact).max() < 0.02 * numpy.abs(exact).max() + 0.05
+    with pytest.raises(tenon.InvalidArgumentError, match="'precision' is int8, and 'calibration' is empty"):
+        tenon.Session(graph, precision="int8")

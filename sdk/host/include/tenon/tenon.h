@@ -21,6 +21,7 @@
 #define TENON_TENON_H_
 
 #include "tenon/host/attr.h"     // IWYU pragma: export
+#include "tenon/host/calibration.h"  // IWYU pragma: export
 #include "tenon/host/control_flow.h"  // IWYU pragma: export
 #include "tenon/host/dtype.h"    // IWYU pragma: export
 #include "tenon/host/element_functions.h"  // IWYU pragma: export

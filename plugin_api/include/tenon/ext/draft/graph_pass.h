@@ -42,6 +42,14 @@ typedef struct tenon_graph_pass_args {
   /* The step runs the node, also when nobody reads it. */
   TENON_THREAD(step) TENON_OWN(borrow) tenon_status* (*add_target)(const struct tenon_graph_pass_args* args, int64_t id);
   void* host; /* the host's own */
+  /* What the session was asked for: TENON_PRECISION_*, and the text of its calibration; empty: none. */
+  uint32_t precision;
+  uint32_t reserved;
+  tenon_span calibration;
+  /* Says of the node what became of it and why, for the explanation of the step: "runs in 8-bit integers", "stays in floats: ...". */
+  TENON_THREAD(step) TENON_OWN(borrow) tenon_status* (*explain)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span text);
+  /* For how many nodes it waits besides its inputs; 0: there is no such node. */
+  TENON_THREAD(step) TENON_OWN(borrow) int32_t (*control_input_count)(const struct tenon_graph_pass_args* args, int64_t id);
 } tenon_graph_pass_args;
 
 /* Capability "tenon.graph_pass/1". */
@@ -54,6 +62,10 @@ typedef struct tenon_graph_pass {
   /* A failure is that of the step's planning. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*run)(tenon_plugin_self* self, const tenon_graph_pass_args* args);
+  /* 0: it is called in every session. Else in those alone whose precision is this one, TENON_PRECISION_INT8 or a later one: what no kernel honours by itself.
+   * A session whose precision no pass is for is refused. */
+  uint32_t precision;
+  uint32_t reserved;
 } tenon_graph_pass;
 
 #ifdef __cplusplus

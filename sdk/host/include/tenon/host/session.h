@@ -259,6 +259,7 @@ enum class Precision : uint32_t {
   kAllowTf32 = TENON_PRECISION_ALLOW_TF32,
   kAllowBfloat16 = TENON_PRECISION_ALLOW_BFLOAT16,
   kAllowFloat16 = TENON_PRECISION_ALLOW_FLOAT16,
+  kInt8 = TENON_PRECISION_INT8,  // by SessionOptions::calibration (app.h)
 };
 
 // In how many bits float32 values go from one part to another.
@@ -302,6 +303,7 @@ struct SessionOptions {
   uint64_t seed = 0;          // of random ops that have none; 0: from the system
   uint32_t executor = TENON_EXECUTOR_AUTO;
   Precision precision = Precision::kStrict;
+  std::string calibration;  // text of a calibration, for Precision::kInt8 (calibration.h)
   bool optimize = true;  // common subexpressions, folding
   bool compile = true;   // devices' compilers may take whole sets of nodes
   bool capture = true;   // work of a queue that is the same in every step is launched as one piece, where the device can

@@ -46,6 +46,8 @@ class PassContext : public NodeBuilder {
     const tenon_node* const node = args_->node(args_, id);
     return node == nullptr ? std::string() : std::string(ToText(args_->node_services->device(node)));
   }
+  // For how many nodes it waits besides its inputs.
+  int control_input_count(int64_t id) const { return args_->control_input_count(args_, id); }
   Output input(int64_t id, int index) {
     Output source{-1, 0, 0};
     if (ok()) Check(args_->input(args_, id, index, &source));
@@ -59,6 +61,19 @@ class PassContext : public NodeBuilder {
   // Readers of the node's outputs get these.
   void Replace(int64_t id, const std::vector<Output>& outputs) {
     if (ok()) Check(args_->replace(args_, id, outputs.data(), outputs.size()));
+  }
+  // The session's (TENON_PRECISION_*), and the text of its calibration; empty: none.
+  uint32_t precision() const { return args_->precision; }
+  std::string_view calibration() const { return ToText(args_->calibration); }
+  // What became of the node and why, for who has the step explained.
+  void Explain(int64_t id, std::string_view text) {
+    if (ok()) Check(args_->explain(args_, id, ToSpan(text)));
+  }
+  // How many nodes the graph has: their ids are those below.
+  int64_t node_count() const {
+    int64_t count = nodes().empty() ? 0 : nodes().back();
+    while (args_->node(args_, count) != nullptr) ++count;
+    return count;
   }
   // The step runs it, also when nobody reads it.
   void AddTarget(int64_t id) {
@@ -79,8 +94,8 @@ tenon_status* PassFunction(tenon_plugin_self* self, const tenon_graph_pass_args*
 }
 
 template <void (*Function)(PassContext&)>
-consteval tenon_graph_pass DefinePass(std::string_view name, std::span<const tenon_span> ops) {
-  return {TENON_HEAD(tenon_graph_pass), ToSpan(name), ops.data(), ops.size(), &PassFunction<Function>};
+consteval tenon_graph_pass DefinePass(std::string_view name, std::span<const tenon_span> ops, uint32_t precision = 0) {
+  return {TENON_HEAD(tenon_graph_pass), ToSpan(name), ops.data(), ops.size(), &PassFunction<Function>, precision, 0};
 }
 
 }  // namespace tenon::sdk
