@@ -33,9 +33,7 @@ LONGEST = 120  # seconds that one run of a program may take
 
 def first_of(made):
     """The op that made these outputs."""
-    while isinstance(made, (list, tuple)):
-        made = made[0]
-    return getattr(made, "op", made)
+    return getattr(next(iter(tf.nest.flatten(made))), "op", made)
 
 
 def build(name, size):
@@ -120,11 +118,15 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.1, help="of a turn (default: %(default)s)")
     parser.add_argument("--least", action="store_true", help="compare the least steps, not medians")
     parser.add_argument("--resume", action="store_true", help="leave out what ops.tsv has already")
+    parser.add_argument("--page", type=pathlib.Path, help="write a line for each case of ops.tsv, with the reasons of op_cases/reasons.py, and end")
     parser.add_argument("--missing", action="store_true", help="print the ops that have neither a case nor a reason, and end")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.missing:
         return missing(options)
+    if options.page:
+        print("no reason:", *Results(options.out).write_page(options.page), sep="\n")
+        return None
     tf.compat.v1.disable_eager_execution()
     results, failed = Results(options.out), []
     for name in CASES:
@@ -138,7 +140,7 @@ def main():
                 for threads in wanted:
                     results.keep(name, size, threads, *measure(options, name, size, graph, threads))
                     print(f"{name}, {size}, {threads}: {results.ratio(name, size, threads):.2f}", file=sys.stderr, flush=True)
-            except (RuntimeError, subprocess.TimeoutExpired, tf.errors.OpError, ValueError, TypeError, AttributeError) as error:
+            except (RuntimeError, subprocess.TimeoutExpired, tf.errors.OpError, ValueError, TypeError, AttributeError, StopIteration) as error:
                 failed.append((name, size, str(error)[:300]))
                 print("FAILED", *failed[-1], file=sys.stderr, flush=True)
     print("\n".join(results.write(failed)))

@@ -107,12 +107,14 @@ class Inputs:
         return [self.read(places), self.read(self.reals((count,)) if values is None else values(count)), np.array(shape, np.int64)]
 
 
+# Where raw_ops has newer names than the op.
+RENAMED = {"Select": ["condition", "x", "y"], "Where": ["condition"], "Split": ["axis", "value"], "SplitV": ["value", "size_splits", "axis"]}
+
+
 def call(name, inputs, attrs):
     """An op by its inputs in order."""
     arguments = [argument.name for argument in op_def_registry.get(name).input_arg]
-    if name == "Select":  # raw_ops has newer names
-        arguments = ["condition", "x", "y"]
-    arguments = ["axis" if one == "split_dim" else one for one in arguments]
+    arguments = RENAMED.get(name, ["axis" if one == "reduction_indices" else one for one in arguments])
     given = dict(zip(arguments, inputs, strict=True))
     if not hasattr(tf.raw_ops, name):
         return op_def_library.apply_op(name, **given, **attrs)

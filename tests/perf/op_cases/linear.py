@@ -11,7 +11,14 @@ case("MatMul, double", lambda i: [i.floats((i.pick(4, 96, 384),) * 2, dtype=np.f
 case("MatMul, int32", lambda i: [i.ints((i.pick(4, 64, 192),) * 2, 99), i.ints((i.pick(4, 64, 192),) * 2, 99)])
 case("MatMul, complex", lambda i: [i.complexes((i.pick(4, 64, 192),) * 2), i.complexes((i.pick(4, 64, 192),) * 2)])
 case("MatMul, half", lambda i: [i.floats((i.pick(4, 96, 384),) * 2, dtype=np.float16), i.floats((i.pick(4, 96, 384),) * 2, dtype=np.float16)])
-cases("BatchMatMul BatchMatMulV2 BatchMatMulV3", lambda i: [i.floats((8, i.shape("square") // 4, i.shape("square") // 4)), i.floats((8, i.shape("square") // 4, i.shape("square") // 4))])
+
+
+def batches(i):
+    return [i.floats((8, i.shape("square") // 4, i.shape("square") // 4)) for _ in range(2)]
+
+
+cases("BatchMatMul BatchMatMulV2", batches)
+cases("BatchMatMulV3", batches, Tout=np.float32)
 case("Einsum, bij,bkj->bik", lambda i: [[i.floats((4, i.shape("square") // 4, 16)), i.floats((4, i.shape("square") // 4, 16))]], equation="bij,bkj->bik")
 case("Einsum, abc,cd->abd", lambda i: [[i.floats((4, i.shape("square") // 4, 16)), i.floats((16, i.shape("square") // 4))]], equation="abc,cd->abd")
 case("Einsum, ij->ji", lambda i: [[i.matrix()]], equation="ij->ji")

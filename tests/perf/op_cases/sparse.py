@@ -89,7 +89,6 @@ def ragged(i, values=None):
 
 
 cases("RaggedCountSparseOutput", lambda i: [*ragged(i, lambda many: i.random.integers(0, 50, many).astype(np.int32)), np.zeros(0, np.float32)], **COUNTED)
-cases("RaggedBincount", lambda i: [*ragged(i, lambda many: i.random.integers(0, 50, many).astype(np.int32)), 50, np.zeros(0, np.float32)])
 
 # Ragged.
 cases("RaggedGather", lambda i: [[(r := ragged(i))[0]], r[1], i.ints((i.pick(4, 512, 16384),), i.pick(4, 512, 16384))], OUTPUT_RAGGED_RANK=1)

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results: a file of rows, and the tables made of it."""
 import math
+import re
+
+from .inputs import SIZES
+from .reasons import REASONS
+
+LEAST = 0.9  # a ratio below has a reason
 
 
 class Results:
@@ -29,7 +35,7 @@ class Results:
         ops = {key: theirs / mine for key, (mine, theirs) in self.rows.items() if key[0] != "(a step)"}
         lines = ["| threads | size | cases | geometric mean | below 0.9 |", "| --- | --- | --- | --- | --- |"]
         for threads in sorted({key[2] for key in ops}):
-            for size in ("tiny", "medium", "large"):
+            for size in SIZES:
                 lines += row(threads, size, [ratio for key, ratio in ops.items() if key[1:] == (size, threads)])
         lines += row("all", "all", list(ops.values()))
         lines += ["", "| case | size | threads | Tenon, us | TensorFlow, us | ratio |", "| --- | --- | --- | --- | --- | --- |"]
@@ -40,8 +46,22 @@ class Results:
         (self.folder / "ops.md").write_text("\n".join(lines) + "\n")
         return lines
 
+    def write_page(self, path):
+        """The page that is committed: a line for each case with its ratios by size and threads, and why one is low. Gives back the cases that say nothing of it."""
+        columns = [(size, threads) for threads in sorted({key[2] for key in self.rows}) for size in SIZES]
+        lines, silent = ["case\t" + "\t".join(f"{size} {threads}" for size, threads in columns) + "\twhy one is below 0.9"], []
+        for name in sorted({key[0] for key in self.rows}):
+            ratios = [self.ratio(name, *column) for column in columns]
+            low = any(ratio < LEAST for ratio in ratios)
+            why = next((reason for pattern, reason in REASONS.items() if re.fullmatch(pattern, name)), "") if low else ""
+            if low and not why:
+                silent.append(name)
+            lines.append(name + "\t" + "\t".join("" if ratio == math.inf else f"{ratio:.2f}" for ratio in ratios) + f"\t{why}")
+        path.write_text("\n".join(lines) + "\n")
+        return silent
+
 
 def row(threads, size, ratios):
     if not ratios:
         return []
-    return [f"| {threads} | {size} | {len(ratios)} | {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} | {sum(ratio < 0.9 for ratio in ratios)} |"]
+    return [f"| {threads} | {size} | {len(ratios)} | {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} | {sum(ratio < LEAST for ratio in ratios)} |"]
