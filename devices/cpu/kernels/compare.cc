@@ -30,9 +30,11 @@ struct LogicalNotKernel {
   void Run(sdk::RunContext c) const {
     const auto* x = c.input<uint8_t>(0);
     auto* out = c.output<uint8_t>(0);
-    c.ParallelFor(sdk::Count(c.output_view(0)), 0.05, [x, out](int64_t begin, int64_t end) {  // pointers of its own, which bytes cannot be
+    c.ParallelFor(sdk::Count(c.output_view(0)), 0.05, [&](int64_t begin, int64_t end) {
+      const uint8_t* from = x;  // on the stack: what stands in the lambda could be bytes that are written
+      uint8_t* to = out;
 #pragma GCC ivdep
-      for (int64_t i = begin; i < end; ++i) out[i] = x[i] ^ 1;
+      for (int64_t i = begin; i < end; ++i) to[i] = from[i] ^ 1;
     });
   }
 };

@@ -36,10 +36,12 @@ void Narrow(sdk::RunContext c, Bounds input, Bounds output) {
   const int32_t* x = c.input<int32_t>(0);
   const int64_t count = sdk::Count(c.input_view(0));
   const auto write = [&](auto* out, const auto& convert) {
-    c.ParallelFor(count, 1, [out, x, convert](int64_t begin, int64_t end) {
+    c.ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
       const auto own = convert;
+      const int32_t* from = x;
+      auto* to = out;
 #pragma GCC ivdep
-      for (int64_t i = begin; i < end; ++i) out[i] = own(x[i]);
+      for (int64_t i = begin; i < end; ++i) to[i] = own(from[i]);
     });
   };
   if (c.output_view(0).dtype == TENON_DT_QUINT8) {
@@ -102,9 +104,12 @@ struct ReluKernel {
       const T zero = Quantized<T>(0, bounds.low, bounds.high);
       const T* x = c.input<T>(0);
       T* out = c.output<T>(0);
-      c.ParallelFor(sdk::Count(c.input_view(0)), 0.1, [=](int64_t begin, int64_t end) {
+      c.ParallelFor(sdk::Count(c.input_view(0)), 0.1, [&](int64_t begin, int64_t end) {
+        const T* from = x;  // on the stack: what stands in the lambda could be bytes that are written
+        T* to = out;
+        const T least = zero;
 #pragma GCC ivdep
-        for (int64_t i = begin; i < end; ++i) out[i] = x[i] < zero ? zero : x[i];
+        for (int64_t i = begin; i < end; ++i) to[i] = from[i] < least ? least : from[i];
       });
     });
     bounds.Write(c, 1);
