@@ -37,7 +37,7 @@ struct FftKernel {
       empty = sdk::Count(out) == 0;
       if (empty) return;
       // The spectrum has the dims of the complex side, cut to what is transformed; its last line may be half.
-      int64_t longest = 0, scratch = 0;
+      int64_t memory = 0;
       for (size_t d = 0; d < kRank; ++d) {
         const size_t at = in.size() - kRank + d;
         int64_t length = out[at];
@@ -51,13 +51,11 @@ struct FftKernel {
         if (length < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "a Fourier transform of no elements");
         lines[d] = Fourier(length, kBack);
         if (or_less) even = Fourier(length - 1, kBack);
-        longest = std::max(longest, length);
-        scratch = std::max({scratch, lines[d].scratch(), even.scratch()});
+        memory = std::max({memory, lines[d].memory(), even.memory()});
         elements = sdk::Multiply(elements, spectrum[d]);
       }
       shares = c.threads();
-      const int64_t several = outer * elements == longest ? 1 : FourierLines::kLines;
-      share = sdk::Multiply(sdk::Add(sdk::Multiply(longest, 2 * several), scratch), sizeof(Complex));
+      share = sdk::Multiply(memory, sizeof(Complex));
       whole = c.Workspace(kRank == 1 ? 0 : sdk::Multiply(sdk::Multiply(outer, elements), sizeof(Complex)));
       rest = c.Workspace(sdk::Multiply(shares, share));
     }

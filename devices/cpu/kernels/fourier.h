@@ -123,7 +123,7 @@ class Fourier {
     if (length == 1) return;  // which kissfft takes for a factor
     if (IsSmooth(length)) {
       first_ = PlanOf(length, inverse);
-      lines_ = FourierLines(length, inverse);
+      if (length <= kLongestOfSeveral) lines_ = FourierLines(length, inverse);
       return;
     }
     padded_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * length - 1)));
@@ -144,8 +144,10 @@ class Fourier {
   }
 
   int64_t length() const { return length_; }
-  // Several lines at once; nullptr: not of this length.
-  const FourierLines* lines() const { return length_ > 1 && padded_ == 0 ? &lines_ : nullptr; }
+  // Several lines at once; nullptr: not of this length, or so long that they would take too much memory.
+  const FourierLines* lines() const { return length_ > 1 && length_ <= kLongestOfSeveral && padded_ == 0 ? &lines_ : nullptr; }
+  // Complex numbers of memory for lines that are transformed and what they become, one or several.
+  int64_t memory() const { return lines() != nullptr ? 2 * FourierLines::kLines * length_ : sdk::Add(2 * length_, scratch()); }
   // Complex numbers of memory that Run needs for itself.
   int64_t scratch() const { return 2 * padded_; }
   // from and to: length() elements, which do not overlap. For any number of threads.
@@ -164,7 +166,7 @@ class Fourier {
 
  private:
   using Plan = Eigen::internal::kiss_cpx_fft<double>;
-  static constexpr int64_t kLongest = int64_t{1} << 27;
+  static constexpr int64_t kLongest = int64_t{1} << 27, kLongestOfSeveral = 1 << 16;
 
   static bool IsSmooth(int64_t n) {
     for (const int64_t factor : {2, 3, 5})
