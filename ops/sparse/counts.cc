@@ -6,6 +6,7 @@
 #include "chosen.h"
 #include "splits.h"
 #include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -37,6 +38,9 @@ struct Counter {
       chosen.numbers.push_back(i);
       largest = std::max(largest, value);
     }
+    // Of values that are not many more than there are numbers: a bin for each.
+    const int64_t width = largest + 1;
+    if (largest < 4 * count && rows <= (4 * count + 64) / width) return GiveBins(c, values, weights, chosen, rows, width, by_row, row_of);
     chosen.Sort([&](int64_t a, int64_t b) {
       const int64_t x = row_of(a), y = row_of(b);
       return x != y ? x < y : NumberAt(values, a) < NumberAt(values, b);
@@ -44,13 +48,7 @@ struct Counter {
     const auto same = [&](size_t i, size_t k) { return row_of(chosen.numbers[i]) == row_of(chosen.numbers[k]) && NumberAt(values, chosen.numbers[i]) == NumberAt(values, chosen.numbers[k]); };
     int64_t found = 0;
     for (size_t i = 0; i < chosen.numbers.size(); ++i) found += i == 0 || !same(i - 1, i) ? 1 : 0;
-    const int64_t columns = by_row ? 2 : 1;
-    c.AllocOutput(0, std::array{found, columns});
-    c.AllocOutput(1, std::array{found});
-    c.AllocOutput(2, std::array{columns});
-    int64_t* shape = c.output<int64_t>(2);
-    if (by_row) *shape++ = rows;
-    *shape = most >= 0 ? most : std::max(Add(largest, 1), least);
+    GiveShape(c, found, rows, largest, by_row);
     int64_t* place = c.output<int64_t>(0);
     Counted::Dispatch(weights.dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(1) - 1;
@@ -61,10 +59,51 @@ struct Counter {
           *place++ = NumberAt(values, at);
           *++out = T{};
         }
-        const T weight = weighted ? Data<const T>(weights)[at] : T{1};
-        if (binary) *out = T{1};
-        else if constexpr (std::is_integral_v<T>) *out = static_cast<T>(static_cast<std::make_unsigned_t<T>>(*out) + static_cast<std::make_unsigned_t<T>>(weight));
-        else *out += weight;
+        Put(weighted ? Data<const T>(weights)[at] : T{1}, out);
+      }
+    });
+  }
+  void GiveShape(const RunContext& c, int64_t found, int64_t rows, int64_t largest, bool by_row) const {
+    const int64_t columns = by_row ? 2 : 1;
+    c.AllocOutput(0, std::array{found, columns});
+    c.AllocOutput(1, std::array{found});
+    c.AllocOutput(2, std::array{columns});
+    int64_t* shape = c.output<int64_t>(2);
+    if (by_row) *shape++ = rows;
+    *shape = most >= 0 ? most : std::max(Add(largest, 1), least);
+  }
+  template <class T>
+  void Put(T weight, T* sum) const {
+    if (binary) *sum = T{1};
+    else if constexpr (std::is_integral_v<T>) *sum = static_cast<T>(static_cast<std::make_unsigned_t<T>>(*sum) + static_cast<std::make_unsigned_t<T>>(weight));
+    else *sum += weight;
+  }
+  template <class RowOf>
+  void GiveBins(const RunContext& c, const tenon_tensor_view& values, const tenon_tensor_view& weights, const sparse::Chosen& chosen, int64_t rows, int64_t width, bool by_row,
+                const RowOf& row_of) const {
+    StepMemory memory(c);
+    const auto bins = static_cast<size_t>(std::max<int64_t>(by_row ? rows : 1, 1) * width);
+    std::pmr::vector<char> used(bins, 0, &memory);
+    Counted::Dispatch(weights.dtype, [&]<class T>(Tag<T>) {
+      std::pmr::vector<T> sums(bins, T{}, &memory);
+      const T* weight = Count(weights) != 0 ? Data<const T>(weights) : nullptr;
+      int64_t found = 0;
+      CancelPoll poll(c);
+      for (const int64_t at : chosen.numbers) {
+        const auto bin = static_cast<size_t>((by_row ? row_of(at) : 0) * width + NumberAt(values, at));
+        found += used[bin] == 0 ? 1 : 0;
+        used[bin] = 1;
+        Put(weight != nullptr ? weight[at] : T{1}, &sums[bin]);
+        poll(5);
+      }
+      GiveShape(c, found, rows, width - 1, by_row);
+      int64_t* place = c.output<int64_t>(0);
+      T* out = c.output<T>(1);
+      for (size_t bin = 0; bin < bins; ++bin) {
+        if (used[bin] == 0) continue;
+        if (by_row) *place++ = static_cast<int64_t>(bin) / width;
+        *place++ = static_cast<int64_t>(bin) % width;
+        *out++ = sums[bin];
       }
     });
   }

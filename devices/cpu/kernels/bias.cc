@@ -210,11 +210,13 @@ struct InTopKKernel {
       const int64_t target = IndexAt(sdk::Data<void>(targets), targets.dtype, i);
       const float* row = predictions + i * dims[1];
       bool valid = target >= 0 && target < dims[1] && std::isfinite(row[target]);
-      int64_t larger = 0;
+      const float wanted = valid ? row[target] : 0;
+      int32_t larger = 0, odd = 0;
       for (int64_t j = 0; valid && j < dims[1]; ++j) {
-        valid = std::isfinite(row[j]);
-        larger += row[j] > row[target] ? 1 : 0;
+        odd += row[j] - row[j] != 0 ? 1 : 0;  // NaN, of infinity as of NaN
+        larger += row[j] > wanted ? 1 : 0;
       }
+      valid = valid && odd == 0;
       out[i] = valid && larger < k;
     }
   }

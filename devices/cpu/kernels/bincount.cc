@@ -36,15 +36,29 @@ struct BincountKernel {
       T* out = c.output<T>(0);
       std::fill_n(out, rows * bins, T(0));
       const int64_t columns = rows == 0 ? 0 : count / rows;
-      sdk::CancelPoll poll(c);
-      for (int64_t i = 0; i < count; poll(), ++i) {
-        const int64_t value = sdk::ValueAt(values, i);
-        if (value < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Input arr must be non-negative! arr[", i, "] is ", value);
-        if (value >= bins) continue;
-        T& bin = out[i / columns * bins + value];
-        bin = binary ? T(1) : static_cast<T>(Wrapping(bin) + Wrapping(weighted ? c.input<T>(2)[i] : T(1)));
+      if (values.dtype == TENON_DT_INT32) {
+        Add(c, sdk::Data<const int32_t>(values), weighted ? c.input<T>(2) : nullptr, rows, columns, bins, out);
+      } else {
+        Add(c, sdk::Data<const int64_t>(values), weighted ? c.input<T>(2) : nullptr, rows, columns, bins, out);
       }
     });
+  }
+
+  template <class Index, class T>
+  void Add(const sdk::RunContext& c, const Index* values, const T* weights, int64_t rows, int64_t columns, int64_t bins, T* out) const {
+    constexpr int64_t kPiece = 1 << 14;
+    sdk::CancelPoll poll(c);
+    for (int64_t row = 0; row < rows; ++row, out += bins) {
+      for (int64_t first = 0; first < columns; first += kPiece, poll(kPiece)) {
+        for (int64_t i = row * columns + first; i < row * columns + std::min(columns, first + kPiece); ++i) {
+          const int64_t value = values[i];
+          if (value < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Input arr must be non-negative! arr[", i, "] is ", value);
+          if (value >= bins) continue;
+          T& bin = out[value];
+          bin = binary ? T(1) : static_cast<T>(Wrapping(bin) + Wrapping(weights != nullptr ? weights[i] : T(1)));
+        }
+      }
+    }
   }
 
   bool binary = false;

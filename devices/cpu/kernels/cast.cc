@@ -23,7 +23,8 @@ struct CastKernel {
     Plan(const CastKernel& kernel, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))) {
       CastTypes::Dispatch(c.input(0).dtype, [&]<class From>(Tag<From>) {
         CastTypes::Dispatch(c.output(0).dtype, [&]<class To>(Tag<To>) {
-          function = &Rows<From, To>;
+          // Truths are bytes that are 0 or 1; of bytes the compiler makes vectors.
+          function = &Rows<std::conditional_t<std::is_same_v<From, bool> && !std::is_same_v<To, bool>, uint8_t, From>, To>;
           if constexpr (kIsHalf<To> && std::is_floating_point_v<From>) {
             if (kernel.truncate) function = &TruncatedRows<From, To>;
           }

@@ -90,32 +90,50 @@ struct DilationGradKernel {
       c.ParallelFor(plan.x.channels, plan.Cost() * static_cast<double>(windows), [&](int64_t begin, int64_t end) {
         sdk::CancelPoll poll(c);
         for (int64_t at = 0; at < windows; ++at) {
-          for (int64_t k = begin; k < end; poll(2 * plan.taps() + 1), ++k) {
-            T& to = c.output<T>(0)[Winner<T>(plan, c, at, k) + k];
-            to = Sum(to, c.input<T>(2)[at * plan.y.channels + k]);
-          }
+          for (int64_t k = begin; k < end; poll(2 * plan.taps() + 1), k += kLanes) Add<T>(plan, c, at, k, std::min(kLanes, end - k));
         }
       });
     });
   }
 
  private:
-  // Where the window's gradient of channel k goes, in x or in the filter, of channel 0. Where nothing is larger than the lowest number, that is the
+  static constexpr int64_t kLanes = 64;
+  // The window's gradients of some channels, each to its place in x or in the filter. Where nothing is larger than the lowest number, that is the
   // window's first cell inside, and the filter's first tap.
   template <class T>
-  static int64_t Winner(const Plan& plan, const sdk::RunContext& c, int64_t at, int64_t k) {
+  static void Add(const Plan& plan, const sdk::RunContext& c, int64_t at, int64_t k, int64_t lanes) {
     const int64_t n = at / plan.y.pixels(), oy = at % plan.y.pixels() / plan.y.width, ox = at % plan.y.width;
     const auto first = [](const WindowDim& w, int64_t o) { return std::max<int64_t>(0, o * w.stride - w.before); };
-    int64_t winner = kOfInput ? Geometry::At(plan.x, n, first(plan.rows, oy), first(plan.columns, ox)) : 0;
-    Wide<T> largest = sdk::Lowest<T>();
+    const int64_t start = kOfInput ? Geometry::At(plan.x, n, first(plan.rows, oy), first(plan.columns, ox)) : 0;
+    Wide<T> largest[kLanes];
+    int32_t winners[kLanes];  // the number of the tap; -1: none
+    std::fill_n(largest, kLanes, sdk::Lowest<T>());
+    std::fill_n(winners, kLanes, -1);
     plan.ForEachCell(n, oy, ox, [&](int64_t cell, int64_t tap) {
-      const auto sum = static_cast<Wide<T>>(Sum(c.input<T>(0)[cell + k], c.input<T>(1)[tap + k]));
-      if (sum > largest) {
-        largest = sum;
-        winner = kOfInput ? cell : tap;
+      const T* x = c.input<T>(0) + cell + k;
+      const T* filter = c.input<T>(1) + tap + k;
+      const auto number = static_cast<int32_t>(tap / plan.x.channels);
+#pragma GCC ivdep
+      for (int64_t l = 0; l < lanes; ++l) {
+        const auto sum = static_cast<Wide<T>>(Sum(x[l], filter[l]));
+        const bool larger = sum > largest[l];
+        largest[l] = larger ? sum : largest[l];
+        winners[l] = larger ? number : winners[l];
       }
     });
-    return winner;
+    T* out = c.output<T>(0);
+    const T* dy = c.input<T>(2) + at * plan.y.channels + k;
+    for (int64_t l = 0; l < lanes; ++l) {
+      const int64_t tap = winners[l];
+      int64_t to = start;
+      if (tap >= 0 && kOfInput) {
+        to = Geometry::At(plan.x, n, oy * plan.rows.stride + tap / plan.columns.size * plan.rows.dilation - plan.rows.before,
+                          ox * plan.columns.stride + tap % plan.columns.size * plan.columns.dilation - plan.columns.before);
+      } else if (tap >= 0) {
+        to = tap * plan.x.channels;
+      }
+      out[to + k + l] = Sum(out[to + k + l], dy[l]);
+    }
   }
   WindowAttributes attributes;
 };

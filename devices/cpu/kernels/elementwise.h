@@ -16,6 +16,7 @@
 #include <atomic>
 #include <type_traits>
 
+#include "kernels/half.h"
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/elementwise.h"
 #include "tenon/sdk/walk/broadcast.h"
@@ -61,10 +62,32 @@ inline Result Apply(const Op& op, T x, T y) {
   }
 }
 
+// A row of halves goes through floats, a block at a time.
+template <class Op, class T, class Result>
+inline void UnaryHalves(const Op& op, const T* x, Result* out, int64_t n) {
+  using Wider = decltype(op(0.0f));
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t m = std::min(kBlock, n - i), many = Blocked<Op> ? kBlock : m;
+    float xs[kBlock];
+    Wider results[kBlock];
+    ToFloats(x + i, xs, m);
+    for (int64_t k = m; k < many; ++k) xs[k] = xs[m - 1];
+#pragma GCC ivdep
+    for (int64_t k = 0; k < many; ++k) results[k] = op(xs[k]);
+    if constexpr (std::is_same_v<Wider, float> && std::is_same_v<Result, T>) {
+      FromFloats(results, out + i, m);
+    } else {
+      for (int64_t k = 0; k < m; ++k) out[i + k] = static_cast<Result>(results[k]);
+    }
+  }
+}
+
 // function(pointers..., out, n) with n == kBlock always for blocked ops; the rest is padded with its own last element.
 template <class Op, class T, class Result>
 inline void UnaryLoop(const Op& op, const T* x, Result* out, int64_t n) {
-  if constexpr (Blocked<Op>) {
+  if constexpr (kIsHalf<T>) {
+    UnaryHalves(op, x, out, n);
+  } else if constexpr (Blocked<Op>) {
     int64_t i = 0;
     for (; i + kBlock <= n; i += kBlock) {
 #pragma GCC ivdep
@@ -84,24 +107,59 @@ inline void UnaryLoop(const Op& op, const T* x, Result* out, int64_t n) {
   }
 }
 
+// n elements of an operand, or one for all of them, and copies of the last to the end of a block; of halves as floats.
+template <class T, class Wider>
+inline void FillBlock(const T* x, int64_t stride, int64_t n, Wider* block) {
+  if (stride == 0) {
+    std::fill(block, block + kBlock, static_cast<Wider>(x[0]));
+    return;
+  }
+  if constexpr (kIsHalf<T>) {
+    ToFloats(x, block, n);
+  } else {
+    std::copy(x, x + n, block);
+  }
+  for (int64_t k = n; k < kBlock; ++k) block[k] = block[n - 1];
+}
+
+// Ops that have one take a whole block themselves: op.Block(x, y, out).
+template <class Op, class T>
+concept HasBlock = requires(const Op& op, T* block) { op.Block(block, block, block); };
+
+template <class Op, class T, class Result>
+inline void BinaryBlocks(const Op& op, const T* x, const T* y, Result* out, int64_t n, int64_t stride_x, int64_t stride_y) {
+  using Wider = Wide<T>;
+  using Made = decltype(op(Wider(), Wider()));
+  for (int64_t i = 0; i < n; i += kBlock) {
+    Wider xs[kBlock];
+    Wider ys[kBlock];
+    Made results[kBlock];
+    const int64_t m = std::min(kBlock, n - i);
+    FillBlock(x + stride_x * i, stride_x, m, xs);
+    FillBlock(y + stride_y * i, stride_y, m, ys);
+    if constexpr (HasBlock<Op, Wider>) {
+      op.Block(xs, ys, results);
+    } else {
+      const int64_t many = Blocked<Op> ? kBlock : m;
+#pragma GCC ivdep
+      for (int64_t k = 0; k < many; ++k) results[k] = op(xs[k], ys[k]);
+    }
+    if constexpr (kIsHalf<T> && std::is_same_v<Made, float> && std::is_same_v<Result, T>) {
+      FromFloats(results, out + i, m);
+    } else {
+      for (int64_t k = 0; k < m; ++k) out[i + k] = static_cast<Result>(results[k]);
+    }
+  }
+}
+
 // Strides are 0 or 1.
 template <class Op, class T, class Result>
 inline void BinaryLoop(const Op& op, const T* x, const T* y, Result* out, int64_t n, int64_t stride_x,
                        int64_t stride_y) {
-  if constexpr (Blocked<Op>) {
-    for (int64_t i = 0; i < n; i += kBlock) {
-      T xs[kBlock];
-      T ys[kBlock];
-      Result results[kBlock];
-      const int64_t m = std::min(kBlock, n - i);
-      for (int64_t k = 0; k < kBlock; ++k) xs[k] = x[stride_x * (i + std::min(k, m - 1))];
-      for (int64_t k = 0; k < kBlock; ++k) ys[k] = y[stride_y * (i + std::min(k, m - 1))];
-#pragma GCC ivdep
-      for (int64_t k = 0; k < kBlock; ++k) results[k] = Apply<Result, T>(op, xs[k], ys[k]);
-      for (int64_t k = 0; k < m; ++k) out[i + k] = results[k];
-    }
-  } else if (sizeof(T) < 4) {
+  if constexpr (requires { op.template Rounded<T>(0.0f, 0.0f); } && kIsHalf<T>) {
     for (int64_t i = 0; i < n; ++i) out[i] = Apply<Result, T>(op, x[stride_x * i], y[stride_y * i]);
+  } else if constexpr (Blocked<Op> || HasBlock<Op, Wide<T>> || kIsHalf<T>) {
+    BinaryBlocks(op, x, y, out, n, stride_x, stride_y);
   } else if (stride_x == 0) {
     const T x0 = x[0];
 #pragma GCC ivdep
@@ -182,7 +240,8 @@ struct UnaryKernel {
   template <class T>
   [[gnu::noinline]] static void Row(const void* op, const void* x, void* out, int64_t n) {
     using Result = ResultOf<Op, T>;
-    UnaryLoop<Op, T, Result>(*static_cast<const Op*>(op), static_cast<const T*>(x), static_cast<Result*>(out), n);
+    const Op own = *static_cast<const Op*>(op);  // what it has is then no memory that out could be
+    UnaryLoop<Op, T, Result>(own, static_cast<const T*>(x), static_cast<Result*>(out), n);
   }
   template <class T>
   static void Many(const UnaryKernel& kernel, const Plan& plan, sdk::RunContext c) {
@@ -236,8 +295,8 @@ struct BinaryKernel {
   [[gnu::noinline]] static void Row(const void* op, const void* x, const void* y, void* out, int64_t n, int64_t stride_x,
                   int64_t stride_y) {
     using Result = BinaryResultOf<Op, T>;
-    BinaryLoop<Op, T, Result>(*static_cast<const Op*>(op), static_cast<const T*>(x), static_cast<const T*>(y),
-                              static_cast<Result*>(out), n, stride_x, stride_y);
+    const Op own = *static_cast<const Op*>(op);
+    BinaryLoop<Op, T, Result>(own, static_cast<const T*>(x), static_cast<const T*>(y), static_cast<Result*>(out), n, stride_x, stride_y);
   }
   template <class T>
   static void Many(const BinaryKernel& kernel, const Plan& plan, sdk::RunContext c) {

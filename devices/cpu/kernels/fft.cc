@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/transpose_tile.h"
+
 namespace tenon::cpu {
 namespace {
 
@@ -35,7 +37,7 @@ struct FftKernel {
       empty = sdk::Count(out) == 0;
       if (empty) return;
       // The spectrum has the dims of the complex side, cut to what is transformed; its last line may be half.
-      int64_t longest = 0, scratch = 0;
+      int64_t memory = 0;
       for (size_t d = 0; d < kRank; ++d) {
         const size_t at = in.size() - kRank + d;
         int64_t length = out[at];
@@ -49,12 +51,11 @@ struct FftKernel {
         if (length < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "a Fourier transform of no elements");
         lines[d] = Fourier(length, kBack);
         if (or_less) even = Fourier(length - 1, kBack);
-        longest = std::max(longest, length);
-        scratch = std::max({scratch, lines[d].scratch(), even.scratch()});
+        memory = std::max({memory, lines[d].memory(), even.memory()});
         elements = sdk::Multiply(elements, spectrum[d]);
       }
       shares = c.threads();
-      share = sdk::Multiply(sdk::Add(2 * longest, scratch), sizeof(Complex));
+      share = sdk::Multiply(memory, sizeof(Complex));
       whole = c.Workspace(kRank == 1 ? 0 : sdk::Multiply(sdk::Multiply(outer, elements), sizeof(Complex)));
       rest = c.Workspace(sdk::Multiply(shares, share));
     }
@@ -177,15 +178,52 @@ struct FftKernel {
     }
   }
 
+  // The same for a few lines side by side: they are read one after the other, and turned by tiles.
+  template <class Read, class Write>
+  static void Several(const FourierLines& lines, int64_t length, int64_t line, int64_t count, Complex* memory, const Read& read, const Write& write) {
+    constexpr int64_t kLines = FourierLines::kLines;
+    Complex *rows = memory, *other = memory + kLines * length;
+    for (int64_t l = 0; l < count; ++l) read(line + l, rows + l * length);
+    std::fill(rows + count * length, rows + kLines * length, Complex());
+    auto *x = reinterpret_cast<double*>(other), *y = reinterpret_cast<double*>(rows);
+    Turn(y, 2 * length, kLines, x);
+    double* found = lines.Run(x, y);
+    double* free = found == x ? y : x;
+    Turn(found, kLines, 2 * length, free);
+    for (int64_t l = 0; l < count; ++l) write(line + l, reinterpret_cast<const Complex*>(free) + l * length);
+  }
+  // to[column][row] = from[row][column]; one of the two is FourierLines::kLines.
+  static void Turn(const double* from, int64_t columns, int64_t rows, double* to) {
+    constexpr int64_t kTile = kTransposeTile<uint64_t>;
+    const auto *source = reinterpret_cast<const uint64_t*>(from);
+    auto* target = reinterpret_cast<uint64_t*>(to);
+    int64_t whole = 0;
+    if constexpr (kTile > 0) {
+      if (rows % kTile == 0) {
+        for (; whole + kTile <= columns; whole += kTile)
+          for (int64_t row = 0; row < rows; row += kTile) TransposeTile<uint64_t>::Run(source + row * columns + whole, columns, target + whole * rows + row, rows);
+      }
+    }
+    for (int64_t column = whole; column < columns; ++column)
+      for (int64_t row = 0; row < rows; ++row) to[column * rows + row] = from[row * columns + column];
+  }
+
   // write(line, transform of what read(line, memory) wrote) for each line; a share of the lines has memory of its own.
   template <class Read, class Write>
   static void Each(const Plan& plan, const sdk::RunContext& c, const Fourier& transform, int64_t count, const Read& read, const Write& write) {
     const int64_t shares = std::min(plan.shares, count), length = transform.length();
-    const double one = 10 + 4.0 * static_cast<double>(std::max(length, transform.scratch())) * std::log2(static_cast<double>(length) + 1);
+    const double one = 10 + (transform.lines() != nullptr ? 1.0 : 4.0) * static_cast<double>(std::max(length, transform.scratch())) * std::log2(static_cast<double>(length) + 1);
     c.ParallelFor(shares, one * static_cast<double>(count) / static_cast<double>(shares), [&](int64_t first, int64_t last) {
       sdk::CancelPoll poll(c);
       for (int64_t share = first; share < last; ++share) {
         Complex* from = c.workspace<Complex>(plan.rest + share * plan.share);
+        if (const FourierLines* lines = transform.lines(); lines != nullptr && count > 1) {
+          for (int64_t line = share * count / shares, end = (share + 1) * count / shares; line < end; line += FourierLines::kLines) {
+            Several(*lines, length, line, std::min(FourierLines::kLines, end - line), from, read, write);
+            poll(static_cast<int64_t>(2 * one));
+          }
+          continue;
+        }
         Complex *to = from + length, *scratch = to + length;
         for (int64_t line = share * count / shares; line < (share + 1) * count / shares; ++line) {
           read(line, from);

@@ -33,6 +33,14 @@ inline void FromFloats(const float* x, Half* out, int64_t n) {
   for (; i < n; ++i) out[i] = Half(x[i]);
 }
 
+// Of bfloat16, whose bits the compiler moves as vectors.
+inline void ToFloats(const Bfloat16* x, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(x[i]);
+}
+inline void FromFloats(const float* x, Bfloat16* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = Bfloat16(x[i]);
+}
+
 }  // namespace tenon::cpu
 
 #endif  // TENON_DEVICES_CPU_KERNELS_HALF_H_

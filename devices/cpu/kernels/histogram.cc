@@ -50,11 +50,26 @@ struct HistogramKernel {
         Index* out = c.output<Index>(0);
         std::fill_n(out, bins, Index{0});
         sdk::CancelPoll poll(c);
-        for (int64_t i = 0; i < count; poll(), ++i) {
-          const T value = c.input<T>(0)[i];
-          if (value != value) sdk::Fail(TENON_INVALID_ARGUMENT, "Histogram values must not contain NaN; values[", i, "] is");
-          const double at = value <= low ? 0 : Distance(value, low) / width;
-          ++out[at < static_cast<double>(bins - 1) ? static_cast<int64_t>(at) : bins - 1];
+        const T* values = c.input<T>(0);
+        // Places of a piece, of which there are vectors, and then their numbers.
+        constexpr int64_t kPiece = 1024;
+        const auto last = static_cast<double>(bins - 1);
+        for (int64_t first = 0; first < count; first += kPiece, poll(kPiece)) {
+          const int64_t n = std::min(kPiece, count - first);
+          int64_t places[kPiece];
+          int64_t odd = 0;
+#pragma GCC ivdep
+          for (int64_t i = 0; i < n; ++i) {
+            const T value = values[first + i];
+            odd += value != value ? 1 : 0;
+            const double far = Distance(value, low) / width;
+            const double at = value <= low ? 0.0 : far;
+            places[i] = static_cast<int64_t>(at < last ? at : last);
+          }
+          for (int64_t i = 0; odd != 0 && i < n; ++i) {
+            if (values[first + i] != values[first + i]) sdk::Fail(TENON_INVALID_ARGUMENT, "Histogram values must not contain NaN; values[", first + i, "] is");
+          }
+          for (int64_t i = 0; i < n; ++i) ++out[places[i]];
         }
       });
     });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,44 @@ void Gather(sdk::RunContext c, int32_t output, sdk::Dims dims, const View& from,
   }
 }
 
+inline uint64_t HashOf(std::string_view text) { return std::hash<std::string_view>()(text); }
+template <class Number>
+uint64_t HashOf(Number number) {
+  uint64_t bits = 0;
+  const Number given = number == Number(0) ? Number(0) : number;  // 0 and -0 are equal
+  std::memcpy(&bits, &given, sizeof(given));
+  bits *= 0x9e3779b97f4a7c15u;
+  return bits ^ bits >> 29;
+}
+
+// Of each element the first one that equals it, by a table of those that came so far; it is at most half full.
+template <class At>
+void FindEqual(int64_t n, const At& element, sdk::CancelPoll& poll, std::pmr::vector<int64_t>& firsts) {
+  std::pmr::vector<int64_t> table(1024, -1, firsts.get_allocator().resource());
+  uint64_t used = 0;
+  const auto place_of = [&](const auto& value) {
+    uint64_t at = HashOf(value) & (table.size() - 1);
+    for (; table[at] >= 0 && !(element(table[at]) == value); at = (at + 1) & (table.size() - 1)) poll();
+    return at;
+  };
+  for (int64_t i = 0; i < n; poll(), ++i) {
+    const auto value = element(i);
+    firsts[static_cast<size_t>(i)] = i;
+    if (!(value == value)) continue;
+    const uint64_t at = place_of(value);
+    if (table[at] >= 0) {
+      firsts[static_cast<size_t>(i)] = table[at];
+      continue;
+    }
+    table[at] = i;
+    if (2 * ++used < table.size()) continue;
+    const std::pmr::vector<int64_t> before(std::move(table), firsts.get_allocator().resource());
+    table.assign(2 * before.size(), -1);
+    for (const int64_t one : before)
+      if (one >= 0) table[place_of(element(one))] = one;
+  }
+}
+
 template <bool kCounts>
 struct UniqueV2Kernel {
   void Run(sdk::RunContext c) const {
@@ -95,6 +134,7 @@ struct UniqueV2Kernel {
         }
         return 0;
       };
+      if (width == 1) return FindEqual(n, element, poll, numbers);
       std::pmr::vector<int64_t> sorted(&memory);
       for (int64_t i = 0; i < n; ++i) {
         numbers[static_cast<size_t>(i)] = i;

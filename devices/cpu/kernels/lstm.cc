@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "kernels/math.h"
 #include "kernels/product.h"
@@ -134,24 +135,35 @@ struct BlockLstmKernel {
   // One sequence at one step: x and h by the weights, the states before, and where the outputs are.
   template <class T>
   void Cell(const Plan& p, const sdk::RunContext& c, const float* gate, const T* before, int64_t at, Tag<T>) const {
-    const auto in = [&](int32_t input, int64_t k) { return static_cast<float>(c.input<T>(input)[k]); };
-    const auto peep = [&](int32_t weights, int64_t k, float state) { return peeps ? state * in(weights, k) : 0.0f; };
-    const auto put = [&](int32_t output, int64_t k, float value) {
-      const T rounded = static_cast<T>(value);
-      c.output<T>(output)[at + k] = rounded;
-      return static_cast<float>(rounded);
-    };
-    for (int64_t k = 0; k < p.cells; ++k) {
-      const auto sum = [&](int64_t which) { return gate[which * p.cells + k] + in(kB, which * p.cells + k); };
+    const float *gate_i = gate + gates.i * p.cells, *gate_ci = gate + gates.ci * p.cells, *gate_f = gate + gates.f * p.cells, *gate_o = gate + gates.o * p.cells;
+    const T* bias = c.input<T>(kB);
+    const T *bias_i = bias + gates.i * p.cells, *bias_ci = bias + gates.ci * p.cells, *bias_f = bias + gates.f * p.cells, *bias_o = bias + gates.o * p.cells;
+    const T *wci = c.input<T>(kWci), *wcf = c.input<T>(kWcf), *wco = c.input<T>(kWco);
+    T *out_i = c.output<T>(kI) + at, *out_cs = c.output<T>(kCs) + at, *out_f = c.output<T>(kF) + at, *out_o = c.output<T>(kO) + at;
+    T *out_ci = c.output<T>(kCi) + at, *out_co = c.output<T>(kCo) + at, *out_h = c.output<T>(kH) + at;
+    const bool peeping = peeps;
+    const float forget = forget_bias, limit = clip > 0 ? clip : std::numeric_limits<float>::infinity();
+    const int64_t cells = p.cells;
+#pragma GCC ivdep
+    for (int64_t k = 0; k < cells; ++k) {
       const auto cs_prev = static_cast<float>(before[k]);
-      const float i = put(kI, k, Sigmoid(sum(gates.i) + peep(kWci, k, cs_prev)));
-      const float ci = put(kCi, k, math::Tanh(sum(gates.ci)));
-      const float f = put(kF, k, Sigmoid(sum(gates.f) + forget_bias + peep(kWcf, k, cs_prev)));
+      const float peep_i = cs_prev * static_cast<float>(wci[k]), peep_f = cs_prev * static_cast<float>(wcf[k]);
+      const float i = Rounded<T>(Sigmoid(gate_i[k] + static_cast<float>(bias_i[k]) + (peeping ? peep_i : 0.0f)));
+      const float ci = Rounded<T>(math::Tanh(gate_ci[k] + static_cast<float>(bias_ci[k])));
+      const float f = Rounded<T>(Sigmoid(gate_f[k] + static_cast<float>(bias_f[k]) + forget + (peeping ? peep_f : 0.0f)));
       const float whole = ci * i + f * cs_prev;
-      const float cs = put(kCs, k, clip > 0 ? std::min(std::max(whole, -clip), clip) : whole);
-      const float o = put(kO, k, Sigmoid(sum(gates.o) + peep(kWco, k, cs)));
-      const float co = put(kCo, k, math::Tanh(cs));
-      put(kH, k, o * co);
+      const float above = whole < -limit ? -limit : whole;
+      const float cs = Rounded<T>(above > limit ? limit : above);
+      const float peep_o = cs * static_cast<float>(wco[k]);
+      const float o = Rounded<T>(Sigmoid(gate_o[k] + static_cast<float>(bias_o[k]) + (peeping ? peep_o : 0.0f)));
+      const float co = Rounded<T>(math::Tanh(cs));
+      out_i[k] = static_cast<T>(i);
+      out_ci[k] = static_cast<T>(ci);
+      out_f[k] = static_cast<T>(f);
+      out_cs[k] = static_cast<T>(cs);
+      out_o[k] = static_cast<T>(o);
+      out_co[k] = static_cast<T>(co);
+      out_h[k] = static_cast<T>(o * co);
     }
   }
 

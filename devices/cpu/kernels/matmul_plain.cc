@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul and BatchMatMulV2 of complex numbers and of narrow integers, by their definition.
+#include <algorithm>
+
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/elementwise.h"
 #include "tenon/sdk/walk/broadcast.h"
@@ -43,6 +45,17 @@ struct ProductKernel {
         T* out = c.output<T>(0) + (to + i) * p.m * p.n;
         c.ParallelFor(p.m, static_cast<double>(p.n * p.k) * 2, [&](int64_t begin, int64_t end) {
           for (int64_t row = begin; row < end; ++row) {
+            if (!kernel.turn_b) {  // rows of b, so that there are vectors of columns; a sum's order is the same
+              T* const sums = out + row * p.n;
+              std::fill_n(sums, p.n, T(0));
+              for (int64_t l = 0; l < p.k; ++l) {
+                const T x = turned(a[kernel.turn_a ? l * p.m + row : row * p.k + l], kernel.turn_a);
+                const T* const y = b + l * p.n;
+#pragma GCC ivdep
+                for (int64_t column = 0; column < p.n; ++column) sums[column] = sdk::AddOp()(sums[column], sdk::MulOp()(x, y[column]));
+              }
+              continue;
+            }
             for (int64_t column = 0; column < p.n; ++column) {
               T sum = 0;
               for (int64_t l = 0; l < p.k; ++l) {

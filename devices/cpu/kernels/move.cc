@@ -5,6 +5,7 @@
 
 #include "kernels/string_copy.h"
 #include "kernels/types.h"
+#include "kernels/vector.h"
 #include "tenon/sdk/kernel/update.h"
 #include "tenon/sdk/walk/slices.h"
 
@@ -47,14 +48,15 @@ struct RollKernel {
             stride *= dim;
           }
           T* const out = c.output<T>(0) + to * line;
-          std::memcpy(static_cast<void*>(out + first), from + i * line, static_cast<size_t>(line - first) * sizeof(T));
-          if (first != 0) std::memcpy(static_cast<void*>(out), from + (i + 1) * line - first, static_cast<size_t>(first) * sizeof(T));
+          CopyBytes(out + first, from + i * line, (line - first) * static_cast<int64_t>(sizeof(T)));
+          if (first != 0) CopyBytes(out, from + (i + 1) * line - first, first * static_cast<int64_t>(sizeof(T)));
         }
       });
     });
   }
 };
 
+// The engine gives the output the input's memory, and never runs this.
 struct BitcastKernel {
   void Run(sdk::RunContext c) const {
     const uint64_t bytes = c.output_view(0).byte_size;
@@ -108,6 +110,8 @@ struct InplaceAddKernel {
 };
 
 constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
+constexpr sdk::Traits kView = {
+    .constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_VIEW};
 constexpr sdk::Traits kPlainInPlace = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst};
 constexpr sdk::Traits kNumbersInPlace = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"T">>::list, .in_place = kInPlaceFirst};
 
@@ -115,7 +119,7 @@ constexpr sdk::Traits kNumbersInPlace = {.constraints = sdk::Constraints<sdk::Up
 
 TENON_CPU_KERNEL(Roll) = CpuKernel<RollKernel>("Roll", kPlain);
 TENON_CPU_KERNEL(RollString) = CpuStringKernel<RollKernel>("Roll");
-TENON_CPU_KERNEL(Bitcast) = CpuKernel<BitcastKernel>("Bitcast", kPlain);
+TENON_CPU_KERNEL(Bitcast) = CpuKernel<BitcastKernel>("Bitcast", kView);
 TENON_CPU_KERNEL(InplaceUpdate) = CpuKernel<InplaceUpdateKernel>("InplaceUpdate", kPlainInPlace);
 TENON_CPU_KERNEL(InplaceUpdateString) = CpuStringKernel<InplaceUpdateKernel>("InplaceUpdate");
 TENON_CPU_KERNEL(InplaceAdd) = CpuKernel<InplaceAddKernel<false>>("InplaceAdd", kNumbersInPlace);

@@ -43,6 +43,17 @@ inline int64_t Bounded(double value, int64_t least, int64_t most) {
   if (!(value > static_cast<double>(least))) return least;
   return value >= static_cast<double>(most) ? most : static_cast<int64_t>(value);
 }
+// The same for many, without a branch: T's integer for value, at most `most`. Integers of 16 bits are floats.
+template <class T>
+T Integer(float value, int64_t most = kHighest<T>) {
+  using Real = std::conditional_t<sizeof(T) <= 2, float, double>;
+  using Wider = std::conditional_t<sizeof(T) <= 2, int32_t, int64_t>;
+  const Real given = static_cast<Real>(value), low = static_cast<Real>(kLowest<T>), high = static_cast<Real>(most);
+  const Real above = given > low ? given : low;
+  return static_cast<T>(static_cast<Wider>(above < high ? above : high));
+}
+// To the nearest, halves away from 0: what is added is the largest number below a half.
+inline float Round(float x) { return std::trunc(x + std::copysign(0x1.fffffep-2F, x)); }
 
 // The integer for x, which may lie outside of T.
 template <class T>
@@ -87,7 +98,7 @@ struct ToQuantized {
   ToQuantized(float low, float high)
       : scale(high == low ? 0.0F : static_cast<float>(kIntervals<T> / static_cast<double>(high - low))),
         first(std::round(low * scale) - static_cast<float>(kLowest<T>)) {}
-  T operator()(float x) const { return static_cast<T>(Bounded(static_cast<double>(std::round(x * scale) - first), kLowest<T>, kMost)); }
+  T operator()(float x) const { return Integer<T>(Round(x * scale) - first, kMost); }
   // The largest int32 that a float is.
   static constexpr int64_t kMost = std::min<int64_t>(kHighest<T>, 2147483520);
   float scale, first;

@@ -86,27 +86,29 @@ struct QuantizeKernel {
 
   template <class T>
   void Stretch(const Bounds& bounds, const float* x, T* out, int64_t begin, int64_t end) const {
-    const auto write = [&](auto&& quantized) {
-      for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(Bounded(static_cast<double>(quantized(x[i])), kLowest<T>, kHighest<T>));
+    const auto write = [=](auto quantized) {  // by value: bytes that are written could be anything else
+#pragma GCC ivdep
+      for (int64_t i = begin; i < end; ++i) out[i] = Integer<T>(quantized(x[i]));
     };
     if (mode == Mode::kMinFirst) {
       const ToQuantized<T> quantize(bounds.low, bounds.high);
+#pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) out[i] = quantize(x[i]);
     } else if (mode == Mode::kScaled) {
       const float scale = Scale<T>(bounds);
       const Bounds inside = Scaled<T>(bounds);
       if (to_even) {
-        write([&](float value) { return std::nearbyint(Within(value, inside) * scale); });
+        write([=](float value) { return std::nearbyint(Within(value, inside) * scale); });
       } else {
-        write([&](float value) { return std::round(Within(value, inside) * scale); });
+        write([=](float value) { return Round(Within(value, inside) * scale); });
       }
     } else {
       const auto scale = static_cast<float>(kIntervals<T> / static_cast<double>(bounds.high - bounds.low));
       if constexpr (std::is_signed_v<T>) {
         const auto half = static_cast<float>((kIntervals<T> + 1) / 2);
-        write([&](float value) { return std::round((Within(value, bounds) - bounds.low) * scale - half); });
+        write([=](float value) { return Round((Within(value, bounds) - bounds.low) * scale - half); });
       } else {
-        write([&](float value) { return (Within(value, bounds) - bounds.low) * scale + 0.5F; });
+        write([=](float value) { return (Within(value, bounds) - bounds.low) * scale + 0.5F; });
       }
     }
   }
@@ -249,13 +251,21 @@ struct RoundTripKernel {
     constexpr int64_t kPiece = 1 << 16;
     for (int64_t at = 0; at < slices.total(); at += kPiece) {
       slices.ForEach(at, std::min(slices.total(), at + kPiece), [&](int64_t slice, int64_t from, int64_t to) {
-        T low = grids[slice].low, high = grids[slice].high;
-        for (int64_t i = from; i < to; ++i) {
-          low = x[i] < low ? x[i] : low;
-          high = x[i] > high ? x[i] : high;
+        constexpr int64_t kLanes = 64;  // apart from each other, so that they are vectors
+        T low[kLanes], high[kLanes];
+        std::fill_n(low, kLanes, grids[slice].low);
+        std::fill_n(high, kLanes, grids[slice].high);
+        int64_t i = from;
+        for (; i + kLanes <= to; i += kLanes) {
+          for (int64_t l = 0; l < kLanes; ++l) low[l] = x[i + l] < low[l] ? x[i + l] : low[l];
+          for (int64_t l = 0; l < kLanes; ++l) high[l] = x[i + l] > high[l] ? x[i + l] : high[l];
         }
-        grids[slice].low = low;
-        grids[slice].high = high;
+        for (int64_t l = 0; i < to; ++i, ++l) {
+          low[l] = x[i] < low[l] ? x[i] : low[l];
+          high[l] = x[i] > high[l] ? x[i] : high[l];
+        }
+        grids[slice].low = *std::min_element(low, low + kLanes);
+        grids[slice].high = *std::max_element(high, high + kLanes);
       });
       poll(kPiece);
     }
@@ -303,7 +313,9 @@ struct WithinBoundsKernel {
       T* dx = c.output<T>(0);
       c.ParallelFor(plan.slices.total(), 0.5, [&](int64_t begin, int64_t end) {
         plan.slices.ForEach(begin, end, [&](int64_t slice, int64_t from, int64_t to) {
-          for (int64_t i = from; i < to; ++i) dx[i] = dy[i] * (x[i] >= low[slice] && x[i] <= high[slice] ? T(1) : T(0));
+          const T least = low[slice], most = high[slice];
+#pragma GCC ivdep
+          for (int64_t i = from; i < to; ++i) dx[i] = dy[i] * ((x[i] >= least) & (x[i] <= most) ? T(1) : T(0));
         });
       });
       std::fill_n(c.output<T>(1), plan.slices.count, T(0));

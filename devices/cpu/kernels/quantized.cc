@@ -37,7 +37,11 @@ void Narrow(sdk::RunContext c, Bounds input, Bounds output) {
   const int64_t count = sdk::Count(c.input_view(0));
   const auto write = [&](auto* out, const auto& convert) {
     c.ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] = convert(x[i]);
+      const auto own = convert;
+      const int32_t* from = x;
+      auto* to = out;
+#pragma GCC ivdep
+      for (int64_t i = begin; i < end; ++i) to[i] = own(from[i]);
     });
   };
   if (c.output_view(0).dtype == TENON_DT_QUINT8) {
@@ -45,7 +49,7 @@ void Narrow(sdk::RunContext c, Bounds input, Bounds output) {
   } else {
     const ToReal<int32_t> real(input.low, input.high);
     const ToQuantized<int8_t> quantize(output.low, output.high);
-    write(c.output<int8_t>(0), [&](int32_t value) { return quantize(real(value)); });
+    write(c.output<int8_t>(0), [=](int32_t value) { return quantize(real(value)); });
   }
 }
 
@@ -100,8 +104,12 @@ struct ReluKernel {
       const T zero = Quantized<T>(0, bounds.low, bounds.high);
       const T* x = c.input<T>(0);
       T* out = c.output<T>(0);
-      c.ParallelFor(sdk::Count(c.input_view(0)), 0.2, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) out[i] = std::max(x[i], zero);
+      c.ParallelFor(sdk::Count(c.input_view(0)), 0.1, [&](int64_t begin, int64_t end) {
+        const T* from = x;  // on the stack: what stands in the lambda could be bytes that are written
+        T* to = out;
+        const T least = zero;
+#pragma GCC ivdep
+        for (int64_t i = begin; i < end; ++i) to[i] = from[i] < least ? least : from[i];
       });
     });
     bounds.Write(c, 1);
@@ -327,7 +335,14 @@ struct ConcatKernel {
           if (same && length > 0) std::memcpy(y, x, static_cast<size_t>(length) * sizeof(T));
           if (same) continue;
           sdk::CancelPoll poll(c);
-          for (int64_t k = 0; k < length; poll(2), ++k) y[k] = quantize(real(x[k]));
+          constexpr int64_t kPiece = 1 << 14;
+          const ToReal<T> as_real = real;
+          const ToQuantized<T> as_integer = quantize;
+          for (int64_t first = 0; first < length; poll(kPiece / 4), first += kPiece) {
+            const int64_t last = std::min(length, first + kPiece);
+#pragma GCC ivdep
+            for (int64_t k = first; k < last; ++k) y[k] = as_integer(as_real(x[k]));
+          }
         }
       });
       at += places;

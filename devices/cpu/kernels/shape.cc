@@ -10,6 +10,24 @@
 namespace tenon::cpu {
 namespace {
 
+struct InvertPermutationKernel {
+  void Run(sdk::RunContext c) const {
+    Indices::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T* x = c.input<T>(0);
+      T* out = c.output<T>(0);
+      const int64_t n = sdk::Count(c.input_view(0));
+      std::fill_n(out, n, T(-1));
+      sdk::CancelPoll poll(c);
+      for (int64_t i = 0; i < n; ++i, poll()) {
+        const T at = x[i];
+        if (at < 0 || at >= n) sdk::Fail(TENON_INVALID_ARGUMENT, at, " is not between 0 and ", n);
+        if (out[at] != -1) sdk::Fail(TENON_INVALID_ARGUMENT, at, " is duplicated in the input.");
+        out[at] = static_cast<T>(i);
+      }
+    });
+  }
+};
+
 // The engine gives the output the input's memory and never runs this; it is right all the same.
 struct ViewKernel {
   void Run(sdk::RunContext c) const {
@@ -30,7 +48,7 @@ TENON_CPU_KERNEL(Rank) = CpuKernel<sdk::RankKernel>("Rank", {});
 TENON_CPU_KERNEL(BroadcastGradientArgs) =
     CpuKernel<sdk::BroadcastGradientArgsKernel>("BroadcastGradientArgs", {.dynamic_outputs = 3});
 TENON_CPU_KERNEL(ConcatOffset) = CpuKernel<sdk::ConcatOffsetKernel>("ConcatOffset", {});
-TENON_CPU_KERNEL(InvertPermutation) = CpuKernel<sdk::InvertPermutationKernel>("InvertPermutation", {});
+TENON_CPU_KERNEL(InvertPermutation) = CpuKernel<InvertPermutationKernel>("InvertPermutation", {});
 TENON_CPU_KERNEL(Reshape) = CpuKernel<ViewKernel>("Reshape", kView);
 TENON_CPU_KERNEL(ExpandDims) = CpuKernel<ViewKernel>("ExpandDims", kView);
 TENON_CPU_KERNEL(Squeeze) = CpuKernel<ViewKernel>("Squeeze", kView);

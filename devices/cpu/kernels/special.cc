@@ -30,26 +30,68 @@ double CentralQuantile(double x) { return x < 0 ? Quantile((1 + x) / 2) : -Quant
   };
 TENON_CPU_SPECIAL(Lgamma, Eigen::numext::lgamma(x))
 TENON_CPU_SPECIAL(Digamma, Eigen::numext::digamma(x))
-TENON_CPU_SPECIAL(Ndtri, Quantile(x))
 TENON_CPU_SPECIAL(Erfinv, T(integrals::Erfinv(x, CentralQuantile(x) / std::numbers::sqrt2)))
 TENON_CPU_SPECIAL(Dawsn, T(integrals::Dawson(x)))
 TENON_CPU_SPECIAL(Expint, T(integrals::Expint(x)))
 TENON_CPU_SPECIAL(Spence, T(integrals::Spence(x)))
 TENON_CPU_SPECIAL(FresnelSin, T(integrals::Fresnel(x).sine))
 TENON_CPU_SPECIAL(FresnelCos, T(integrals::Fresnel(x).cosine))
-TENON_CPU_SPECIAL(BesselI0, Eigen::numext::bessel_i0(x))
-TENON_CPU_SPECIAL(BesselI0e, Eigen::numext::bessel_i0e(x))
-TENON_CPU_SPECIAL(BesselI1, Eigen::numext::bessel_i1(x))
-TENON_CPU_SPECIAL(BesselI1e, Eigen::numext::bessel_i1e(x))
-TENON_CPU_SPECIAL(BesselJ0, Eigen::numext::bessel_j0(x))
-TENON_CPU_SPECIAL(BesselJ1, Eigen::numext::bessel_j1(x))
-TENON_CPU_SPECIAL(BesselY0, Eigen::numext::bessel_y0(x))
-TENON_CPU_SPECIAL(BesselY1, Eigen::numext::bessel_y1(x))
-TENON_CPU_SPECIAL(BesselK0, Eigen::numext::bessel_k0(x))
-TENON_CPU_SPECIAL(BesselK0e, Eigen::numext::bessel_k0e(x))
-TENON_CPU_SPECIAL(BesselK1, Eigen::numext::bessel_k1(x))
-TENON_CPU_SPECIAL(BesselK1e, Eigen::numext::bessel_k1e(x))
 #undef TENON_CPU_SPECIAL
+
+// What Eigen has vectors of, block by block, each of them whole: its lanes know nothing of each other, so that where a share begins changes nothing.
+template <class Op>
+struct ArrayKernel {
+  void Run(sdk::RunContext c) const {
+    Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T* x = c.input<T>(0);
+      T* out = c.output<T>(0);
+      c.ParallelFor(sdk::Count(c.output_view(0)), 3, [x, out](int64_t begin, int64_t end) {
+        using Block = Eigen::Array<Wide<T>, kBlock, 1>;
+        for (int64_t i = begin; i < end; i += kBlock) {
+          const int64_t n = std::min(kBlock, end - i);
+          Block given;
+          FillBlock(x + i, 1, n, given.data());
+          const Block found = Op::Of(given);
+          if constexpr (kIsHalf<T>) {
+            FromFloats(found.data(), out + i, n);
+          } else {
+            std::copy_n(found.data(), n, out + i);
+          }
+        }
+      });
+    });
+  }
+};
+template <class Op>
+constexpr tenon_kernel_registration CpuArray(std::string_view op) {
+  return CpuKernel<ArrayKernel<Op>>(op, {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list, .in_place = kInPlaceFirst});
+}
+#define TENON_CPU_ARRAY(Name, expression)    \
+  struct Name##Op {                          \
+    template <class Block>                   \
+    static Block Of(const Block& x) { return expression; } \
+  };
+TENON_CPU_ARRAY(BesselI0, Eigen::bessel_i0(x))
+TENON_CPU_ARRAY(BesselI0e, Eigen::bessel_i0e(x))
+TENON_CPU_ARRAY(BesselI1, Eigen::bessel_i1(x))
+TENON_CPU_ARRAY(BesselI1e, Eigen::bessel_i1e(x))
+TENON_CPU_ARRAY(BesselJ0, Eigen::bessel_j0(x))
+TENON_CPU_ARRAY(BesselJ1, Eigen::bessel_j1(x))
+TENON_CPU_ARRAY(BesselY0, Eigen::bessel_y0(x))
+TENON_CPU_ARRAY(BesselY1, Eigen::bessel_y1(x))
+TENON_CPU_ARRAY(BesselK0, Eigen::bessel_k0(x))
+TENON_CPU_ARRAY(BesselK0e, Eigen::bessel_k0e(x))
+TENON_CPU_ARRAY(BesselK1, Eigen::bessel_k1(x))
+TENON_CPU_ARRAY(BesselK1e, Eigen::bessel_k1e(x))
+#undef TENON_CPU_ARRAY
+struct NdtriOp {
+  template <class Block>
+  static Block Of(const Block& x) {
+    Block found = x.ndtri();
+    for (int64_t k = 0; k < kBlock; ++k) found[k] = (x[k] >= 0) & (x[k] <= 1) ? found[k] : std::numeric_limits<typename Block::Scalar>::quiet_NaN();
+    return found;
+  }
+};
 
 // x as it is, but where Eigen turns it into a whole number of 64 bits, to see whether it is even, no larger than those go: it is even there.
 template <class T>
@@ -112,25 +154,25 @@ struct BetaincKernel {
 
 TENON_CPU_KERNEL(Lgamma) = CpuUnary<LgammaOp, Reals>("Lgamma");
 TENON_CPU_KERNEL(Digamma) = CpuUnary<DigammaOp, Reals>("Digamma");
-TENON_CPU_KERNEL(Ndtri) = CpuUnary<NdtriOp, Reals>("Ndtri");
+TENON_CPU_KERNEL(Ndtri) = CpuArray<NdtriOp>("Ndtri");
 TENON_CPU_KERNEL(Erfinv) = CpuUnary<ErfinvOp, Reals>("Erfinv");
 TENON_CPU_KERNEL(Dawsn) = CpuUnary<DawsnOp, Reals>("Dawsn");
 TENON_CPU_KERNEL(Expint) = CpuUnary<ExpintOp, Reals>("Expint");
 TENON_CPU_KERNEL(Spence) = CpuUnary<SpenceOp, Reals>("Spence");
 TENON_CPU_KERNEL(FresnelSin) = CpuUnary<FresnelSinOp, Reals>("FresnelSin");
 TENON_CPU_KERNEL(FresnelCos) = CpuUnary<FresnelCosOp, Reals>("FresnelCos");
-TENON_CPU_KERNEL(BesselI0) = CpuUnary<BesselI0Op, Reals>("BesselI0");
-TENON_CPU_KERNEL(BesselI0e) = CpuUnary<BesselI0eOp, Reals>("BesselI0e");
-TENON_CPU_KERNEL(BesselI1) = CpuUnary<BesselI1Op, Reals>("BesselI1");
-TENON_CPU_KERNEL(BesselI1e) = CpuUnary<BesselI1eOp, Reals>("BesselI1e");
-TENON_CPU_KERNEL(BesselJ0) = CpuUnary<BesselJ0Op, Reals>("BesselJ0");
-TENON_CPU_KERNEL(BesselJ1) = CpuUnary<BesselJ1Op, Reals>("BesselJ1");
-TENON_CPU_KERNEL(BesselY0) = CpuUnary<BesselY0Op, Reals>("BesselY0");
-TENON_CPU_KERNEL(BesselY1) = CpuUnary<BesselY1Op, Reals>("BesselY1");
-TENON_CPU_KERNEL(BesselK0) = CpuUnary<BesselK0Op, Reals>("BesselK0");
-TENON_CPU_KERNEL(BesselK0e) = CpuUnary<BesselK0eOp, Reals>("BesselK0e");
-TENON_CPU_KERNEL(BesselK1) = CpuUnary<BesselK1Op, Reals>("BesselK1");
-TENON_CPU_KERNEL(BesselK1e) = CpuUnary<BesselK1eOp, Reals>("BesselK1e");
+TENON_CPU_KERNEL(BesselI0) = CpuArray<BesselI0Op>("BesselI0");
+TENON_CPU_KERNEL(BesselI0e) = CpuArray<BesselI0eOp>("BesselI0e");
+TENON_CPU_KERNEL(BesselI1) = CpuArray<BesselI1Op>("BesselI1");
+TENON_CPU_KERNEL(BesselI1e) = CpuArray<BesselI1eOp>("BesselI1e");
+TENON_CPU_KERNEL(BesselJ0) = CpuArray<BesselJ0Op>("BesselJ0");
+TENON_CPU_KERNEL(BesselJ1) = CpuArray<BesselJ1Op>("BesselJ1");
+TENON_CPU_KERNEL(BesselY0) = CpuArray<BesselY0Op>("BesselY0");
+TENON_CPU_KERNEL(BesselY1) = CpuArray<BesselY1Op>("BesselY1");
+TENON_CPU_KERNEL(BesselK0) = CpuArray<BesselK0Op>("BesselK0");
+TENON_CPU_KERNEL(BesselK0e) = CpuArray<BesselK0eOp>("BesselK0e");
+TENON_CPU_KERNEL(BesselK1) = CpuArray<BesselK1Op>("BesselK1");
+TENON_CPU_KERNEL(BesselK1e) = CpuArray<BesselK1eOp>("BesselK1e");
 TENON_CPU_KERNEL(Polygamma) = CpuBinary<PolygammaOp, Plain>("Polygamma");
 TENON_CPU_KERNEL(Zeta) = CpuBinary<ZetaOp, Plain>("Zeta");
 TENON_CPU_KERNEL(Igamma) = CpuBinary<IgammaOp, Reals>("Igamma");

@@ -64,7 +64,12 @@ struct ApplyKernel {
     const int64_t count = sdk::Count(dims);
     Begin<T, Optimizer::kVariables>(c, gradient.dtype, dims, [&](const auto& olds, const auto& news) {
       const double cost = Optimizer::kVariables * 0.3;
-      c.UninterruptedFor(count, cost, [&](int64_t begin, int64_t end) { Loop<T, A>(step, g, olds, news, begin, end); });
+      c.UninterruptedFor(count, cost, [&](int64_t begin, int64_t end) {
+        if constexpr (requires { step.IsUsual(); }) {
+          if (step.IsUsual()) return Loop<T, A, true>(step, g, olds, news, begin, end);
+        }
+        Loop<T, A>(step, g, olds, news, begin, end);
+      });
     });
   }
 
@@ -96,7 +101,7 @@ struct ApplyKernel {
     update.Commit();
   }
 
-  template <class T, class A, class Step>
+  template <class T, class A, bool kUsual = false, class Step>
   static void Loop(const Step& step, const T* g, const Pointers<T>& olds, const Pointers<T>& news, int64_t begin,
                    int64_t end) {
     constexpr int kN = Optimizer::kVariables;
@@ -108,7 +113,8 @@ struct ApplyKernel {
     T* new1 = news.at[kN > 1 ? 1 : 0];
     T* new2 = news.at[kN > 2 ? 2 : 0];
     T* new3 = news.at[kN > 3 ? 3 : 0];
-    const Step local = step;
+    Step local = step;
+    if constexpr (kUsual) local.BeUsual();
 #pragma GCC ivdep
     for (int64_t i = begin; i < end; ++i) {
       A v[4] = {static_cast<A>(old0[i]), static_cast<A>(old1[i]), static_cast<A>(old2[i]), static_cast<A>(old3[i])};
@@ -174,12 +180,31 @@ struct SparseApplyKernel {
     const T* g = sdk::Data<const T>(gradient);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = IndexAt(index, indices.dtype, i) * row;
-      for (int64_t j = 0; j < row; ++j) {
-        A v[kN];
-        for (size_t k = 0; k < kN; ++k) v[k] = static_cast<A>(updates[k]->template new_data<T>()[at + j]);
-        step(v, static_cast<A>(g[i * row + j]));
-        for (size_t k = 0; k < kN; ++k) updates[k]->template new_data<T>()[at + j] = static_cast<T>(v[k]);
+      T* rows[4];
+      for (size_t k = 0; k < 4; ++k) rows[k] = updates[k < kN ? k : 0]->template new_data<T>() + at;
+      if constexpr (requires { step.IsUsual(); }) {
+        if (step.IsUsual()) {
+          Row<T, A, kN, true>(step, g + i * row, rows, row);
+          continue;
+        }
       }
+      Row<T, A, kN>(step, g + i * row, rows, row);
+    }
+  }
+  // A row of the variable and of its slots, which lie apart from each other.
+  template <class T, class A, size_t kN, bool kUsual = false, class Step>
+  static void Row(const Step& step, const T* g, T* const* rows, int64_t count) {
+    Step local = step;
+    if constexpr (kUsual) local.BeUsual();
+    T *row0 = rows[0], *row1 = rows[1], *row2 = rows[2], *row3 = rows[3];
+#pragma GCC ivdep
+    for (int64_t j = 0; j < count; ++j) {
+      A v[4] = {static_cast<A>(row0[j]), static_cast<A>(row1[j]), static_cast<A>(row2[j]), static_cast<A>(row3[j])};
+      local(v, static_cast<A>(g[j]));
+      if constexpr (kN > 1) row1[j] = static_cast<T>(v[1]);
+      if constexpr (kN > 2) row2[j] = static_cast<T>(v[2]);
+      if constexpr (kN > 3) row3[j] = static_cast<T>(v[3]);
+      row0[j] = static_cast<T>(v[0]);
     }
   }
   Optimizer optimizer;

@@ -29,6 +29,23 @@ struct VectorOf {
   [[gnu::always_inline]] static void Store(T* to, Type v) { std::memcpy(to, &v, sizeof(v)); }
 };
 
+// memcpy by registers: the C library copies kilobytes by an instruction that is several times slower where source and target lie differently in their cache lines.
+inline void CopyBytes(void* to, const void* from, int64_t bytes) {
+  using Bytes = VectorOf<char>;
+  auto* target = static_cast<char*>(to);
+  const auto* source = static_cast<const char*>(from);
+  int64_t i = 0;
+  for (; i + 4 * Bytes::kLanes <= bytes; i += 4 * Bytes::kLanes) {
+    const Bytes::Type a = Bytes::Load(source + i), b = Bytes::Load(source + i + Bytes::kLanes);
+    const Bytes::Type c = Bytes::Load(source + i + 2 * Bytes::kLanes), d = Bytes::Load(source + i + 3 * Bytes::kLanes);
+    Bytes::Store(target + i, a);
+    Bytes::Store(target + i + Bytes::kLanes, b);
+    Bytes::Store(target + i + 2 * Bytes::kLanes, c);
+    Bytes::Store(target + i + 3 * Bytes::kLanes, d);
+  }
+  if (i < bytes) std::memcpy(target + i, source + i, static_cast<size_t>(bytes - i));
+}
+
 }  // namespace tenon::cpu
 
 #endif  // TENON_DEVICES_CPU_KERNELS_VECTOR_H_

@@ -178,14 +178,15 @@ struct FtrlProximal : Scalars {
       const A shrunk = kShrinkage ? g + A(2) * shrinkage * v[0] : g;
       v[2] += shrunk * scale - (grown - before) / inverse * v[0];
       const A limit = l1 * scale, quadratic = grown / inverse + A(2) * l2 * scale;
-      if (dense && !(std::abs(v[2]) > limit)) {
-        v[0] = A(0);
-      } else {
-        v[0] = ((v[2] > limit ? limit : v[2] < -limit ? -limit : v[2]) - v[2]) / quadratic;
-      }
+      const A above = v[2] > limit ? limit : v[2], clipped = v[2] < -limit && !(v[2] > limit) ? -limit : above;
+      const A moved = (clipped - v[2]) / quadratic;
+      v[0] = dense && !(std::abs(v[2]) > limit) ? A(0) : moved;
       v[1] = sum;
     }
     constexpr A Power(A x) const { return power == A(-0.5) ? std::sqrt(x) : std::pow(x, -power); }
+    // Whether each square root is one, which a device may then know before it begins.
+    constexpr bool IsUsual() const { return power == A(-0.5); }
+    constexpr void BeUsual() { power = A(-0.5); }
     A rate, l1, l2, shrinkage, power;
     bool multiply_linear_by_rate, dense;
   };
@@ -336,12 +337,17 @@ struct PowerSign {
   explicit PowerSign(CreateContext&) {}
   template <class A>
   struct Step {
-    constexpr Step(const PowerSign&, const A* scalars) : rate(scalars[0]), exponent(scalars[1] * scalars[2]), beta(scalars[3]) {}
+    constexpr Step(const PowerSign&, const A* scalars)
+        : rate(scalars[0]), beta(scalars[3]), growing(std::exp(scalars[1] * scalars[2])), shrinking(std::exp(-(scalars[1] * scalars[2]))) {}
     constexpr void operator()(A* v, A g) const {
       v[1] = v[1] * beta + g * (A(1) - beta);
-      v[0] -= rate * std::exp(exponent * (SignOf(g) * SignOf(v[1]))) * g;
+      const A same = SignOf(g) * SignOf(v[1]);
+      const A by_signs = same > A(0) ? growing : shrinking;
+      const A known = same == A(0) ? A(1) : by_signs;
+      v[0] -= rate * (same != same ? same : known) * g;
     }
-    A rate, exponent, beta;
+    A rate, beta;
+    A growing, shrinking;  // what the rate is multiplied by where both signs are the same, and where they are not
   };
 };
 
