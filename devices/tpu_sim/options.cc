@@ -56,8 +56,8 @@ constexpr int64_t kMostBytes = INT64_C(1) << 46;
 Outcome ParseOne(std::string_view key, std::string_view value, Options* o) {
   const auto integer = [&](int64_t low, int64_t high, int64_t* out) { return ParseInt(key, value, low, high, out); };
   if (key == "devices") return integer(0, 64, &o->devices);
-  if (key == "rows") return integer(1, 4096, &o->machine.rows);
-  if (key == "columns") return integer(1, 4096, &o->machine.columns);
+  if (key == "rows") return integer(1, kMostCells, &o->machine.rows);
+  if (key == "columns") return integer(1, kMostCells, &o->machine.columns);
   if (key == "clock") return ParseFloat(key, value, 1, &o->machine.clock);
   if (key == "vector_lanes") return integer(1, 1 << 20, &o->machine.vector_lanes);
   if (key == "cores") return integer(1, 64, &o->cores);

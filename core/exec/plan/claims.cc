@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <utility>
 
 #include "core/base/checked.h"
 #include "core/base/live_objects.h"
@@ -73,18 +74,20 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
         if (!status.ok()) return std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name));
         break;
       }
-    if (!device.queued()) claims->TakeTiles(device);
   }
   return claims;
 }
 
 // What feeds one another and is computed piece by piece: whatever stands in a way is left to run node by node.
-void Claims::TakeTiles(const SessionDevice& device) {
+void Claims::TakeTiles() {
   const auto first = std::ssize(claims_);
-  const auto may = [&](graph::NodeId id) { return claim_of_[id] < 0 && plan_.DeviceOf(id) == device.index; };
-  for (std::vector<graph::NodeId>& nodes : FindTileGroups(plan_, may)) {
-    for (const graph::NodeId id : nodes) claim_of_[id] = static_cast<int32_t>(claims_.size());
-    claims_.push_back({std::move(nodes), {}, &device});
+  for (const SessionDevice& device : plan_.env().devices) {
+    if (device.queued()) continue;
+    const auto may = [&](graph::NodeId id) { return claim_of_[id] < 0 && plan_.DeviceOf(id) == device.index; };
+    for (std::vector<graph::NodeId>& nodes : FindTileGroups(plan_, may)) {
+      for (const graph::NodeId id : nodes) claim_of_[id] = static_cast<int32_t>(claims_.size());
+      claims_.push_back({std::move(nodes), {}, &device});
+    }
   }
   if (first == std::ssize(claims_)) return;
   for (std::vector<int32_t> stuck = InCircles(); !stuck.empty() && stuck.back() >= first; stuck = InCircles())
@@ -107,6 +110,21 @@ Status Claims::BreakCircles(int32_t first) {
     GiveUp(stuck.back(), "its set and one of another device would depend on each other");
   }
   return Status::Ok();
+}
+
+void Claims::Divide(const std::vector<std::vector<graph::NodeId>>& pieces, const Predicted& predicted) {
+  const std::vector<Claim> whole = std::exchange(claims_, {});
+  const graph::NodeMap<int32_t> whole_of = claim_of_;
+  predicted_ = predicted;
+  claim_of_.assign(claim_of_.size(), -1);
+  for (const std::vector<graph::NodeId>& piece : pieces) {
+    const Claim& from = whole[whole_of[piece[0]]];
+    for (graph::NodeId id : piece) claim_of_[id] = static_cast<int32_t>(claims_.size());
+    claims_.push_back({piece, from.compiler, from.device});
+  }
+  for (const Claim& claim : whole)
+    for (graph::NodeId id : claim.nodes)
+      if (claim_of_[id] < 0) refusals_[id] = {claim.compiler.plugin, "it was claimed; the step is predicted to be no longer when it runs by itself, as it or what reads it need not wait for others"};
 }
 
 const Claims::Refusal* Claims::RefusalOf(graph::NodeId node) const {

@@ -132,6 +132,23 @@ struct Launch {
     std::optional<typename K::Plan> plan;
   };
 
+  // What the device's clock will say of a run: its work and its launch. 0: it hangs on values that are known only then, or the shapes are those of no plan.
+  static double Cost(sdk::KernelQuery& question) {
+    const tenon_kernel_query& q = question.query();
+    if (q.device == nullptr) return 0;
+    const Options& options = Device::Of(q.device)->options();
+    const tenon_create_args args = {TENON_HEAD(tenon_create_args), q.node_services, q.node, nullptr, nullptr, q.device, q.self};
+    sdk::CreateContext create(args);
+    try {
+      const Launch launch(create);
+      if (tenon_status* refused = create.Finish()) throw sdk::KernelError(refused);
+      const Plan plan(launch, q.inputs, q.input_count, q.outputs, q.output_count, q.device, q.precision);
+      return plan.ready ? static_cast<double>(plan.cost.total() + options.launch_cycles) / options.machine.clock : 0;
+    } catch (const sdk::KernelError&) {
+      return 0;  // who runs the node says it
+    }
+  }
+
   void Run(const Plan& plan, sdk::RunContext c) const {
     if (plan.ready) [[likely]] return Submit(c, plan);
     const tenon_frame& f = *c.frame();

@@ -7,7 +7,7 @@
 namespace tenon::tpu_sim {
 namespace {
 
-// Beyond this many steps a pipeline's ends do not matter, and its sum is taken without walking it.
+// So many steps are walked, alike ones once; what is left then goes on as the last of them did.
 constexpr int64_t kMostSteps = INT64_C(1) << 18;
 // The largest count given: sums of a few stay within 64 bits.
 constexpr double kMostCycles = 1e18;
@@ -22,36 +22,66 @@ double TransferCycles(const Machine& machine, double bytes, double bandwidth) {
 
 // Computing and transferring side by side over one channel, in order. The transfer for the next step may begin when this
 // step does, or, without a second buffer, when it is done; what a step writes goes out when the step is done.
+// Times are kept from the end of the latest step on, so that a stretch of steps which leaves things as it found them is known to go on so.
 class Pipeline {
  public:
   explicit Pipeline(const Machine& machine) : machine_(machine) {}
 
   void Step(const Cycles& work, double read_bytes, double written_bytes) {
     if (!machine_.double_buffered) Write();
-    channel_free_ = std::max(channel_free_, machine_.double_buffered ? begin_ : done_) + Transfer(read_bytes);
-    begin_ = std::max(done_, channel_free_);
+    channel_free_ = std::max(channel_free_, machine_.double_buffered ? begin_ : 0) + Transfer(read_bytes);
+    const double waited = std::max(channel_free_, 0.0);
     Write();  // of the step before
-    stall_ += begin_ - done_;
-    done_ = begin_ + static_cast<double>(work.total());
-    cycles_ += work;
+    const auto computed = static_cast<double>(work.total());
+    channel_free_ -= waited + computed;
+    begin_ = -computed;
     written_bytes_ = written_bytes;
+    matrix_ += static_cast<double>(work.matrix);
+    vector_ += static_cast<double>(work.vector);
+    load_ += static_cast<double>(work.load);
+    stall_ += waited;
+    ++steps_;
+  }
+  // `steps` makes the same steps each time. It is called until a time has left the channel as it found it, which comes after few: from one time to
+  // the next the channel is as far ahead, or catches up by as much, until it meets an end.
+  template <typename Steps>
+  void Repeat(int64_t times, const Steps& steps) {
+    for (int64_t i = 0; i < times; ++i) {
+      const Pipeline before = *this;
+      steps();
+      const bool settled = std::abs(channel_free_ - before.channel_free_) <= 1e-9 * (1 + std::abs(channel_free_)) && begin_ == before.begin_ &&
+                           written_bytes_ == before.written_bytes_;
+      if (!settled && (i == 0 || steps_ < kMostSteps)) continue;
+      const auto rest = static_cast<double>(times - i - 1);
+      matrix_ += rest * (matrix_ - before.matrix_);
+      vector_ += rest * (vector_ - before.vector_);
+      load_ += rest * (load_ - before.load_);
+      stall_ += rest * (stall_ - before.stall_);
+      return;
+    }
   }
   Cycles Finish() {
     Write();
-    cycles_.stall += Clamp(stall_ + std::max(channel_free_ - done_, 0.0));
-    return cycles_;
+    Cycles cycles;
+    cycles.matrix = Clamp(matrix_);
+    cycles.vector = Clamp(vector_);
+    cycles.load = Clamp(load_);
+    cycles.stall = Clamp(stall_ + std::max(channel_free_, 0.0));
+    return cycles;
   }
 
  private:
   double Transfer(double bytes) const { return TransferCycles(machine_, bytes, machine_.memory_bandwidth); }
   void Write() {
-    if (written_bytes_ > 0) channel_free_ = std::max(channel_free_, done_) + Transfer(written_bytes_);
+    if (written_bytes_ > 0) channel_free_ = std::max(channel_free_, 0.0) + Transfer(written_bytes_);
     written_bytes_ = 0;
   }
 
   const Machine& machine_;
-  Cycles cycles_;
-  double channel_free_ = 0, begin_ = 0, done_ = 0, stall_ = 0, written_bytes_ = 0;
+  double matrix_ = 0, vector_ = 0, load_ = 0, stall_ = 0;
+  double channel_free_ = 0, begin_ = 0;  // of the latest step, both from its end on
+  double written_bytes_ = 0;
+  int64_t steps_ = 0;
 };
 
 // How a product goes through the machine.
@@ -93,24 +123,51 @@ Cycles FoldCycles(const Machine& machine, int64_t m, int64_t passes, bool first,
   return c;
 }
 
-// The same for very many folds: the longer of computing and transferring, and the first fetch.
-Cycles ManyFolds(const Machine& machine, const Product& p, const Folds& f) {
-  const double folds = static_cast<double>(f.blocks) * static_cast<double>(f.row_folds) * static_cast<double>(f.column_folds);
-  const Cycles one = FoldCycles(machine, f.block, p.passes, false, false);
-  const double passes_left = f.left_stays ? 1.0 : static_cast<double>(f.column_folds);
-  const double passes_right = f.right_stays ? 1.0 : static_cast<double>(f.blocks);
-  const double bytes =
-      f.left_fold_bytes * static_cast<double>(f.blocks) * static_cast<double>(f.row_folds) * passes_left +
-      f.right_fold_bytes * static_cast<double>(f.row_folds) * static_cast<double>(f.column_folds) * passes_right +
-      f.output_bytes * static_cast<double>(f.blocks) * static_cast<double>(f.column_folds);
-  const double transfer = TransferCycles(machine, bytes, machine.memory_bandwidth);
-  const double busy = static_cast<double>(one.total()) * folds;
-  Cycles c;
-  c.matrix = Clamp(static_cast<double>(one.matrix) * folds);
-  c.load = Clamp(static_cast<double>(one.load) * folds);
-  c.stall = Clamp(machine.double_buffered ? std::max(transfer - busy, 0.0) : transfer);
-  return c;
-}
+// A product on its way through: blocks of rows, in each the columns' folds, in each of those the rows' folds.
+class Walk {
+ public:
+  Walk(const Machine& machine, const Product& product) : machine_(machine), p_(product), f_(machine, product), pipeline_(machine) {}
+
+  Cycles Run() {
+    if (f_.blocks == 1) {
+      Block(p_.m, {.fetches_right = true, .first = true, .last = true});
+      return pipeline_.Finish();
+    }
+    Block(f_.block, {.fetches_right = true, .first = true});
+    pipeline_.Repeat(f_.blocks - 2, [&] { Block(f_.block, {.fetches_right = !f_.right_stays}); });
+    Block(p_.m - (f_.blocks - 1) * f_.block, {.fetches_right = !f_.right_stays, .last = true});
+    return pipeline_.Finish();
+  }
+
+ private:
+  struct Part {
+    bool fetches_left = true, fetches_right = true;
+    bool first = false, last = false;  // whether the product begins or ends with it
+  };
+
+  void Block(int64_t rows, const Part& part) {
+    const bool one = f_.column_folds == 1;
+    Column(rows, {true, part.fetches_right, part.first, part.last && one});
+    pipeline_.Repeat(f_.column_folds - 2, [&] { Column(rows, {!f_.left_stays, part.fetches_right, false, false}); });
+    if (!one) Column(rows, {!f_.left_stays, part.fetches_right, false, part.last});
+  }
+  void Column(int64_t rows, const Part& part) {
+    const bool one = f_.row_folds == 1;
+    Fold(rows, {part.fetches_left, part.fetches_right, part.first, part.last && one}, one);
+    pipeline_.Repeat(f_.row_folds - 2, [&] { Fold(rows, {part.fetches_left, part.fetches_right, false, false}, false); });
+    if (!one) Fold(rows, {part.fetches_left, part.fetches_right, false, part.last}, true);
+  }
+  // complete: the sums are.
+  void Fold(int64_t rows, const Part& part, bool complete) {
+    pipeline_.Step(FoldCycles(machine_, rows, p_.passes, part.first, part.last),
+                   (part.fetches_left ? f_.left_fold_bytes : 0) + (part.fetches_right ? f_.right_fold_bytes : 0), complete ? f_.output_bytes : 0);
+  }
+
+  const Machine& machine_;
+  const Product& p_;
+  const Folds f_;
+  Pipeline pipeline_;
+};
 
 int64_t OutSize(int64_t in, int64_t filter, int64_t stride) { return in < filter ? 0 : Ceil(in - filter + 1, stride); }
 
@@ -138,27 +195,12 @@ Product AsProduct(const Convolution& c) {
 
 Cycles MatrixCycles(const Machine& machine, const Product& p) {
   if (p.m <= 0 || p.n <= 0) return {};
-  if (p.k <= 0) return MemoryCycles(machine, 0, p.m * p.n * p.output_bytes);
-  const Folds f(machine, p);
-  if (static_cast<double>(f.blocks) * static_cast<double>(f.row_folds) * static_cast<double>(f.column_folds) >
-      static_cast<double>(kMostSteps)) {
-    return ManyFolds(machine, p, f);
+  if (p.k <= 0) {
+    Cycles zeros;
+    zeros.load = Clamp(TransferCycles(machine, static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.output_bytes), machine.memory_bandwidth));
+    return zeros;
   }
-  Pipeline pipeline(machine);
-  for (int64_t b = 0; b < f.blocks; ++b) {
-    const int64_t rows = std::min(f.block, p.m - b * f.block);
-    for (int64_t c = 0; c < f.column_folds; ++c) {
-      for (int64_t r = 0; r < f.row_folds; ++r) {
-        const bool first = b == 0 && c == 0 && r == 0;
-        const bool complete = r == f.row_folds - 1;
-        const bool last = b == f.blocks - 1 && c == f.column_folds - 1 && complete;
-        pipeline.Step(FoldCycles(machine, rows, p.passes, first, last),
-                      (c == 0 || !f.left_stays ? f.left_fold_bytes : 0) + (b == 0 || !f.right_stays ? f.right_fold_bytes : 0),
-                      complete ? f.output_bytes : 0);
-      }
-    }
-  }
-  return pipeline.Finish();
+  return Walk(machine, p).Run();
 }
 
 Cycles ConvolutionCycles(const Machine& machine, const Convolution& convolution) {
@@ -171,15 +213,16 @@ Cycles VectorCycles(const Machine& machine, int64_t operations, int64_t read_byt
   constexpr int64_t kLeastTiles = 16, kLeastTile = 4096;
   const int64_t bytes = std::max<int64_t>(read_bytes + written_bytes, 1);
   const int64_t share = std::max<int64_t>(machine.buffer_bytes / (machine.double_buffered ? 2 : 1), 1);
-  const int64_t tiles = std::min(kMostSteps, std::max(Ceil(bytes, share), std::min(kLeastTiles, Ceil(bytes, kLeastTile))));
+  const int64_t tiles = std::max(Ceil(bytes, share), std::min(kLeastTiles, Ceil(bytes, kLeastTile)));
   const int64_t cycles = Ceil(std::max<int64_t>(operations, 0), machine.vector_lanes);
   Pipeline pipeline(machine);
-  for (int64_t i = 0; i < tiles; ++i) {
+  const auto tile = [&](int64_t computed) {
     Cycles work;
-    work.vector = cycles / tiles + (i < cycles % tiles ? 1 : 0);
-    pipeline.Step(work, static_cast<double>(read_bytes) / static_cast<double>(tiles),
-                  static_cast<double>(written_bytes) / static_cast<double>(tiles));
-  }
+    work.vector = computed;
+    pipeline.Step(work, static_cast<double>(read_bytes) / static_cast<double>(tiles), static_cast<double>(written_bytes) / static_cast<double>(tiles));
+  };
+  pipeline.Repeat(cycles % tiles, [&] { tile(cycles / tiles + 1); });
+  pipeline.Repeat(tiles - cycles % tiles, [&] { tile(cycles / tiles); });
   return pipeline.Finish();
 }
 

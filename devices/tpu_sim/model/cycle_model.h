@@ -25,6 +25,9 @@ namespace tenon::tpu_sim {
 
 enum class Weights { kSerial, kShadowed };
 
+// Of an array, rows and columns each.
+inline constexpr int64_t kMostCells = 4096;
+
 struct Machine {
   int64_t rows = 128;
   int64_t columns = 128;
