@@ -52,7 +52,6 @@ OPTIMIZERS = {
     "adadelta": lambda: v1.train.AdadeltaOptimizer(1.0),
     "adadelta_rho": lambda: v1.train.AdadeltaOptimizer(0.5, rho=0.8, epsilon=1e-4),
 }
-BY_ROWS = ("sgd", "adagrad", "rmsprop", "rmsprop_centered", "adadelta", "adadelta_rho")
 
 
 def train(make, first, gradients):
@@ -79,7 +78,7 @@ def optimizers():
     return {"first": tensor(first), "gradients": [tensor(g) for g in gradients],
             "after": {name: train(make, first, gradients) for name, make in OPTIMIZERS.items()},
             "table": tensor(table), "ids": ids, "rows": [tensor(r) for r in rows],
-            "after_rows": {name: train(OPTIMIZERS[name], table, list(zip(rows, ids))) for name in BY_ROWS}}
+            "after_rows": {name: train(make, table, list(zip(rows, ids))) for name, make in OPTIMIZERS.items()}}
 
 
 # ---- Learning rates ----
