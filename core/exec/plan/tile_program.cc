@@ -28,11 +28,12 @@ constexpr int64_t kMostTile = 2048, kLeastTile = 256;  // elements; more cost le
 constexpr int64_t kGrain = 64;                         // elements that tiles begin at a multiple of
 constexpr int64_t kMostSlotBytes = 64 << 10;           // of a thread's stack
 constexpr size_t kMostOperands = 8;                    // of a node
-constexpr double kLeastCost = 0.1;                     // nanoseconds of an element of a few instructions
+constexpr double kLeastCost = 0.1, kMostCost = 1e6;    // nanoseconds of an element; what is less or more is taken for a few instructions
 
 const tenon_tile* TileOf(const tenon_kernel_registration& kernel) {
-  if (!TENON_HAS(&kernel, tile) || kernel.tile == nullptr || View(kernel.tile->id) != TENON_EXTENSION_TILE) return nullptr;
-  return kernel.tile;
+  const tenon_tile* const tile = TENON_HAS(&kernel, tile) ? kernel.tile : nullptr;
+  const bool is_known = tile != nullptr && TENON_HAS(tile, select) && tile->select != nullptr && tile->must_understand == 0 && View(tile->id) == TENON_EXTENSION_TILE;
+  return is_known ? tile : nullptr;
 }
 
 // The node's function, by its kernel's answer; function NULL: none.
@@ -173,7 +174,7 @@ class TileProgram::Maker {
     free_.insert(free_.end(), read_last.begin(), read_last.end());
     place_[out] = step.output;
     made_.insert(out);
-    program_->cost_ += std::max(selected.out_cost, kLeastCost);
+    program_->cost_ += selected.out_cost > kLeastCost && selected.out_cost < kMostCost ? selected.out_cost : kLeastCost;
     program_->steps_.push_back(std::move(step));
     program_->kernels_.push_back(std::move(prepared));
     return true;

@@ -128,15 +128,12 @@ bool ProgramInstance::IsWrittenAfter(SlotId root, int32_t position) const {
   return written;
 }
 
-// What was sent in the last step may still be on its way.
 Status ProgramInstance::PlaceSent(BufferPool* pool) {
   for (Sent& sent : sent_) {
-    if (sent.buffer != nullptr && IsUnique(sent.buffer)) continue;
+    if (sent.buffer != nullptr) continue;
     const Slot& root = code_.at(sent.root);
-    TENON_ASSIGN_OR_RETURN(Buffer* const fresh, pool->Allocate(root.bytes, root.shape.c()));
-    if (sent.buffer != nullptr) Release(sent.buffer);
-    sent.buffer = fresh;
-    for (const SlotId slot : sent.slots) views_[slot].dl.data = fresh->data;
+    TENON_ASSIGN_OR_RETURN(sent.buffer, pool->Allocate(root.bytes, root.shape.c()));
+    for (const SlotId slot : sent.slots) views_[slot].dl.data = sent.buffer->data;
   }
   return Status::Ok();
 }
@@ -344,6 +341,9 @@ const tenon_tensor_view& ProgramInstance::fetch(size_t i) const {
 }
 
 void ProgramInstance::Finish() {
+  // Who got one may keep it, as a variable does, and write in it then.
+  for (Sent& sent : sent_)
+    if (sent.buffer != nullptr && !IsUnique(sent.buffer)) Release(std::exchange(sent.buffer, nullptr));
   for (SlotId slot : buffer_slots_) {
     tenon_tensor_view& view = views_[slot];
     ReleaseOutput(&view);

@@ -117,7 +117,7 @@ class ProgramInstance {
   };
 
   // A value of the arena that goes to another part and is not written afterwards: made in a buffer, which is what is sent, so that sending copies nothing. The
-  // buffer serves step after step, unless the one who got it still has it.
+  // buffer serves the next step too, unless the one who got it has it still.
   struct Sent {
     SlotId root;
     std::vector<SlotId> slots;  // that show its memory
