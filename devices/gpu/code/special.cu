@@ -123,22 +123,24 @@ TENON_GPU_CALLED double RandomGammaGrad(double a, double x) {
 
 // ---- Zeta ----
 
-// The sum of (q + k)^-s over k from 0 on, for s > 1 and q > 0: the first terms, then Euler's and Maclaurin's formula.
-TENON_GPU_CALLED double ZetaAbove(double s, double q) {
+// The sum of (q + k)^-s over k from 0 on, for s > 1 and q no whole number below 1: the first terms, then Euler's and Maclaurin's formula.
+// narrow: after nine terms wherever that is, as Eigen's of floats, which the CPU and TensorFlow have: below 0 the formula is far off then.
+TENON_GPU_CALLED double ZetaSum(double s, double q, bool narrow) {
   // (2k)! / B_2k.
   constexpr double kOver[] = {12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1307674368000.0 / 691, 74724249600.0, -10670622842880000.0 / 3617,
-                              5109094217170944000.0 / 43867, -802857662698291200000.0 / 174611};
+                              5109094217170944000.0 / 43867, -802857662698291200000.0 / 174611, 1.5511210043330985984e23 / 854513,
+                              -1.6938241367317436694528e27 / 236364091};
   double sum = std::pow(q, -s), at = q, term = sum;
-  for (int n = 0; n < 9 || at <= 9; ++n) {
+  for (int n = 0; n < 9 || (at <= 9 && !narrow); ++n) {
     at += 1;
     term = std::pow(at, -s);
     sum += term;
-    if (term <= kRounding * sum) return sum;  // of infinity too
+    if (std::fabs(term) <= kRounding * std::fabs(sum)) return sum;  // of infinity too
   }
-  if (!(term > 0)) return sum;
+  if (term == 0) return sum;
   sum += term * at / (s - 1) - 0.5 * term;
   double factor = s, power = term / at;
-  for (int k = 0; k < 10; ++k) {
+  for (int k = 0; k < 12; ++k) {
     const double more = factor * power / kOver[k];
     sum += more;
     if (!(std::fabs(more) > kRounding * std::fabs(sum))) break;
@@ -147,26 +149,31 @@ TENON_GPU_CALLED double ZetaAbove(double s, double q) {
   }
   return sum;
 }
-TENON_GPU_CALLED double Zeta(double s, double q) {
+TENON_GPU_CALLED double ZetaOf(double s, double q, bool narrow) {
   if (s == 1) return kInfinity;
   if (!(s > 1) || q != q) return kNan;
   if (q == kInfinity) return 0;
-  if (q > 0) return ZetaAbove(s, q);
+  if (q > 0) return ZetaSum(s, q, narrow);
   const double below = std::floor(q);
   const bool whole = s == std::floor(s), even = whole && std::fmod(s, 2.0) == 0;
   if (below == q) return even ? kInfinity : kNan;
   if (!whole) return kNan;
-  // What is above 0, and what is below as a difference of two such sums.
-  const double rest = q - below, under = ZetaAbove(s, 1 - rest) - ZetaAbove(s, 1 - q);
-  return ZetaAbove(s, rest) + (even ? under : -under);
+  if (narrow || q > -1000) return ZetaSum(s, q, narrow);
+  // What is above 0, and what is below as a difference of two such sums: however far down q is.
+  const double rest = q - below, under = ZetaSum(s, 1 - rest, false) - ZetaSum(s, 1 - q, false);
+  return ZetaSum(s, rest, false) + (even ? under : -under);
 }
-TENON_GPU_CALLED double Polygamma(double n, double x) {
+TENON_GPU_CALLED double PolygammaOf(double n, double x, bool narrow) {
   if (!(n >= 0) || n != std::floor(n)) return kNan;
   if (n == 0) return Digamma(x);
   const double sign = std::fmod(n, 2.0) == 0 ? -1 : 1;
   if (x == kInfinity) return sign * 0.0;
-  return sign * std::exp(Lgamma(n + 1)) * Zeta(n + 1, x);
+  return sign * std::exp(Lgamma(n + 1)) * ZetaOf(n + 1, x, narrow);
 }
+template <class T>
+TENON_GPU_FUNCTION double Zeta(T s, T q) { return ZetaOf(s, q, sizeof(T) == 4); }
+template <class T>
+TENON_GPU_FUNCTION double Polygamma(T n, T x) { return PolygammaOf(n, x, sizeof(T) == 4); }
 
 // ---- Beta ----
 
@@ -276,7 +283,7 @@ TENON_GPU_CALLED double ScaledK(int order, double x) {
 TENON_GPU_FUNCTION double Grown(double scaled, double x) { return std::exp(x / 2) * scaled * std::exp(x / 2); }
 TENON_GPU_FUNCTION double BesselI(int order, double x, bool scaled) {
   const double size = std::fabs(x), value = scaled ? ScaledI(order, size) : Grown(ScaledI(order, size), size);
-  return order == 0 ? value : std::copysign(value, x);
+  return order == 1 && x < 0 ? -value : value;
 }
 TENON_GPU_FUNCTION double BesselK(int order, double x, bool scaled) {
   if (!(x > 0)) return x <= 0 ? kInfinity : kNan;  // of negative numbers too, as on the CPU
@@ -294,6 +301,8 @@ TENON_GPU_CALLED double BesselJ0(double x) { return ::j0(x); }
 TENON_GPU_CALLED double BesselJ1(double x) { return ::j1(x); }
 TENON_GPU_CALLED double BesselY0(double x) { return x > 0 ? ::y0(x) : x <= 0 ? -kInfinity : kNan; }
 TENON_GPU_CALLED double BesselY1(double x) { return x > 0 ? ::y1(x) : x <= 0 ? -kInfinity : kNan; }
+// At 0 the CPU's of floats, which is Eigen's, as TensorFlow's is, has no limit.
+TENON_GPU_FUNCTION double BesselY1(float x) { return x == 0 ? kNan : BesselY1(static_cast<double>(x)); }
 
 // ---- Integrals ----
 
@@ -308,12 +317,12 @@ TENON_GPU_CALLED double FresnelCos(double x) { return sdk::integrals::Fresnel(x)
 // ---- Kernels ----
 
 template <class T>
-TENON_GPU_FUNCTION double ToDouble(T x) { return static_cast<double>(static_cast<Wide<T>>(x)); }
+TENON_GPU_FUNCTION Wide<T> Widened(T x) { return static_cast<Wide<T>>(x); }
 
 #define TENON_GPU_OF_ONE(Name)                                                                                                               \
   template <class T>                                                                                                                         \
   TENON_GPU_FUNCTION void Each##Name(const UnaryParams& p) {                                                                                 \
-    TENON_GPU_ROLLED for (int64_t i = Thread(); i < p.count; i += Threads()) static_cast<T*>(p.y)[i] = T(Name(ToDouble(static_cast<const T*>(p.x)[i]))); \
+    TENON_GPU_ROLLED for (int64_t i = Thread(); i < p.count; i += Threads()) static_cast<T*>(p.y)[i] = T(Name(Widened(static_cast<const T*>(p.x)[i]))); \
   }                                                                                                                                          \
   TENON_GPU_KERNEL(Name##_f32, UnaryParams, Each##Name<float>)                                                                               \
   TENON_GPU_KERNEL(Name##_f64, UnaryParams, Each##Name<double>)                                                                              \
@@ -323,7 +332,7 @@ TENON_GPU_FUNCTION double ToDouble(T x) { return static_cast<double>(static_cast
   template <class T>                                                                                                                         \
   TENON_GPU_FUNCTION void Each##Name(const BinaryParams& p) {                                                                                \
     ForEachPair(p, [&](int64_t i, int64_t a, int64_t b) {                                                                                    \
-      static_cast<T*>(p.out)[i] = T(Name(ToDouble(static_cast<const T*>(p.a)[a]), ToDouble(static_cast<const T*>(p.b)[b])));                 \
+      static_cast<T*>(p.out)[i] = T(Name(Widened(static_cast<const T*>(p.a)[a]), Widened(static_cast<const T*>(p.b)[b])));                 \
     });                                                                                                                                      \
   }                                                                                                                                          \
   TENON_GPU_KERNEL(Name##_f32, BinaryParams, Each##Name<float>)                                                                              \
@@ -339,7 +348,7 @@ TENON_GPU_SPECIAL_OF_TWO_WIDE(TENON_GPU_OF_TWO_WIDE)
 template <class T>
 TENON_GPU_FUNCTION void EachBetainc(const TernaryParams& p) {
   TENON_GPU_ROLLED for (int64_t i = Thread(); i < p.count; i += Threads()) {
-    const auto at = [&](int k) { return ToDouble(static_cast<const T*>(p.x[k])[i * p.steps[k]]); };
+    const auto at = [&](int k) { return Widened(static_cast<const T*>(p.x[k])[i * p.steps[k]]); };
     static_cast<T*>(p.out)[i] = T(Betainc(at(0), at(1), at(2)));
   }
 }

@@ -242,6 +242,10 @@ TEST(GpuRandom, WithoutAStateIsTheCpus) {
       DeviceCase seeded = {"StatelessRandomUniform", attributes, {Ints({401}), Make<int64_t>({2}, {-3, 8})}, {{dtype, {401}}}, {0, 1}};
       seeded.constant = constant;
       EXPECT_EQ(Compare(bench, seeded, 0), "");
+      for (const char* op : {"StatelessRandomNormal", "StatelessTruncatedNormal"}) {
+        seeded.op = op;
+        EXPECT_EQ(Compare(bench, seeded, 1e-7), "") << op;
+      }
       for (const char* op : {"StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2"}) {
         DeviceCase keyed = {op, attributes, {Ints({403}), key, counter, Int(1)}, {{dtype, {403}}}, {0, 1, 2, 3}};
         keyed.constant = constant;
