@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "kernels/fourier.h"
-#include "kernels/integrals.h"
+#include "tenon/sdk/kernel/integrals.h"
 
 namespace tenon::cpu {
 namespace {
@@ -71,32 +71,32 @@ void ExpectNoJump(double (*function)(double), std::initializer_list<double> seam
 }
 
 TEST(Integrals, DoNotJumpWhereTheyAreComputedInAnotherWay) {
-  using namespace integrals;  // NOLINT
-  ExpectNoJump(Dawson, {1, std::sqrt(150.0)});
-  ExpectNoJump(Expint, {0.2725074107813666, 0.4725074107813666, 40});
-  ExpectNoJump(Spence, {0.5, 2});
-  ExpectNoJump([](double x) { return Fresnel(x).sine; }, {1.5});
-  ExpectNoJump([](double x) { return Fresnel(x).cosine; }, {1.5});
+  using namespace sdk::integrals;  // NOLINT
+  ExpectNoJump(Dawson<double>, {1, std::sqrt(150.0)});
+  ExpectNoJump(Expint<double>, {0.2725074107813666, 0.4725074107813666, 40});
+  ExpectNoJump(Spence<double>, {0.5, 2});
+  ExpectNoJump([](double x) { return Fresnel<double>(x).sine; }, {1.5});
+  ExpectNoJump([](double x) { return Fresnel<double>(x).cosine; }, {1.5});
 }
 
 TEST(Integrals, HoldAtTheEndsOfTheLine) {
-  using namespace integrals;  // NOLINT
-  EXPECT_EQ(Dawson(0), 0);
-  EXPECT_EQ(Dawson(kInfinity), 0);
-  EXPECT_TRUE(std::isnan(Dawson(kNan)));
-  EXPECT_EQ(Expint(0), -kInfinity);
-  EXPECT_EQ(Expint(kInfinity), kInfinity);
-  EXPECT_TRUE(std::isnan(Expint(-1)) && std::isnan(Expint(kNan)));
-  EXPECT_EQ(Spence(1), 0);
-  EXPECT_DOUBLE_EQ(Spence(0), std::numbers::pi * std::numbers::pi / 6);
-  EXPECT_EQ(Spence(kInfinity), -kInfinity);
-  EXPECT_TRUE(std::isnan(Spence(-1e-300)) && std::isnan(Spence(kNan)));
+  using namespace sdk::integrals;  // NOLINT
+  EXPECT_EQ(Dawson<double>(0), 0);
+  EXPECT_EQ(Dawson<double>(kInfinity), 0);
+  EXPECT_TRUE(std::isnan(Dawson<double>(kNan)));
+  EXPECT_EQ(Expint<double>(0), -kInfinity);
+  EXPECT_EQ(Expint<double>(kInfinity), kInfinity);
+  EXPECT_TRUE(std::isnan(Expint<double>(-1)) && std::isnan(Expint<double>(kNan)));
+  EXPECT_EQ(Spence<double>(1), 0);
+  EXPECT_DOUBLE_EQ(Spence<double>(0), std::numbers::pi * std::numbers::pi / 6);
+  EXPECT_EQ(Spence<double>(kInfinity), -kInfinity);
+  EXPECT_TRUE(std::isnan(Spence<double>(-1e-300)) && std::isnan(Spence<double>(kNan)));
   for (const double x : {kInfinity, 1e300, 1e12}) {
-    EXPECT_EQ(Fresnel(x).sine, 0.5);
-    EXPECT_EQ(Fresnel(-x).cosine, -0.5);
+    EXPECT_EQ(Fresnel<double>(x).sine, 0.5);
+    EXPECT_EQ(Fresnel<double>(-x).cosine, -0.5);
   }
-  EXPECT_TRUE(std::isnan(Fresnel(kNan).sine));
-  EXPECT_EQ(Erfinv(1, kInfinity), kInfinity);
+  EXPECT_TRUE(std::isnan(Fresnel<double>(kNan).sine));
+  EXPECT_EQ(Erfinv<double>(1, kInfinity), kInfinity);
 }
 
 }  // namespace

@@ -29,8 +29,7 @@ inline std::vector<Json> ReadLines(const std::string& name) {
 }
 
 // Opens lib/tenon/plugins/<library>.so and gives its descriptor.
-inline const tenon_plugin* OpenLibrary(const std::string& library_name) {
-  const std::string path = std::string(TENON_TEST_BUILD_DIR) + "/lib/tenon/plugins/" + library_name + ".so";
+inline const tenon_plugin* OpenLibrary(const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(dlerror());
   const auto query = reinterpret_cast<tenon_plugin_query_function>(dlsym(library, TENON_QUERY_SYMBOL));
@@ -48,7 +47,7 @@ inline const tenon_plugin* OpenLibrary(const std::string& library_name) {
 }
 
 // Of an op package.
-inline const tenon_plugin* Open(const std::string& package) { return OpenLibrary("tenon_ops_" + package); }
+inline const tenon_plugin* Open(const std::string& package) { return OpenLibrary(std::string(TENON_TEST_BUILD_DIR) + "/lib/tenon/plugins/tenon_ops_" + package + ".so"); }
 
 inline const void* Capability(const tenon_plugin* plugin, std::string_view id) {
   for (uint64_t i = 0; i < plugin->capability_count; ++i) {

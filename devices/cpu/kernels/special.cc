@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "kernels/elementwise.h"
-#include "kernels/integrals.h"
+#include "tenon/sdk/kernel/integrals.h"
 
 namespace tenon::cpu {
 namespace {
@@ -30,12 +30,12 @@ double CentralQuantile(double x) { return x < 0 ? Quantile((1 + x) / 2) : -Quant
   };
 TENON_CPU_SPECIAL(Lgamma, Eigen::numext::lgamma(x))
 TENON_CPU_SPECIAL(Digamma, Eigen::numext::digamma(x))
-TENON_CPU_SPECIAL(Erfinv, T(integrals::Erfinv(x, CentralQuantile(x) / std::numbers::sqrt2)))
-TENON_CPU_SPECIAL(Dawsn, T(integrals::Dawson(x)))
-TENON_CPU_SPECIAL(Expint, T(integrals::Expint(x)))
-TENON_CPU_SPECIAL(Spence, T(integrals::Spence(x)))
-TENON_CPU_SPECIAL(FresnelSin, T(integrals::Fresnel(x).sine))
-TENON_CPU_SPECIAL(FresnelCos, T(integrals::Fresnel(x).cosine))
+TENON_CPU_SPECIAL(Erfinv, T(sdk::integrals::Erfinv<double>(x, CentralQuantile(x) / std::numbers::sqrt2)))
+TENON_CPU_SPECIAL(Dawsn, T(sdk::integrals::Dawson<double>(x)))
+TENON_CPU_SPECIAL(Expint, T(sdk::integrals::Expint<double>(x)))
+TENON_CPU_SPECIAL(Spence, T(sdk::integrals::Spence<double>(x)))
+TENON_CPU_SPECIAL(FresnelSin, T(sdk::integrals::Fresnel<double>(x).sine))
+TENON_CPU_SPECIAL(FresnelCos, T(sdk::integrals::Fresnel<double>(x).cosine))
 #undef TENON_CPU_SPECIAL
 
 // What Eigen has vectors of, block by block, each of them whole: its lanes know nothing of each other, so that where a share begins changes nothing.

@@ -28,7 +28,51 @@ TENON_GPU_MATH(Erf, std::erf(x))
 TENON_GPU_MATH(Erfc, std::erfc(x))
 TENON_GPU_MATH(Sigmoid, T(1) / (T(1) + std::exp(-x)))
 TENON_GPU_MATH(Elu, x < T(0) ? std::expm1(x) : x)
+TENON_GPU_MATH(Tan, std::tan(x))
+TENON_GPU_MATH(Asin, std::asin(x))
+TENON_GPU_MATH(Acos, std::acos(x))
+TENON_GPU_MATH(Atan, std::atan(x))
+TENON_GPU_MATH(Sinh, std::sinh(x))
+TENON_GPU_MATH(Cosh, std::cosh(x))
+TENON_GPU_MATH(Asinh, std::asinh(x))
+TENON_GPU_MATH(Acosh, std::acosh(x))
+TENON_GPU_MATH(Atanh, std::atanh(x))
+TENON_GPU_MATH(Softsign, x / (T(1) + std::fabs(x)))
 #undef TENON_GPU_MATH
+
+inline constexpr double kSeluScale = 1.0507009873554804934193349852946, kSeluScaleAlpha = 1.7580993408473768599402175208123;
+struct SeluOp {
+  template <class T>
+  constexpr T operator()(T x) const { return x < T(0) ? T(kSeluScaleAlpha) * std::expm1(x) : T(kSeluScale) * x; }
+};
+// Of the result.
+struct SeluGradOp {
+  template <class T>
+  constexpr T operator()(T dy, T y) const { return y < T(0) ? dy * (y + T(kSeluScaleAlpha)) : dy * T(kSeluScale); }
+};
+struct SoftsignGradOp {
+  template <class T>
+  constexpr T operator()(T dy, T x) const { return dy / ((T(1) + std::fabs(x)) * (T(1) + std::fabs(x))); }
+};
+struct Atan2Op {
+  template <class T>
+  constexpr T operator()(T y, T x) const { return std::atan2(y, x); }
+};
+struct Xlog1pyOp {
+  template <class T>
+  constexpr T operator()(T x, T y) const { return x == T(0) ? T(0) : x * std::log1p(y); }
+};
+// What TruncateDiv leaves over, of x's sign.
+struct TruncateModOp : sdk::ByZero {
+  template <class T>
+  constexpr T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      return y == T(-1) ? T(0) : static_cast<T>(x % y);
+    } else {
+      return std::fmod(x, y);
+    }
+  }
+};
 
 // TensorFlow's threshold: beyond it the answer is x, or exp(x), to the last bit.
 struct SoftplusOp {

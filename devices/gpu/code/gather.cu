@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "code/gather.h"
 
+#include "code/apply.h"
 #include "code/each.h"
 #include "code/move.h"
 
@@ -75,12 +76,46 @@ struct Bounding {
   }
 };
 
+// Largest and least as ops of two tensors have them: a NaN on either side stays.
+template <bool kLargest>
+struct Extremum {
+  template <class T>
+  TENON_GPU_FUNCTION static void Change(T* at, T value) {
+    AtomicChange(at, [value](T old) { return kLargest ? Of(sdk::MaximumOp(), old, value) : Of(sdk::MinimumOp(), old, value); });
+  }
+};
+struct Multiplying {
+  template <class T>
+  TENON_GPU_FUNCTION static void Change(T* at, T value) {
+    AtomicChange(at, [value](T old) { return Of(sdk::MulOp(), old, value); });
+  }
+};
+template <bool kAnyDivisor>
+struct Dividing {
+  template <class T>
+  TENON_GPU_FUNCTION static void Change(T* at, T value) {
+    AtomicChange(at, [value](T old) { return Of(sdk::DivOp(), old, value); });
+  }
+  template <class T>
+  TENON_GPU_FUNCTION static bool IsBad(T value) {
+    return (std::is_integral_v<T> || !kAnyDivisor) && static_cast<Wide<T>>(value) == Wide<T>(0);
+  }
+};
+
+template <class How, class T>
+concept Refuses = requires(T value) { How::IsBad(value); };
+
 template <class How, class T>
 TENON_GPU_FUNCTION void Scatter(const ScatterParams& p) {
   ForEachIndex(p.total, [&]<class Index>(Index i) {
     const auto from = static_cast<int64_t>(i);
     const int64_t column = TakeDim(&i, p.inner), at = SliceAt(p.slices, static_cast<int64_t>(i), column == 0);
-    if (at >= 0) How::Change(static_cast<T*>(p.out) + at * p.inner.size + column, static_cast<const T*>(p.updates)[p.one_for_all != 0 ? 0 : from]);
+    if (at < 0) return;
+    const T value = static_cast<const T*>(p.updates)[p.one_for_all != 0 ? 0 : from];
+    if constexpr (Refuses<How, T>) {
+      if (How::IsBad(value)) return Report(p.bad_value, from, 0, 0);
+    }
+    How::Change(static_cast<T*>(p.out) + at * p.inner.size + column, value);
   });
 }
 
@@ -131,7 +166,12 @@ TENON_GPU_KERNEL(ScatterClaim, ClaimParams, ClaimSlots)
   TENON_GPU_KERNEL(ScatterAdd_##suffix, ScatterParams, Scatter<Adding, T>)      \
   TENON_GPU_KERNEL(ScatterSub_##suffix, ScatterParams, Scatter<Subtracting, T>) \
   TENON_GPU_KERNEL(ScatterMin_##suffix, ScatterParams, Scatter<Bounding<false>, T>) \
-  TENON_GPU_KERNEL(ScatterMax_##suffix, ScatterParams, Scatter<Bounding<true>, T>)
+  TENON_GPU_KERNEL(ScatterMax_##suffix, ScatterParams, Scatter<Bounding<true>, T>) \
+  TENON_GPU_KERNEL(ScatterMul_##suffix, ScatterParams, Scatter<Multiplying, T>)     \
+  TENON_GPU_KERNEL(ScatterDiv_##suffix, ScatterParams, Scatter<Dividing<false>, T>) \
+  TENON_GPU_KERNEL(ScatterAnyDiv_##suffix, ScatterParams, Scatter<Dividing<true>, T>) \
+  TENON_GPU_KERNEL(ScatterMinimum_##suffix, ScatterParams, Scatter<Extremum<false>, T>) \
+  TENON_GPU_KERNEL(ScatterMaximum_##suffix, ScatterParams, Scatter<Extremum<true>, T>)
 TENON_GPU_SCATTERS(f32, float)
 TENON_GPU_SCATTERS(f64, double)
 TENON_GPU_SCATTERS(f16, Half)

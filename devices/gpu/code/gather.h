@@ -38,7 +38,9 @@ struct GatherNdParams {
   Dim inner;
 };
 
-// ScatterAdd, ...Sub, ...Min, ...Max: slices of out change by `updates`; one_for_all: these are one element.
+// ScatterAdd, ...Sub, ...Min, ...Max, ...Mul, ...Div, ...AnyDiv, ...Minimum, ...Maximum: slices of out change by `updates`;
+// one_for_all: these are one element. Min and Max leave what is no larger, or smaller; Minimum and Maximum keep a NaN. Div
+// refuses 0, AnyDiv of integers alone.
 struct ScatterParams {
   Slices slices;
   const void* updates;
@@ -46,6 +48,7 @@ struct ScatterParams {
   int64_t total;
   Dim inner;
   int32_t one_for_all;
+  FaultSite bad_value;
 };
 
 // ScatterClaim: of the updates of a slice the last one is to be written. A hash table of slices, by open addressing: `keys` (all

@@ -19,7 +19,10 @@ TENON_GPU_FUNCTION void Accumulate(const AccumulateParams& p) {
 template <class Optimizer, class T>
 TENON_GPU_FUNCTION typename Optimizer::template Step<Wide<T>> StepOf(const ApplyParams<Optimizer>& p) {
   Wide<T> scalars[ApplyParams<Optimizer>::kScalars];
-  for (int i = 0; i < ApplyParams<Optimizer>::kScalars; ++i) scalars[i] = static_cast<Wide<T>>(*static_cast<const T*>(p.scalars[i]));
+  for (int i = 0; i < ApplyParams<Optimizer>::kScalars; ++i) {
+    const bool counts = (p.counts >> i & 1) != 0;
+    scalars[i] = counts ? static_cast<Wide<T>>(static_cast<float>(*static_cast<const int64_t*>(p.scalars[i]))) : static_cast<Wide<T>>(*static_cast<const T*>(p.scalars[i]));
+  }
   return typename Optimizer::template Step<Wide<T>>(p.optimizer, scalars);
 }
 template <class Optimizer, class T, class Step>
@@ -31,9 +34,21 @@ TENON_GPU_FUNCTION void StepAt(const ApplyParams<Optimizer>& p, const Step& step
   for (int k = 0; k < kVariables; ++k) static_cast<T*>(p.to[k])[at] = static_cast<T>(v[k]);
 }
 
+// Whether a scalar is bad, which one thread reports: the same for all threads.
+template <class Optimizer, class Step>
+TENON_GPU_FUNCTION bool IsBad(const ApplyParams<Optimizer>& p, const Step& step) {
+  if constexpr (requires { step.BadScalar(); }) {
+    const int bad = step.BadScalar();
+    if (bad >= 0 && Thread() == 0) Report(p.bad_scalars[bad], bad, 0, 0);
+    return bad >= 0;
+  }
+  return false;
+}
+
 template <class Optimizer, class T>
 TENON_GPU_FUNCTION void Apply(const ApplyParams<Optimizer>& p) {
   const auto step = StepOf<Optimizer, T>(p);
+  if (IsBad(p, step)) return;
   const T* gradient = static_cast<const T*>(p.gradient);
   for (int64_t i = Thread(); i < p.count; i += Threads()) StepAt(p, step, i, gradient[i]);
 }
@@ -46,12 +61,7 @@ TENON_GPU_FUNCTION void SparseApply(const SparseApplyParams<Optimizer>& p) {
   TENON_GPU_SHARED(int64_t, mine, kSparseThreads);
   TENON_GPU_SHARED(uint32_t, found, kSparseThreads / kWarp);
   const auto step = StepOf<Optimizer, T>(p.dense);
-  if constexpr (requires { step.BadScalar(); }) {
-    if (const int bad = step.BadScalar(); bad >= 0) {  // of all threads
-      if (Thread() == 0) Report(p.bad_scalars[bad], bad, 0, 0);
-      return;
-    }
-  }
+  if (IsBad(p.dense, step)) return;
   const T* gradient = static_cast<const T*>(p.dense.gradient);
   for (int64_t begin = 0; begin < p.dense.count; begin += kSparseThreads) {
     const int64_t i = begin + BlockThread();
@@ -91,18 +101,24 @@ TENON_GPU_SUMS(u16, uint16_t)
 TENON_GPU_SUMS(u32, uint32_t)
 TENON_GPU_SUMS(u64, uint64_t)
 
-#define TENON_GPU_APPLY(Name)                                                                      \
+#define TENON_GPU_APPLY_WIDE(Name)                                                                 \
   TENON_GPU_KERNEL(Apply##Name##_f32, ApplyParams<sdk::Name>, Apply<sdk::Name, float>)             \
-  TENON_GPU_KERNEL(Apply##Name##_f64, ApplyParams<sdk::Name>, Apply<sdk::Name, double>)            \
+  TENON_GPU_KERNEL(Apply##Name##_f64, ApplyParams<sdk::Name>, Apply<sdk::Name, double>)
+#define TENON_GPU_APPLY(Name)                                                                      \
+  TENON_GPU_APPLY_WIDE(Name)                                                                       \
   TENON_GPU_KERNEL(Apply##Name##_f16, ApplyParams<sdk::Name>, Apply<sdk::Name, Half>)              \
   TENON_GPU_KERNEL(Apply##Name##_bf16, ApplyParams<sdk::Name>, Apply<sdk::Name, Bfloat16>)
 TENON_GPU_DENSE_OPTIMIZERS(TENON_GPU_APPLY)
+TENON_GPU_WIDE_OPTIMIZERS(TENON_GPU_APPLY_WIDE)
 
-#define TENON_GPU_SPARSE_APPLY(Name)                                                                              \
+#define TENON_GPU_SPARSE_APPLY_WIDE(Name)                                                                         \
   TENON_GPU_BLOCK_KERNEL(SparseApply##Name##_f32, SparseApplyParams<sdk::Name>, SparseApply<sdk::Name, float>)    \
-  TENON_GPU_BLOCK_KERNEL(SparseApply##Name##_f64, SparseApplyParams<sdk::Name>, SparseApply<sdk::Name, double>)   \
+  TENON_GPU_BLOCK_KERNEL(SparseApply##Name##_f64, SparseApplyParams<sdk::Name>, SparseApply<sdk::Name, double>)
+#define TENON_GPU_SPARSE_APPLY(Name)                                                                              \
+  TENON_GPU_SPARSE_APPLY_WIDE(Name)                                                                               \
   TENON_GPU_BLOCK_KERNEL(SparseApply##Name##_f16, SparseApplyParams<sdk::Name>, SparseApply<sdk::Name, Half>)     \
   TENON_GPU_BLOCK_KERNEL(SparseApply##Name##_bf16, SparseApplyParams<sdk::Name>, SparseApply<sdk::Name, Bfloat16>)
 TENON_GPU_SPARSE_OPTIMIZERS(TENON_GPU_SPARSE_APPLY)
+TENON_GPU_WIDE_OPTIMIZERS(TENON_GPU_SPARSE_APPLY_WIDE)
 
 }  // namespace tenon::gpu

@@ -19,7 +19,8 @@ struct AccumulateParams {
   int64_t count;
 };
 
-// One step for every element. Scalars are read when the work runs.
+// One step for every element. Scalars are read when the work runs; one that is bad is reported, and nothing is changed.
+inline constexpr int kMostBadScalars = 5;
 template <class Optimizer>
 struct ApplyParams {
   static constexpr int kVariables = Optimizer::kVariables;
@@ -28,8 +29,10 @@ struct ApplyParams {
   const void* gradient;
   int64_t count;
   const void* scalars[kScalars];
+  uint32_t counts;  // bit i: scalar i counts steps, and is an int64
   const void* from[kVariables];
   void* to[kVariables];
+  FaultSite bad_scalars[kMostBadScalars];
 };
 
 // One step for the rows that indices name, in their order: a row that comes twice is changed twice.
@@ -41,12 +44,15 @@ struct SparseApplyParams {
   bool wide_indices;   // int64, else int32
   int64_t rows, row;   // of the variable, and elements of one
   FaultSite bad_row;
-  FaultSite bad_scalars[4];
 };
 
 #define TENON_GPU_DENSE_OPTIMIZERS(X) \
-  X(GradientDescent) X(Momentum) X(KerasMomentum) X(Adagrad) X(AdagradV2) X(Adam) X(RmsProp) X(Ftrl)
-#define TENON_GPU_SPARSE_OPTIMIZERS(X) X(Momentum) X(KerasMomentum) X(Adagrad) X(RmsProp) X(Ftrl)
+  X(GradientDescent) X(Momentum) X(KerasMomentum) X(Adagrad) X(AdagradV2) X(Adam) X(RmsProp) X(Ftrl) X(FtrlV2)    \
+  X(AdamWithAmsgrad) X(AdaMax) X(Adadelta) X(CenteredRmsProp) X(AddSign) X(PowerSign)
+#define TENON_GPU_SPARSE_OPTIMIZERS(X) \
+  X(Momentum) X(KerasMomentum) X(Adagrad) X(AdagradV2) X(RmsProp) X(Ftrl) X(FtrlV2) X(Adadelta) X(CenteredRmsProp)
+// Of float and double alone, dense and sparse.
+#define TENON_GPU_WIDE_OPTIMIZERS(X) X(ProximalGradientDescent) X(ProximalAdagrad) X(AdagradDualAveraging)
 
 }  // namespace tenon::gpu
 

@@ -1,75 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code/elementwise.h"
+#include "kernels/elementwise.h"
 
-#include "kernels/kernel.h"
 #include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::gpu {
 namespace {
-
-float AlphaOf(sdk::CreateContext& c) { return c.Has("alpha") ? c.Float("alpha") : 0.0f; }
-
-// The device code's name is the template's argument.
-template <sdk::FixedString kCode>
-struct Unary {
-  explicit Unary(sdk::CreateContext& c) : alpha(AlphaOf(c)) {}
-  struct Plan {
-    Plan(const Unary& kernel, Shapes& s) : count(sdk::Count(s.in(0))), alpha(kernel.alpha), code(s.Code(kCode.data, s.dtype(0))) {}
-    void Launch(Launcher& on, char* const* at) const { on(code, Flat(count, 4), UnaryParams{at[0], at[1], count, alpha}); }
-    int64_t count;
-    float alpha;
-    Function code;
-  };
-  float alpha;
-};
-
-constexpr char kByZero[] = "Integer division by zero (element {0})";
-constexpr char kNegativePower[] = "Integers to negative integer powers are not allowed (element {0} is {1})";
-
-BinaryParams ParamsOf(const sdk::Broadcast<2>& shape, float alpha) {
-  if (shape.rank > kMostOuterDims) {
-    sdk::Fail(TENON_UNIMPLEMENTED, "GPUs broadcast over at most ", kMostOuterDims + 1, " alternations of dims; these have ", shape.rank + 1);
-  }
-  BinaryParams p = {};
-  p.total = shape.total;
-  p.inner = shape.inner;
-  p.a_step = shape.inner_stride[0];
-  p.b_step = shape.inner_stride[1];
-  p.rank = shape.rank;
-  p.alpha = alpha;
-  for (int d = 0; d < shape.rank; ++d) {
-    const auto at = static_cast<size_t>(d);
-    p.dims[d] = shape.dims[at];
-    p.a_strides[d] = shape.strides[0][at];
-    p.b_strides[d] = shape.strides[1][at];
-  }
-  return p;
-}
-
-template <sdk::FixedString kCode>
-struct Binary {
-  explicit Binary(sdk::CreateContext& c) : alpha(AlphaOf(c)) {}
-  struct Plan {
-    Plan(const Binary& kernel, Shapes& s) : Plan(sdk::Broadcast<2>({s.in(0), s.in(1)}, s.out(0)), kernel.alpha, s) {}
-    Plan(const sdk::Broadcast<2>& shape, float alpha, Shapes& s) : params(ParamsOf(shape, alpha)), code(s.Code(kCode.data, s.dtype(0))) {
-      const bool power = std::string_view(kCode.data) == "Pow";
-      site = s.Site(TENON_INVALID_ARGUMENT, power ? kNegativePower : kByZero);
-    }
-    void Launch(Launcher& on, char* const* at) const {
-      BinaryParams p = params;
-      p.a = at[0];
-      p.b = at[1];
-      p.out = at[2];
-      p.site = on.Site(site);
-      on(code, Flat(p.total, 4), p);
-    }
-    BinaryParams params;
-    Function code;
-    uint64_t site;
-  };
-  float alpha;
-};
 
 // Shapes that do not broadcast are unequal, where the op lets them be (incompatible_shape_error).
 template <sdk::FixedString kCode, bool kOtherwise>
@@ -115,9 +50,35 @@ struct BiasAdd {
   bool channels_first;
 };
 
-template <class Set>
-constexpr auto& kT = sdk::Constraints<typename Set::template Constraint<"T">>::list;
+// ClipByValue: bounds are scalars, or of t's shape.
+struct Clip {
+  struct Plan {
+    Plan(const Clip&, Shapes& s) : code(s.Code("Clip", s.dtype(0))) {
+      params.count = sdk::Count(s.in(0));
+      params.low_step = StepOf("clip_value_min", s.in(1), s.in(0));
+      params.high_step = StepOf("clip_value_max", s.in(2), s.in(0));
+    }
+    static int64_t StepOf(const char* name, sdk::Dims bound, sdk::Dims shape) {
+      if (!bound.empty() && !std::equal(bound.begin(), bound.end(), shape.begin(), shape.end())) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, name, " of shape ", bound, " is no scalar, and does not have t's shape ", shape);
+      }
+      return bound.empty() ? 0 : 1;
+    }
+    void Launch(Launcher& on, char* const* at) const {
+      ClipParams p = params;
+      p.x = at[0];
+      p.low = at[1];
+      p.high = at[2];
+      p.out = at[3];
+      on(code, Flat(p.count, 4), p);
+    }
+    ClipParams params = {};
+    Function code;
+  };
+};
+
 using Bools = Types<bool>;
+using Integers = Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
 using Equals = Numbers::And<bool>;
 
 }  // namespace
@@ -143,6 +104,14 @@ TENON_GPU_KERNEL(Equal) = Kernel<Equality<"Equal", false>>("Equal", {.constraint
 TENON_GPU_KERNEL(NotEqual) = Kernel<Equality<"NotEqual", true>>("NotEqual", {.constraints = kT<Equals>});
 TENON_GPU_KERNEL(LogicalAnd) = Kernel<Binary<"And">>("LogicalAnd", {.in_place = sdk::kInPlaceEither});
 TENON_GPU_KERNEL(LogicalOr) = Kernel<Binary<"Or">>("LogicalOr", {.in_place = sdk::kInPlaceEither});
+TENON_GPU_KERNEL(NextAfter) = Kernel<Binary<"NextAfter">>("NextAfter", {.constraints = kT<Types<float, double>>, .in_place = sdk::kInPlaceEither});
+TENON_GPU_KERNEL(ClipByValue) = Kernel<Clip>("ClipByValue", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceFirst});
+#define TENON_GPU_BITS(Name) TENON_GPU_KERNEL(Name) = Kernel<Binary<#Name, UnsignedType>>(#Name, {.constraints = kT<Integers>, .in_place = sdk::kInPlaceEither});
+#define TENON_GPU_SHIFT(Name) TENON_GPU_KERNEL(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Integers>, .in_place = sdk::kInPlaceEither});
+TENON_GPU_BINARY_OF_BITS(TENON_GPU_BITS)
+TENON_GPU_SHIFTS(TENON_GPU_SHIFT)
+TENON_GPU_KERNEL(Invert) = Kernel<Unary<"Invert", UnsignedType>>("Invert", {.constraints = kT<Integers>, .in_place = sdk::kInPlaceFirst});
+TENON_GPU_KERNEL(PopulationCount) = Kernel<Unary<"PopulationCount", UnsignedType>>("PopulationCount", {.constraints = kT<Integers>});
 TENON_GPU_KERNEL(BiasAdd) = Kernel<BiasAdd>("BiasAdd", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceFirst});
 
 }  // namespace tenon::gpu

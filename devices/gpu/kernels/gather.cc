@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements by index: Gather, GatherNd, ScatterNd, TensorScatter..., UnsortedSegmentSum; and rows of variables.
+// Elements by index: Gather, GatherNd, ScatterNd, TensorScatter..., UnsortedSegment...; and rows and slices of variables.
 //
 // Indices are in device memory: one that is outside is reported late, reads as zero and writes nothing. Sums into one element
 // come in any order; of several values that are put into one place the last one stays, as on the CPU.
+#include <cstring>
+#include <limits>
+
 #include "kernels/slices.h"
 #include "tenon/sdk/kernel/update.h"
 #include "tenon/sdk/walk/gather_shape.h"
@@ -221,14 +224,31 @@ struct TensorScatterKernel : Policy {
   };
 };
 
+// What a segment begins with, and has where it is empty.
+template <Change kChange, class T>
+T FirstOf() {
+  if constexpr (kChange == Change::kMultiply) return T(1);
+  if constexpr (std::is_same_v<T, sdk::Half>) return T(kChange == Change::kMaximum ? -65504.0f : 65504.0f);
+  if constexpr (std::is_same_v<T, sdk::Bfloat16>) return T(kChange == Change::kMaximum ? -0x1.fep127f : 0x1.fep127f);
+  return kChange == Change::kMaximum ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+}
+
 // Negative ids are dropped.
-struct UnsortedSegmentSumKernel {
+template <Change kChange>
+struct UnsortedSegmentKernel {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("num_segments"), 2}};
   struct Plan {
-    Plan(const UnsortedSegmentSumKernel&, Shapes& s)
-        : shape(Checked(s)),
-          bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))),
-          changing(s.dtype(0), shape.count, kSegmentText, s) {}
+    Plan(const UnsortedSegmentKernel&, Shapes& s)
+        : shape(Checked(s)), bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))), changing(s.dtype(0), shape.count, kSegmentText, s) {
+      if constexpr (kChange != Change::kAdd) {
+        fill = s.Code(sdk::Concat("Fill_", BytesOf(s.dtype(0))));
+        first.count = sdk::Count(s.out(0));
+        Numbers::Dispatch(s.dtype(0), [&]<class T>(Tag<T>) {
+          const T value = FirstOf<kChange, T>();
+          std::memcpy(first.pattern, static_cast<const void*>(&value), sizeof value);
+        });
+      }
+    }
     static SliceShape Checked(Shapes& s) {
       const int64_t width = sdk::Count(sdk::TailOf("segment_ids", s.in(1), s.in(0))), rows = s.Integer(2);
       if (rows < 0 || sdk::Multiply(rows, width) != sdk::Count(s.out(0))) {
@@ -237,12 +257,20 @@ struct UnsortedSegmentSumKernel {
       return {s.input(1), rows, width, BadIndices::kNegativesIgnored};
     }
     void Launch(Launcher& on, char* const* at) const {
-      on.Fill(at[3], 0, bytes);
+      if (kChange == Change::kAdd) {
+        on.Fill(at[3], 0, bytes);
+      } else {
+        FillParams p = first;
+        p.target = at[3];
+        on(fill, Flat(p.count, kMoveItems), p);
+      }
       changing.Launch(on, shape, false, at[1], at[0], at[3]);
     }
     SliceShape shape;
     int64_t bytes;
-    Changing<Change::kAdd> changing;
+    Changing<kChange> changing;
+    FillParams first = {};
+    Function fill = nullptr;
   };
 };
 
@@ -271,6 +299,34 @@ struct VariableScatterKernel : NamedKernel {
     const SliceShape shape(indices, dims[0], row, BadIndices::kReported);
     SubmitTo(*c.frame(), [&](Launcher& on) {
       plan.changing.Launch(on, shape, one_for_all, AddressOf(indices), AddressOf(updates), AddressOf(update.new_view()));
+    });
+    update.Commit();
+    if (kReference) *c.output<tenon_resource*>(0) = handle;
+  }
+  uint32_t lock;
+};
+
+// Slices of a variable.
+template <bool kReference, Change kChange>
+struct VariableScatterNdKernel : NamedKernel, Policy {
+  explicit VariableScatterNdKernel(sdk::CreateContext& c) : NamedKernel(c), Policy(c), lock(sdk::UpdateLock(c)) {}
+  struct Plan {
+    Plan(const VariableScatterNdKernel& kernel, sdk::PrepareContext& c) {
+      kernel.Prepare(c, [&](Shapes& s) {
+        const Dims indices = s.in(1);
+        const int64_t slices = indices.empty() ? 0 : sdk::Count(indices.first(indices.size() - 1));
+        changing = Changing<kChange>(s.dtype(2), slices, kSliceText, s);
+      });
+    }
+    Changing<kChange> changing;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    tenon_resource* const handle = c.resource(0);
+    const View &indices = c.input_view(1), &updates = c.input_view(2);
+    sdk::Update update(c, handle, lock, updates.dtype);
+    const SliceShape shape = Checked(indices, updates, update.new_view(), bad);
+    SubmitTo(*c.frame(), [&](Launcher& on) {
+      plan.changing.Launch(on, shape, false, AddressOf(indices), AddressOf(updates), AddressOf(update.new_view()));
     });
     update.Commit();
     if (kReference) *c.output<tenon_resource*>(0) = handle;
@@ -310,6 +366,15 @@ constexpr tenon_kernel_registration Scatter(std::string_view op) {
   }
 }
 
+template <bool kReference, Change kChange>
+constexpr tenon_kernel_registration ScatterSlices(std::string_view op) {
+  if constexpr (kChange == Change::kPut) {
+    return PlainKernel<VariableScatterNdKernel<kReference, kChange>>(op, {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list});
+  } else {
+    return PlainKernel<VariableScatterNdKernel<kReference, kChange>>(op, {.constraints = kNumbers, .flags = kAnyOrder});
+  }
+}
+
 }  // namespace
 
 TENON_GPU_KERNEL(Gather) = Plain<GatherKernel<-1>, "Tparams">("Gather");
@@ -326,12 +391,33 @@ TENON_GPU_KERNEL(TensorScatterAdd) = Summed<Change::kAdd>("TensorScatterAdd");
 TENON_GPU_KERNEL(TensorScatterSub) = Summed<Change::kSubtract>("TensorScatterSub");
 TENON_GPU_KERNEL(TensorScatterMin) = Summed<Change::kLeast>("TensorScatterMin");
 TENON_GPU_KERNEL(TensorScatterMax) = Summed<Change::kLargest>("TensorScatterMax");
-TENON_GPU_KERNEL(UnsortedSegmentSum) = Kernel<UnsortedSegmentSumKernel>("UnsortedSegmentSum", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_KERNEL(UnsortedSegmentProd) = Kernel<UnsortedSegmentKernel<Change::kMultiply>>("UnsortedSegmentProd", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_KERNEL(UnsortedSegmentMax) = Kernel<UnsortedSegmentKernel<Change::kMaximum>>("UnsortedSegmentMax", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_KERNEL(UnsortedSegmentMin) = Kernel<UnsortedSegmentKernel<Change::kMinimum>>("UnsortedSegmentMin", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_KERNEL(UnsortedSegmentSum) = Kernel<UnsortedSegmentKernel<Change::kAdd>>("UnsortedSegmentSum", {.constraints = kNumbers, .flags = kAnyOrder});
 TENON_GPU_KERNEL(ScatterAdd) = Scatter<true, Change::kAdd>("ScatterAdd");
 TENON_GPU_KERNEL(ScatterSub) = Scatter<true, Change::kSubtract>("ScatterSub");
 TENON_GPU_KERNEL(ScatterUpdate) = Scatter<true, Change::kPut>("ScatterUpdate");
 TENON_GPU_KERNEL(ResourceScatterAdd) = Scatter<false, Change::kAdd>("ResourceScatterAdd");
 TENON_GPU_KERNEL(ResourceScatterSub) = Scatter<false, Change::kSubtract>("ResourceScatterSub");
 TENON_GPU_KERNEL(ResourceScatterUpdate) = Scatter<false, Change::kPut>("ResourceScatterUpdate");
+TENON_GPU_KERNEL(ScatterMul) = Scatter<true, Change::kMultiply>("ScatterMul");
+TENON_GPU_KERNEL(ResourceScatterMul) = Scatter<false, Change::kMultiply>("ResourceScatterMul");
+TENON_GPU_KERNEL(ScatterDiv) = Scatter<true, Change::kDivideByAny>("ScatterDiv");
+TENON_GPU_KERNEL(ResourceScatterDiv) = Scatter<false, Change::kDivide>("ResourceScatterDiv");
+TENON_GPU_KERNEL(ScatterMin) = Scatter<true, Change::kLeast>("ScatterMin");
+TENON_GPU_KERNEL(ResourceScatterMin) = Scatter<false, Change::kLeast>("ResourceScatterMin");
+TENON_GPU_KERNEL(ScatterMax) = Scatter<true, Change::kLargest>("ScatterMax");
+TENON_GPU_KERNEL(ResourceScatterMax) = Scatter<false, Change::kLargest>("ResourceScatterMax");
+TENON_GPU_KERNEL(ScatterNdUpdate) = ScatterSlices<true, Change::kPut>("ScatterNdUpdate");
+TENON_GPU_KERNEL(ResourceScatterNdUpdate) = ScatterSlices<false, Change::kPut>("ResourceScatterNdUpdate");
+TENON_GPU_KERNEL(ScatterNdAdd) = ScatterSlices<true, Change::kAdd>("ScatterNdAdd");
+TENON_GPU_KERNEL(ResourceScatterNdAdd) = ScatterSlices<false, Change::kAdd>("ResourceScatterNdAdd");
+TENON_GPU_KERNEL(ScatterNdSub) = ScatterSlices<true, Change::kSubtract>("ScatterNdSub");
+TENON_GPU_KERNEL(ResourceScatterNdSub) = ScatterSlices<false, Change::kSubtract>("ResourceScatterNdSub");
+TENON_GPU_KERNEL(ScatterNdMin) = ScatterSlices<true, Change::kLeast>("ScatterNdMin");
+TENON_GPU_KERNEL(ResourceScatterNdMin) = ScatterSlices<false, Change::kLeast>("ResourceScatterNdMin");
+TENON_GPU_KERNEL(ScatterNdMax) = ScatterSlices<true, Change::kLargest>("ScatterNdMax");
+TENON_GPU_KERNEL(ResourceScatterNdMax) = ScatterSlices<false, Change::kLargest>("ResourceScatterNdMax");
 
 }  // namespace tenon::gpu

@@ -500,6 +500,19 @@ struct OnesLikeKernel {
   };
 };
 
+// The bytes as they are, of another type.
+struct BitcastKernel {
+  struct Plan {
+    Plan(const BitcastKernel&, Shapes& s) : bytes(static_cast<int64_t>(s.output(0).byte_size)) {
+      if (s.input(0).byte_size != s.output(0).byte_size) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a tensor of ", s.input(0).byte_size, " bytes is no tensor of ", s.output(0).byte_size);
+      }
+    }
+    void Launch(Launcher& on, char* const* at) const { on.Copy(at[1], at[0], bytes); }
+    int64_t bytes;
+  };
+};
+
 // By repeated addition, as the CPU does it: the host adds, and says where each run of elements starts.
 using RangeTypes = Types<int64_t, float, double, sdk::Half, sdk::Bfloat16>;
 struct RangeKernel {
@@ -617,6 +630,7 @@ TENON_GPU_KERNEL(Unpack) = Plain<UnpackKernel>("Unpack");
 TENON_GPU_KERNEL(Split) = Plain<SplitKernel>("Split");
 TENON_GPU_KERNEL(SplitV) = Plain<SplitVKernel>("SplitV");
 TENON_GPU_KERNEL(Fill) = Plain<FillKernel>("Fill");
+TENON_GPU_KERNEL(Bitcast) = Plain<BitcastKernel>("Bitcast");
 TENON_GPU_KERNEL(ZerosLike) = Plain<ZerosLikeKernel>("ZerosLike");
 TENON_GPU_KERNEL(OnesLike) = Kernel<OnesLikeKernel>("OnesLike", {.constraints = sdk::Constraints<Ones::Constraint<"T">>::list});
 TENON_GPU_KERNEL(Range) = Kernel<RangeKernel>("Range", {.constraints = sdk::Constraints<RangeTypes::Constraint<"Tidx">>::list});

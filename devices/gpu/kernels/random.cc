@@ -60,10 +60,11 @@ struct Seeded {
   Function code;
 };
 
+template <sdk::FixedString kCode>
 struct SeededKernel {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("shape"), 0}, {TENON_SPAN("seed"), 1}};
   struct Plan : Seeded {
-    Plan(const SeededKernel&, Shapes& s) : Seeded("Uniform", s, sdk::KeyCounter(s.input(1)).generator()) {}
+    Plan(const SeededKernel&, Shapes& s) : Seeded(kCode.data, s, sdk::KeyCounter(s.input(1)).generator()) {}
     void Launch(Launcher& on, char* const* at) const { Seeded::Launch(on, at[2]); }
   };
 };
@@ -115,7 +116,9 @@ TENON_GPU_KERNEL(RandomStandardNormal) = PlainKernel<RandomKernel<"Normal">>("Ra
 TENON_GPU_KERNEL(TruncatedNormal) = PlainKernel<RandomKernel<"Truncated">>("TruncatedNormal", kTraits);
 TENON_GPU_KERNEL(RandomUniformInt) = PlainKernel<RandomIntKernel>(
     "RandomUniformInt", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"Tout">>::list, .host_memory = kShapeAndBounds, .flags = kFlags});
-TENON_GPU_KERNEL(StatelessRandomUniform) = Kernel<SeededKernel>("StatelessRandomUniform", kStateless);
+TENON_GPU_KERNEL(StatelessRandomUniform) = Kernel<SeededKernel<"Uniform">>("StatelessRandomUniform", kStateless);
+TENON_GPU_KERNEL(StatelessRandomNormal) = Kernel<SeededKernel<"Normal">>("StatelessRandomNormal", kStateless);
+TENON_GPU_KERNEL(StatelessTruncatedNormal) = Kernel<SeededKernel<"Truncated">>("StatelessTruncatedNormal", kStateless);
 TENON_GPU_KERNEL(StatelessRandomUniformV2) = Kernel<KeyedKernel<"Uniform">>("StatelessRandomUniformV2", kStateless);
 TENON_GPU_KERNEL(StatelessRandomNormalV2) = Kernel<KeyedKernel<"Normal">>("StatelessRandomNormalV2", kStateless);
 TENON_GPU_KERNEL(StatelessTruncatedNormalV2) = Kernel<KeyedKernel<"Truncated">>("StatelessTruncatedNormalV2", kStateless);

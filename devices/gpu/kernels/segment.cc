@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SegmentSum; SparseSegmentSum, ...Mean, ...SqrtN and their gradients. All are sums of rows that stand together; the gradients sort
+// SegmentSum and SegmentMean; SparseSegmentSum, ...Mean, ...SqrtN and their gradients. All are sums of rows that stand together; the gradients sort
 // first, by the row that is added to.
 #include <limits>
 
@@ -47,6 +47,7 @@ class SegmentCheck {
   uint64_t first_ = 0, order_ = 0, last_ = 0;
 };
 
+template <Over kOver>
 struct SegmentSumKernel : NamedKernel {
   using NamedKernel::NamedKernel;
   struct Plan {
@@ -71,11 +72,13 @@ struct SegmentSumKernel : NamedKernel {
     p.x = sdk::Data<void>(data);
     p.ids = IndicesOf(ids);
     p.out = c.output<void>(0);
+    p.over = kOver;
     SubmitTo(*c.frame(), [&](Launcher& on) { plan.summing.Launch(on, c.workspace<char>(), p); });
   }
 };
 
-template <Over kOver>
+// kNumbered: input 3, on the host, says how many segments there are; else the last id does.
+template <Over kOver, bool kNumbered>
 struct SparseSegmentKernel : NamedKernel {
   using NamedKernel::NamedKernel;
   struct Plan {
@@ -98,6 +101,12 @@ struct SparseSegmentKernel : NamedKernel {
     const View &data = c.input_view(0), &indices = c.input_view(1), &ids = c.input_view(2);
     SegmentSumParams p = {};
     p.out_rows = plan.check.Find(c, 2, plan.count);
+    if constexpr (kNumbered) {
+      const int64_t segments = sdk::IndexAt(c.input<void>(3), c.input_view(3).dtype, 0);
+      if (segments < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments is ", segments, "; it must not be negative");
+      if (p.out_rows > segments) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids has ", p.out_rows - 1, ", which is not below num_segments, ", segments);
+      p.out_rows = segments;
+    }
     sdk::AllocRows(c, 0, p.out_rows, sdk::DimsOf(data).subspan(1));
     p.x = sdk::Data<void>(data);
     p.x_rows = data.dl.shape[0];
@@ -252,7 +261,12 @@ constexpr auto& kSegments =
     sdk::Constraints<typename Set::template Constraint<"T">, sdk::Indices::Constraint<"Tidx">, sdk::Indices::Constraint<"Tsegmentids">>::list;
 template <Over kOver, class Set>
 constexpr tenon_kernel_registration Sums(std::string_view op) {
-  return PlainKernel<SparseSegmentKernel<kOver>>(op, {.constraints = kSegments<Set>, .dynamic_outputs = 1});
+  return PlainKernel<SparseSegmentKernel<kOver, false>>(op, {.constraints = kSegments<Set>, .dynamic_outputs = 1});
+}
+constexpr tenon_span kNumber[] = {TENON_SPAN("num_segments")};
+template <Over kOver, class Set>
+constexpr tenon_kernel_registration NumberedSums(std::string_view op) {
+  return PlainKernel<SparseSegmentKernel<kOver, true>>(op, {.constraints = kSegments<Set>, .host_memory = kNumber, .dynamic_outputs = 1});
 }
 template <Over kOver>
 constexpr tenon_kernel_registration Grads(std::string_view op) {
@@ -266,11 +280,16 @@ constexpr tenon_kernel_registration NamedGrads(std::string_view op) {
 
 }  // namespace
 
-TENON_GPU_KERNEL(SegmentSum) = PlainKernel<SegmentSumKernel>(
+TENON_GPU_KERNEL(SegmentSum) = PlainKernel<SegmentSumKernel<Over::kOne>>(
     "SegmentSum", {.constraints = sdk::Constraints<Numbers::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list, .dynamic_outputs = 1});
+TENON_GPU_KERNEL(SegmentMean) = PlainKernel<SegmentSumKernel<Over::kCount>>(
+    "SegmentMean", {.constraints = sdk::Constraints<Floats::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list, .dynamic_outputs = 1});
 TENON_GPU_KERNEL(SparseSegmentSum) = Sums<Over::kOne, Numbers>("SparseSegmentSum");
 TENON_GPU_KERNEL(SparseSegmentMean) = Sums<Over::kCount, Floats>("SparseSegmentMean");
 TENON_GPU_KERNEL(SparseSegmentSqrtN) = Sums<Over::kRoot, Floats>("SparseSegmentSqrtN");
+TENON_GPU_KERNEL(SparseSegmentSumWithNumSegments) = NumberedSums<Over::kOne, Numbers>("SparseSegmentSumWithNumSegments");
+TENON_GPU_KERNEL(SparseSegmentMeanWithNumSegments) = NumberedSums<Over::kCount, Floats>("SparseSegmentMeanWithNumSegments");
+TENON_GPU_KERNEL(SparseSegmentSqrtNWithNumSegments) = NumberedSums<Over::kRoot, Floats>("SparseSegmentSqrtNWithNumSegments");
 TENON_GPU_KERNEL(SparseSegmentSumGrad) = Grads<Over::kOne>("SparseSegmentSumGrad");
 TENON_GPU_KERNEL(SparseSegmentMeanGrad) = Grads<Over::kCount>("SparseSegmentMeanGrad");
 TENON_GPU_KERNEL(SparseSegmentSqrtNGrad) = Grads<Over::kRoot>("SparseSegmentSqrtNGrad");

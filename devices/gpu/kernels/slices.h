@@ -44,9 +44,10 @@ struct SliceShape {
   int64_t count = 0, width = 0;  // slices that are named, and the elements of one
 };
 
-enum class Change { kAdd, kSubtract, kLeast, kLargest, kPut };
+enum class Change { kAdd, kSubtract, kLeast, kLargest, kPut, kMultiply, kDivide, kDivideByAny, kMinimum, kMaximum };
 constexpr std::string_view NameOf(Change change) {
-  constexpr std::string_view kNames[] = {"ScatterAdd", "ScatterSub", "ScatterMin", "ScatterMax", "ScatterPut"};
+  constexpr std::string_view kNames[] = {"ScatterAdd", "ScatterSub", "ScatterMin", "ScatterMax", "ScatterPut",
+                                         "ScatterMul", "ScatterDiv", "ScatterAnyDiv", "ScatterMinimum", "ScatterMaximum"};
   return kNames[static_cast<size_t>(change)];
 }
 
@@ -67,6 +68,10 @@ class Changing {
     } else {
       code_ = s.Code(NameOf(kChange), dtype);
     }
+    if constexpr (kChange == Change::kDivide || kChange == Change::kDivideByAny) {
+      const bool whole = dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64;
+      bad_value_ = s.Site(TENON_INVALID_ARGUMENT, whole ? "Integer division by zero" : "updates must not contain 0");
+    }
   }
   void Launch(Launcher& on, const SliceShape& shape, bool one_for_all, const char* indices, const char* updates, char* out) const {
     if (shape.count == 0 || shape.width == 0) return;
@@ -84,13 +89,13 @@ class Changing {
          PutParams{keys, last, slots, updates, out, shape.count * inner.size, one_for_all ? element_ / unit : 0, inner});
     } else {
       const int64_t total = shape.count * shape.width;
-      on(code_, Flat(total), ScatterParams{slices, updates, out, total, DimOf(shape.width), one_for_all ? 1 : 0});
+      on(code_, Flat(total), ScatterParams{slices, updates, out, total, DimOf(shape.width), one_for_all ? 1 : 0, on.Site(bad_value_)});
     }
   }
 
  private:
   int64_t element_ = 0;
-  uint64_t site_ = 0, table_ = 0;
+  uint64_t site_ = 0, bad_value_ = 0, table_ = 0;
   int64_t keys_ = 0, last_ = 0, slots_ = 0;
   Function code_ = nullptr;
   UnitCode put_;

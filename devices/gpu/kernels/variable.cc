@@ -103,6 +103,30 @@ struct AssignAddKernel : WritingKernel<kReference> {
 
 // ---- Optimizers ----
 
+// Where bad scalars are reported: of optimizers that refuse some.
+template <class Optimizer>
+class BadScalars {
+ public:
+  BadScalars() = default;
+  explicit BadScalars(const Shapes& s) {
+    if constexpr (requires { Optimizer::kBadScalars; }) {
+      static_assert(std::size(Optimizer::kBadScalars) <= kMostBadScalars);
+      for (size_t i = 0; i < std::size(Optimizer::kBadScalars); ++i) sites_[i] = s.Site(TENON_INVALID_ARGUMENT, Optimizer::kBadScalars[i]);
+    }
+  }
+  void Set(const Launcher& on, ApplyParams<Optimizer>* params) const {
+    for (size_t i = 0; i < sites_.size(); ++i) params->bad_scalars[i] = on.Site(sites_[i]);
+  }
+
+ private:
+  std::array<uint64_t, kMostBadScalars> sites_ = {};
+};
+template <class Optimizer>
+void SetScalar(const View& view, int i, ApplyParams<Optimizer>* params) {
+  params->scalars[i] = sdk::Data<const void>(view);
+  if (view.dtype == TENON_DT_INT64) params->counts |= 1u << i;
+}
+
 template <class Optimizer, bool kReference>
 struct ApplyKernel : WritingKernel<kReference> {
   using Params = ApplyParams<Optimizer>;
@@ -112,12 +136,14 @@ struct ApplyKernel : WritingKernel<kReference> {
     Plan(const ApplyKernel& kernel, sdk::PrepareContext& c) {
       const Shapes s = kernel.ShapesOf(c);
       code = s.Code(kernel.code, s.dtype(Optimizer::kGradient));
+      bad_scalars = BadScalars<Optimizer>(s);
     }
     Function code;
+    BadScalars<Optimizer> bad_scalars;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    Params params = {optimizer, sdk::Data<const void>(c.input_view(Optimizer::kGradient)), sdk::Count(c.input_view(Optimizer::kGradient)), {}, {}, {}};
-    for (int i = 0; i < Params::kScalars; ++i) params.scalars[i] = sdk::Data<const void>(c.input_view(Optimizer::kScalars[i]));
+    Params params = {optimizer, sdk::Data<const void>(c.input_view(Optimizer::kGradient)), sdk::Count(c.input_view(Optimizer::kGradient)), {}, 0, {}, {}, {}};
+    for (int i = 0; i < Params::kScalars; ++i) SetScalar(c.input_view(Optimizer::kScalars[i]), i, &params);
     Begin<0>(plan, c, &params);
     this->GiveOn(c);
   }
@@ -133,7 +159,12 @@ struct ApplyKernel : WritingKernel<kReference> {
     if constexpr (kIndex + 1 < Params::kVariables) {
       Begin<kIndex + 1>(plan, c, params);
     } else {
-      SubmitTo(*c.frame(), [&](Launcher& on) { on(plan.code, Flat(params->count), *params); });
+      SubmitTo(*c.frame(), [&](Launcher& on) {
+        plan.bad_scalars.Set(on, params);
+        // Without elements too: the scalars may be bad.
+        constexpr bool kMayBeBad = requires { Optimizer::kBadScalars; };
+        on(plan.code, Flat(kMayBeBad ? std::max<int64_t>(params->count, 1) : params->count), *params);
+      });
     }
     update.Commit();
   }
@@ -154,21 +185,19 @@ struct SparseApplyKernel : WritingKernel<kReference> {
       code = s.Code(kernel.code, s.dtype(Optimizer::kGradient));
       most_blocks = int64_t{s.facts().processors} * 8;
       bad_row = s.Site(TENON_INVALID_ARGUMENT, "indices[{0}] = {1} is not in [0, {2})");
-      if constexpr (requires { Optimizer::kBadScalars; }) {
-        for (size_t i = 0; i < bad_scalars.size(); ++i) bad_scalars[i] = s.Site(TENON_INVALID_ARGUMENT, Optimizer::kBadScalars[i]);
-      }
+      bad_scalars = BadScalars<Optimizer>(s);
     }
     Function code;
     int64_t most_blocks;
     uint64_t bad_row;
-    std::array<uint64_t, 4> bad_scalars = {};
+    BadScalars<Optimizer> bad_scalars;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    Params params = {{optimizer, sdk::Data<const void>(c.input_view(Optimizer::kGradient)), sdk::Count(c.input_view(kIndices)), {}, {}, {}},
-                     sdk::Data<const void>(c.input_view(kIndices)), c.input_view(kIndices).dtype == TENON_DT_INT64, 0, 0, {}, {}};
+    Params params = {{optimizer, sdk::Data<const void>(c.input_view(Optimizer::kGradient)), sdk::Count(c.input_view(kIndices)), {}, 0, {}, {}, {}},
+                     sdk::Data<const void>(c.input_view(kIndices)), c.input_view(kIndices).dtype == TENON_DT_INT64, 0, 0, {}};
     for (int i = 0; i < ApplyParams<Optimizer>::kScalars; ++i) {
       const int input = Optimizer::kScalars[i];
-      params.dense.scalars[i] = sdk::Data<const void>(c.input_view(input + (input > Optimizer::kGradient ? 1 : 0)));
+      SetScalar(c.input_view(input + (input > Optimizer::kGradient ? 1 : 0)), i, &params.dense);
     }
     Begin<0>(plan, c, &params, {});
     this->GiveOn(c);
@@ -206,7 +235,7 @@ struct SparseApplyKernel : WritingKernel<kReference> {
   // Without indices too: the scalars may be bad.
   static void Launch(const Plan& plan, Launcher& on, Params* params) {
     params->bad_row = on.Site(plan.bad_row);
-    for (size_t i = 0; i < plan.bad_scalars.size(); ++i) params->bad_scalars[i] = on.Site(plan.bad_scalars[i]);
+    plan.bad_scalars.Set(on, &params->dense);
     const int64_t blocks = std::clamp<int64_t>(std::min(params->dense.count, params->rows), 1, plan.most_blocks);
     on(plan.code, Grid{{static_cast<uint32_t>(blocks), 1, 1}, kSparseThreads}, *params);
   }
@@ -222,10 +251,14 @@ struct Coded : Kernel {
 
 // Of variables that are no references: what is read through a reference may come between.
 constexpr uint32_t CaptureFlags(bool reference) { return reference ? 0u : TENON_KERNEL_CAPTURE_UPDATES; }
+template <class Optimizer>
+using TypesOf = std::conditional_t<requires { Optimizer::kWidest; }, Types<float, double>, Floats>;
+template <class Optimizer>
 constexpr sdk::Traits StepTraits(bool reference) {
-  return {.constraints = sdk::Constraints<Floats::Constraint<"T">>::list, .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(reference)};
+  return {.constraints = sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">>::list, .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(reference)};
 }
-constexpr sdk::Traits kSparseTraits = {.constraints = sdk::Constraints<Floats::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list};
+template <class Optimizer>
+constexpr sdk::Traits kSparseTraits = {.constraints = sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list};
 constexpr sdk::Traits kUpdateTraits = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"T">>::list};
 constexpr sdk::Traits kResourceUpdateTraits = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"dtype">>::list, .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(false)};
 constexpr sdk::Traits kAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list};
@@ -244,7 +277,7 @@ TENON_GPU_KERNEL(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, true>
 
 // Name, optimizer, whether of a reference.
 #define TENON_GPU_STEP_KERNEL(Name, Optimizer, reference) \
-  TENON_GPU_KERNEL(Name) = PlainKernel<Coded<ApplyKernel<sdk::Optimizer, reference>, "Apply" #Optimizer>>(#Name, StepTraits(reference));
+  TENON_GPU_KERNEL(Name) = PlainKernel<Coded<ApplyKernel<sdk::Optimizer, reference>, "Apply" #Optimizer>>(#Name, StepTraits<sdk::Optimizer>(reference));
 TENON_GPU_STEP_KERNEL(ApplyGradientDescent, GradientDescent, true)
 TENON_GPU_STEP_KERNEL(ResourceApplyGradientDescent, GradientDescent, false)
 TENON_GPU_STEP_KERNEL(ApplyMomentum, Momentum, true)
@@ -259,9 +292,29 @@ TENON_GPU_STEP_KERNEL(ApplyRMSProp, RmsProp, true)
 TENON_GPU_STEP_KERNEL(ResourceApplyRMSProp, RmsProp, false)
 TENON_GPU_STEP_KERNEL(ApplyFtrl, Ftrl, true)
 TENON_GPU_STEP_KERNEL(ResourceApplyFtrl, Ftrl, false)
+TENON_GPU_STEP_KERNEL(ApplyAdagradV2, AdagradV2, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyAdamWithAmsgrad, AdamWithAmsgrad, false)
+TENON_GPU_STEP_KERNEL(ApplyFtrlV2, FtrlV2, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyFtrlV2, FtrlV2, false)
+TENON_GPU_STEP_KERNEL(ApplyAdaMax, AdaMax, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyAdaMax, AdaMax, false)
+TENON_GPU_STEP_KERNEL(ApplyAdadelta, Adadelta, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyAdadelta, Adadelta, false)
+TENON_GPU_STEP_KERNEL(ApplyCenteredRMSProp, CenteredRmsProp, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyCenteredRMSProp, CenteredRmsProp, false)
+TENON_GPU_STEP_KERNEL(ApplyAddSign, AddSign, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyAddSign, AddSign, false)
+TENON_GPU_STEP_KERNEL(ApplyPowerSign, PowerSign, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyPowerSign, PowerSign, false)
+TENON_GPU_STEP_KERNEL(ApplyProximalGradientDescent, ProximalGradientDescent, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyProximalGradientDescent, ProximalGradientDescent, false)
+TENON_GPU_STEP_KERNEL(ApplyProximalAdagrad, ProximalAdagrad, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyProximalAdagrad, ProximalAdagrad, false)
+TENON_GPU_STEP_KERNEL(ApplyAdagradDA, AdagradDualAveraging, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyAdagradDA, AdagradDualAveraging, false)
 
 #define TENON_GPU_SPARSE_STEP_KERNEL(Name, Optimizer, reference) \
-  TENON_GPU_KERNEL(Name) = PlainKernel<Coded<SparseApplyKernel<sdk::Optimizer, reference>, "SparseApply" #Optimizer>>(#Name, kSparseTraits);
+  TENON_GPU_KERNEL(Name) = PlainKernel<Coded<SparseApplyKernel<sdk::Optimizer, reference>, "SparseApply" #Optimizer>>(#Name, kSparseTraits<sdk::Optimizer>);
 TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyMomentum, Momentum, true)
 TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyMomentum, Momentum, false)
 TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyKerasMomentum, KerasMomentum, false)
@@ -271,5 +324,19 @@ TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyRMSProp, RmsProp, true)
 TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyRMSProp, RmsProp, false)
 TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyFtrl, Ftrl, true)
 TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyFtrl, Ftrl, false)
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyAdagradV2, AdagradV2, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyAdagradV2, AdagradV2, false)
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyFtrlV2, FtrlV2, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyFtrlV2, FtrlV2, false)
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyAdadelta, Adadelta, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyAdadelta, Adadelta, false)
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyCenteredRMSProp, CenteredRmsProp, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyCenteredRMSProp, CenteredRmsProp, false)
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyProximalGradientDescent, ProximalGradientDescent, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyProximalGradientDescent, ProximalGradientDescent, false)
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyProximalAdagrad, ProximalAdagrad, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyProximalAdagrad, ProximalAdagrad, false)
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyAdagradDA, AdagradDualAveraging, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyAdagradDA, AdagradDualAveraging, false)
 
 }  // namespace tenon::gpu

@@ -125,7 +125,13 @@ TEST(Segments, AreSummedAsTheCpuDoes) {
     ForBothIndexTypes([&](auto indices) {
       const Attributes attributes = TypesOf("T", dtype, indices({0}, {}).dtype);
       const auto check = [&](const Dimensions& data, const Tensor& ids, int32_t rows, const Dimensions& out) {
-        EXPECT_EQ(Same(bench, {"UnsortedSegmentSum", attributes, {Whole(dtype, data, 3), ids, Int(rows)}, {{dtype, out}}, {2}}), "") << dtype;
+        for (const char* op : {"UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin"}) {
+          EXPECT_EQ(Same(bench, {op, attributes, {Whole(dtype, data, 3), ids, Int(rows)}, {{dtype, out}}, {2}}), "") << op << dtype;
+        }
+        // Few factors: products of small whole numbers are exact in any order.
+        if (data[0] <= 5) {
+          EXPECT_EQ(Same(bench, {"UnsortedSegmentProd", attributes, {Whole(dtype, data, 3), ids, Int(rows)}, {{dtype, out}}, {2}}), "") << dtype;
+        }
       };
       check({5, 3}, indices({5}, {2, 0, 2, -1, 2}), 4, {4, 3});
       check({2, 2, 33}, indices({2, 2}, {1, 1, 0, 1}), 2, {2, 33});
@@ -133,6 +139,11 @@ TEST(Segments, AreSummedAsTheCpuDoes) {
       check({0, 3}, indices({0}, {}), 2, {2, 3});
       check({2, 3}, indices({2}, {-1, -5}), 0, {0, 3});
     });
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const char* op : {"UnsortedSegmentMax", "UnsortedSegmentMin"}) {
+    const Attributes attributes = TypesOf("T", TENON_DT_FLOAT, TENON_DT_INT32);
+    EXPECT_EQ(Same(bench, {op, attributes, {Floats({4}, {nan, 3, 2, nan}), Ints({0, 0, 1, 1}), Int(2)}, {{TENON_DT_FLOAT, {2}}}, {2}}), "");
   }
   std::vector<Tensor> out;
   EXPECT_NE(bench.OnDevice({"UnsortedSegmentSum", {}, {Floats({2}, {1, 2}), Ints({0, 3}), Int(3)}, {{TENON_DT_FLOAT, {3}}}, {2}}, &out)
@@ -169,7 +180,8 @@ TEST(Variables, RowsChangeAsOnTheCpu) {
   Bench bench;
   std::vector<Tensor> out;
   for (uint32_t dtype : kNumberTypes) {
-    for (const char* op : {"ScatterAdd", "ScatterSub", "ScatterUpdate", "ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate"}) {
+    for (const char* op : {"ScatterAdd", "ScatterSub", "ScatterUpdate", "ScatterMul", "ScatterMin", "ScatterMax", "ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate",
+                           "ResourceScatterMul", "ResourceScatterMin", "ResourceScatterMax"}) {
       const bool reference = op[0] == 'S';
       Twin v(bench, Whole(dtype, {6, 5}, 1));
       const auto both = [&](const Tensor& at, const Tensor& updates) {
@@ -189,6 +201,21 @@ TEST(Variables, RowsChangeAsOnTheCpu) {
   }
   Twin v(bench, Floats({2}, {1, 2}));
   const Attributes attributes = TypesOf("dtype", TENON_DT_FLOAT, TENON_DT_INT32);
+  // Quotients by powers of two are exact in any order; nothing is divided by 0, but floats of references.
+  Twin divided(bench, Floats({3}, {1, 2, 3}));
+  const DeviceCase divide = {"ResourceScatterDiv", attributes, {VariableInput(), Ints({0, 2, 0}), Floats({3}, {2, -4, 8})}};
+  EXPECT_EQ(bench.OnDevice(divide, &out, {&divided.on_device}), "");
+  EXPECT_EQ(bench.OnCpu(divide, &out, {&divided.on_cpu}), "");
+  EXPECT_TRUE(divided.Agree(bench));
+  DeviceCase by_zero = {"ScatterDiv", TypesOf("T", TENON_DT_FLOAT, TENON_DT_INT32), {VariableInput(), Ints({1}), Floats({1}, {0})}, {{TENON_DT_INT64, {1}}}, {}, {0}};
+  EXPECT_EQ(bench.OnDevice(by_zero, &out, {&divided.on_device}), "");
+  EXPECT_EQ(bench.OnCpu(by_zero, &out, {&divided.on_cpu}), "");
+  EXPECT_TRUE(divided.Agree(bench));
+  by_zero = {"ResourceScatterDiv", attributes, {VariableInput(), Ints({1}), Floats({1}, {0})}};
+  EXPECT_NE(bench.OnDevice(by_zero, &out, {&divided.on_device}).find("updates must not contain 0"), std::string::npos);
+  Twin whole(bench, ValuesOf(TENON_DT_INT32, Floats({3}, {1, 2, 3})));
+  by_zero = {"ScatterDiv", TypesOf("T", TENON_DT_INT32, TENON_DT_INT32), {VariableInput(), Ints({1}), Ints({0})}, {{TENON_DT_INT64, {1}}}, {}, {0}};
+  EXPECT_NE(bench.OnDevice(by_zero, &out, {&whole.on_device}).find("Integer division by zero"), std::string::npos);
   for (const char* op : {"ResourceScatterAdd", "ResourceScatterUpdate"}) {
     EXPECT_NE(bench.OnDevice({op, attributes, {VariableInput(), Ints({0, 2}), Floats({2}, {1, 1})}, {}}, &out, {&v.on_device})
                   .find("indices[1] = 2 is not in [0, 2)"),
@@ -196,6 +223,36 @@ TEST(Variables, RowsChangeAsOnTheCpu) {
   }
   EXPECT_EQ(bench.OnDevice({"ResourceScatterAdd", attributes, {VariableInput(), Ints({0, 1}), Floats({3}, {1, 1, 1})}, {}}, &out, {&v.on_device}),
             "INVALID_ARGUMENT: updates of shape [3] do not fit 2 rows of a variable of shape [2]");
+}
+
+TEST(Variables, SlicesChangeAsOnTheCpu) {
+  Bench bench;
+  std::vector<Tensor> out;
+  for (uint32_t dtype : kNumberTypes) {
+    for (const char* op : {"ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate", "ScatterNdMin", "ScatterNdMax", "ResourceScatterNdAdd", "ResourceScatterNdSub",
+                           "ResourceScatterNdUpdate", "ResourceScatterNdMin", "ResourceScatterNdMax"}) {
+      const bool reference = op[0] == 'S';
+      Twin v(bench, Whole(dtype, {6, 2, 5}, 1));
+      const auto both = [&](const Tensor& at, const Tensor& updates) {
+        DeviceCase given = {op, TypesOf("T", dtype, at.dtype), {VariableInput(), at, updates}};
+        if (reference) given.outputs = {{TENON_DT_INT64, {1}}}, given.host_outputs = {0};
+        EXPECT_EQ(bench.OnDevice(given, &out, {&v.on_device}), "") << op;
+        EXPECT_EQ(bench.OnCpu(given, &out, {&v.on_cpu}), "") << op;
+        return v.Agree(bench);
+      };
+      EXPECT_TRUE(both(IndicesOf<int32_t>({3, 1}, {4, 0, 4}), Whole(dtype, {3, 2, 5}, 2))) << op << dtype;
+      EXPECT_TRUE(both(IndicesOf<int64_t>({2, 2, 2}, {1, 1, 3, 0, 1, 1, 5, 1}), Whole(dtype, {2, 2, 5}, 3))) << op << dtype;
+      EXPECT_TRUE(both(IndicesOf<int32_t>({0, 1}, {}), Whole(dtype, {0, 2, 5}, 2))) << op << dtype;
+      EXPECT_EQ(v.on_device.commits, 3);
+    }
+  }
+  Twin v(bench, Floats({2}, {1, 2}));
+  const Attributes attributes = TypesOf("T", TENON_DT_FLOAT, TENON_DT_INT32);
+  for (const char* op : {"ResourceScatterNdAdd", "ResourceScatterNdUpdate"}) {
+    EXPECT_NE(bench.OnDevice({op, attributes, {VariableInput(), IndicesOf<int32_t>({2, 1}, {0, 2}), Floats({2}, {1, 1})}, {}}, &out, {&v.on_device})
+                  .find("indices[1] has 2, which does not index into the shape: the dim has 2"),
+              std::string::npos);
+  }
 }
 
 }  // namespace

@@ -177,6 +177,13 @@ TEST(Moves, OfPartsSideBySideAreTheCpus) {
   }
 }
 
+TEST(Bitcasts, AreTheCpus) {
+  Bench bench;
+  const Attributes types = {{"T", Type{TENON_DT_FLOAT}}, {"type", Type{TENON_DT_UINT8}}};
+  EXPECT_EQ(Same(bench, {"Bitcast", types, {Numbered(TENON_DT_FLOAT, {3, 5})}, {{TENON_DT_UINT8, {3, 5, 4}}}}), "");
+  EXPECT_EQ(Same(bench, {"Bitcast", types, {Numbered(TENON_DT_FLOAT, {0, 5})}, {{TENON_DT_UINT8, {0, 5, 4}}}}), "");
+}
+
 TEST(Fills, AreTheCpus) {
   Bench bench;
   const Attributes one = {};

@@ -54,8 +54,30 @@ TEST(SortedSegments, AreSummedAsTheCpuDoes) {
           if (half && ids.size() > 100 && ids[ids.size() - 1] < 100) continue;
           const DeviceCase given = {"SegmentSum", {{"T", Type{dtype}}, {"Tindices", Type{index}}}, {Whole(dtype, dims), IndicesOf(index, ids)}, {{dtype, {0}}}};
           EXPECT_EQ(Compare(bench, given, 0), "") << ids.size() << " rows of dtype " << dtype;
+          if (dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64) continue;
+          DeviceCase mean = given;
+          mean.op = "SegmentMean";
+          EXPECT_EQ(Compare(bench, mean, Close(dtype)), "") << ids.size() << " rows of dtype " << dtype;
         }
       }
+    }
+  }
+}
+
+TEST(SparseSegments, OfANumberThatIsGivenAreTheCpus) {
+  Bench bench;
+  std::vector<Tensor> out;
+  for (const uint32_t dtype : kFloatTypes) {
+    for (const char* op : {"SparseSegmentSumWithNumSegments", "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments"}) {
+      const Attributes types = {{"T", Type{dtype}}, {"Tidx", Type{TENON_DT_INT32}}, {"Tsegmentids", Type{TENON_DT_INT32}}, {"Tnumsegments", Type{TENON_DT_INT32}}};
+      DeviceCase given = {op, types, {Whole(dtype, {5, 7}), Ints({4, 0, 4, 1, 2}), Ints({0, 0, 2, 2, 3}), Int(6)}, {{dtype, {0}}}, {3}};
+      EXPECT_EQ(Compare(bench, given, Close(dtype)), "") << op << dtype;
+      given.inputs[3] = Int(3);
+      EXPECT_EQ(bench.OnDevice(given, &out), "INVALID_ARGUMENT: segment_ids has 3, which is not below num_segments, 3");
+      given.inputs[3] = Int(-1);
+      EXPECT_EQ(bench.OnDevice(given, &out), "INVALID_ARGUMENT: num_segments is -1; it must not be negative");
+      given = {op, types, {Whole(dtype, {5, 7}), Ints({}), Ints({}), Int(2)}, {{dtype, {0}}}, {3}};
+      EXPECT_EQ(Compare(bench, given, 0), "") << op << dtype;
     }
   }
 }
