@@ -34,7 +34,12 @@ class Maker {
       TENON_RETURN_IF_ERROR(AddCosts(position));
     }
     out_.first_input.push_back(out_.inputs.next_id());
-    AddFetches();
+    for (size_t i = 0; i < request_.fetches.size(); ++i)
+      if (const ValueId value = ValueOf(request_.fetches[i])) {
+        out_.fetched.push_back(value);
+        out_.fetched_to.push_back(DeviceAt(request_.fetch_devices, i));
+        CountReader(value);
+      }
     if (request_.host_input) out_.host_inputs.resize(out_.inputs.size() * out_.class_count);
     if (request_.host_output) out_.host_outputs.resize(out_.values.size() * out_.class_count);
     return Status::Ok();
@@ -53,15 +58,10 @@ class Maker {
     }
     out_.class_count = representatives_.size();
     out_.links.resize(devices.size() * devices.size());
-    for (size_t way = 0; way < out_.links.size(); ++way) out_.ways.push_back(way);
     if (!request_.link) return;
     for (DeviceId from : devices.ids())
-      for (DeviceId to : devices.ids()) {
-        if (from == to) continue;
-        const Link& link = out_.links[out_.LinkIndex(from, to)] = request_.link(from, to);
-        // No link leads from a device to itself.
-        if (link.sender) out_.ways[out_.LinkIndex(from, to)] = out_.LinkIndex(link.sender, link.sender);
-      }
+      for (DeviceId to : devices.ids())
+        if (from != to) out_.links[out_.LinkIndex(from, to)] = request_.link(from, to);
   }
   static bool SameSpeed(const DeviceInfo& a, const DeviceInfo& b) {
     return a.type == b.type && a.flops == b.flops && a.bytes_per_second == b.bytes_per_second && a.launch_seconds == b.launch_seconds &&
@@ -120,20 +120,6 @@ class Maker {
     }
     AddValue(i, {node.id, -1}, 0, turns_[i], false);
     if (guessed) ++out_.guessed_nodes;
-  }
-
-  void AddFetches() {
-    std::vector<std::pair<ValueId, DeviceId>> fetched;
-    for (size_t i = 0; i < request_.fetches.size(); ++i)
-      if (const ValueId value = ValueOf(request_.fetches[i])) {
-        fetched.emplace_back(value, DeviceAt(request_.fetch_devices, i));
-        CountReader(value);
-      }
-    std::stable_sort(fetched.begin(), fetched.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [value, to] : fetched) {
-      out_.fetched.push_back(value);
-      out_.fetched_to.push_back(to);
-    }
   }
 
   // Asked only where the node may go.

@@ -38,7 +38,6 @@ struct Problem {
   IdVector<DeviceId, ClassId> device_class;
   size_t class_count = 0;
   std::vector<Link> links;  // by LinkIndex
-  std::vector<size_t> ways;  // by LinkIndex: what one transfer takes at a time, less than there are links
 
   std::vector<double> seconds;  // by ClassIndex of the position, all turns of its loops
   IdVector<Position, uint8_t> by_engine;      // takes no time and no queue
@@ -49,13 +48,12 @@ struct Problem {
   IdVector<InputId, ValueId> inputs;
   // Whether a kernel takes or gives host memory, by ClassIndex of the input or value; empty: never.
   std::vector<bool> host_inputs, host_outputs;
-  std::vector<ValueId> fetched;        // in the order of their producers, fed ones first
+  std::vector<ValueId> fetched;
   std::vector<DeviceId> fetched_to;    // the devices whose memory takes them; none: there is none
   int64_t guessed_nodes = 0;           // whose shapes had to be guessed
 
   size_t size() const { return first_value.size(); }
   size_t device_count() const { return devices->size(); }
-  size_t WayOf(DeviceId from, DeviceId to) const { return ways[LinkIndex(from, to)]; }
   IdRange<Position> positions() const { return first_value.ids(); }
   Position last() const { return first_value.last_id(); }
   const graph::Node& node(Position position) const { return request->graph->node(request->order[position]); }

@@ -35,13 +35,10 @@ struct DeviceInfo {
 
 using Devices = IdVector<DeviceId, DeviceInfo>;
 
-// A transfer takes latency_seconds + bytes / bytes_per_second (0: bytes cost nothing). For busy_seconds of the latency, and while its bytes go, nothing
-// else goes that way: over this link, or, where `sender` is not none, from this sender to anybody.
+// A transfer takes latency_seconds + bytes / bytes_per_second (0: bytes cost nothing).
 struct Link {
   double latency_seconds = 0;
   double bytes_per_second = 0;
-  double busy_seconds = 0;
-  DeviceId sender = {};
 };
 
 using Positions = graph::NodeMap<Position>;  // none: the node is not placed

@@ -178,29 +178,15 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
   graph::Graph placed = graph.Clone();
   ApplyPlacement(placement, devices_, &placed);
   lock->unlock();  // strangers' compilers and kernels are asked, which may take long
-  auto answers = ask(std::move(placed), std::make_shared<const exec::StepTimes>(TimesOf(placement, graph)));
+  auto refusals = ask(std::move(placed));
   lock->lock();
-  if (!answers.ok()) placement.notes.push_back(StrCat("compilers were not asked: ", answers.status().ToString()));
-  else if (!answers->note.empty()) placement.notes.push_back(answers->note);
+  if (!refusals.ok()) placement.notes.push_back(StrCat("compilers were not asked: ", refusals.status().ToString()));
   IdVector<place::DeviceId, std::string> names;
   for (const place::DeviceInfo& device : devices_) names.push_back(device.name);
-  report->json = place::ToJson(wanted, placement, errors, answers.ok() ? answers->refusals : std::vector<place::Refusal>());
+  report->json = place::ToJson(wanted, placement, errors, refusals.ok() ? *refusals : std::vector<place::Refusal>());
   report->svg = place::ToSvg(wanted, placement);
   report->file = place::PlacementFile::Write(graph, placement.device_of_node, names);
   return placement;
-}
-
-exec::StepTimes SessionPlacer::TimesOf(const place::Placement& placement, const graph::Graph& graph) const {
-  exec::StepTimes times;
-  times.node_seconds.assign(graph.size(), 0);
-  if (!placement.node_spans.empty()) times.node_starts.assign(graph.size(), 0);
-  for (const place::NodeSpan& span : placement.node_spans) {
-    times.node_seconds[span.node] = span.finish - span.start;
-    times.node_starts[span.node] = span.start;
-  }
-  for (const place::TransferSpan& span : placement.transfer_spans)
-    times.crossings[{span.value, env_->devices[span.to.index()].memory}] = {span.finish - span.start, span.bytes};
-  return times;
 }
 
 Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* graph, exec::StepTimes* times) {
@@ -210,7 +196,10 @@ Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* grap
   if (placement.dropped > 0 && !std::exchange(told_of_dropped_, true)) {
     Log(TENON_LOG_WARNING, StrCat(placement.notes.front(), placement.dropped == 1 ? "" : StrCat("; so do ", placement.dropped - 1, " more nodes")));
   }
-  *times = TimesOf(placement, *graph);
+  times->node_seconds.assign(graph->size(), 0);
+  for (const place::NodeSpan& span : placement.node_spans) times->node_seconds[span.node] = span.finish - span.start;
+  for (const place::TransferSpan& span : placement.transfer_spans)
+    times->crossings[{span.value, env_->devices[span.to.index()].memory}] = {span.finish - span.start, span.bytes};
   ApplyPlacement(placement, devices_, graph);
   return Status::Ok();
 }

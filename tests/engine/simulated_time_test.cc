@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What steps take by the clock of simulated devices: that it is the same for the same step, and that compiling makes no step longer. Random graphs
-// with fixed seeds, placed by the engine, or at random by name. Covers G2, N8, R4.
+// with fixed seeds, placed by the engine, or at random by name. Covers D5, R4.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -37,6 +37,7 @@ struct Work {
   std::string device;
   std::string name;
   double begin, end;
+  bool operator==(const Work&) const = default;
 };
 
 // What the devices did by their own clock, in microseconds.
@@ -52,23 +53,24 @@ std::vector<Work> OwnWork(const std::string& trace) {
     works.push_back({own[event["pid"]], event["name"], event["ts"], double{event["ts"]} + double{event["dur"]}});
   }
   std::stable_sort(works.begin(), works.end(), [](const Work& a, const Work& b) {
-    return std::tie(a.device, a.begin, a.end, a.name) < std::tie(b.device, b.begin, b.end, b.name);
+    return std::tie(a.begin, a.device, a.end, a.name) < std::tie(b.begin, b.device, b.end, b.name);
   });
   return works;
 }
 
-double FirstBegin(const std::vector<Work>& works) {
-  return std::min_element(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.begin < b.begin; })->begin;
-}
 double Length(const std::vector<Work>& works) {
-  return std::max_element(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.end < b.end; })->end - FirstBegin(works);
+  double begin = 1e300, end = 0;
+  for (const Work& work : works) {
+    begin = std::min(begin, work.begin);
+    end = std::max(end, work.end);
+  }
+  return works.empty() ? 0 : end - begin;
 }
 
 // By name, seconds that the placement predicts for each node; "" for the step.
 std::map<std::string, double> PredictedSeconds(Session& session, const std::vector<Name>& feeds, const std::vector<Name>& fetches) {
   const auto placed = session.Place(feeds, fetches);
   EXPECT_TRUE(placed.ok()) << placed.status().message();
-  if (std::getenv("TENON_SIMULATED_JSON") != nullptr) std::cout << placed->json;
   const auto json = nlohmann::json::parse(placed->json);
   std::map<std::string, double> seconds = {{"", json["seconds"]}};
   for (const auto& node : json["nodes"]) seconds[node["name"]] = double{node["finish"]} - double{node["start"]};
@@ -177,7 +179,7 @@ Ratios CompiledByNodes(const char* cores, bool named, uint32_t graphs) {
 }
 
 TEST(SimulatedTime, IsNotLongerWhereCompilersMayTakeNodes) {
-  const auto graphs = static_cast<uint32_t>(Number("TENON_SIMULATED_GRAPHS", 12));
+  const auto graphs = static_cast<uint32_t>(Number("TENON_SIMULATED_GRAPHS", 25));
   for (const char* cores : {"1", "2"})
     for (const bool named : {false, true}) {
       const Ratios ratios = CompiledByNodes(cores, named, graphs);
@@ -228,49 +230,34 @@ TEST(SimulatedTime, OfAKernelIsWhatThePlacementPredicts) {
 // How far the whole step is from its prediction, node by node.
 TEST(SimulatedTime, OfAStepIsNearWhatThePlacementPredicts) {
   double worst = 1, sum = 0;
-  const int graphs = Number("TENON_SIMULATED_GRAPHS", 25), first = Number("TENON_SIMULATED_FIRST", 0);
-  for (int seed = first; seed < first + graphs; ++seed) {
+  const int graphs = Number("TENON_SIMULATED_GRAPHS", 25);
+  for (int seed = 0; seed < graphs; ++seed) {
     Runtime runtime = NewRuntime();
     Squares squares(runtime, static_cast<uint32_t>(seed), seed % 2 == 0);
-    const double predicted = squares.Predicted(runtime) * 1e6;
-    const std::vector<Work> works = squares.Run(runtime, false)[0];
-    const double found = Length(works);
-    if (std::getenv("TENON_SIMULATED_TELL") != nullptr && std::string(std::getenv("TENON_SIMULATED_TELL")) == "works")
-      for (const Work& work : works) std::cout << work.begin << " to " << work.end << " " << work.device << " " << work.name << "\n";
+    const double predicted = squares.Predicted(runtime) * 1e6, found = Length(squares.Run(runtime, false)[0]);
     const double ratio = std::max(predicted / found, found / predicted);
     worst = std::max(worst, ratio);
     sum += std::log(ratio);
     if (std::getenv("TENON_SIMULATED_TELL") != nullptr) std::cout << seed << ": " << predicted << " us predicted, " << found << " us\n";
   }
   std::cout << "the step from its prediction: mean " << std::exp(sum / graphs) << ", worst " << worst << "\n";
-  EXPECT_LT(worst, 1.3);
-  EXPECT_LT(std::exp(sum / graphs), 1.05);
-}
-
-// The first work that is another or at another time from the step's begin on; times are cycles of 1.43 ns cut to nanoseconds.
-std::string Differs(const std::vector<Work>& a, const std::vector<Work>& b) {
-  if (a.size() != b.size()) return std::to_string(a.size()) + " works against " + std::to_string(b.size());
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double begins[] = {a[i].begin - FirstBegin(a), b[i].begin - FirstBegin(b)};
-    if (a[i].name != b[i].name || a[i].device != b[i].device || std::abs(begins[0] - begins[1]) > 0.0025 ||
-        std::abs(a[i].end - a[i].begin - b[i].end + b[i].begin) > 0.0025)
-      return a[i].device + " " + a[i].name + " at " + std::to_string(begins[0]) + " us against " + b[i].device + " " + b[i].name + " at " + std::to_string(begins[1]);
-  }
-  return "";
+  EXPECT_LT(worst, 1.15);
 }
 
 TEST(SimulatedTime, IsTheSameForTheSameStep) {
   const int steps = Number("TENON_SIMULATED_STEPS", 100);
-  for (uint32_t seed = 0; seed < 3; ++seed)
+  for (uint32_t seed = 0; seed < 6; ++seed)
     for (const bool compile : {false, true}) {
       Runtime runtime = NewRuntime(seed % 2 == 0 ? "1" : "3");
-      std::vector<std::vector<Work>> all = Squares(runtime, seed, seed % 3 != 0).Run(runtime, compile, steps + 1);
-      all.erase(all.begin());  // in the first one constants are brought to their devices
-      for (size_t step = 1; step < all.size(); ++step) {
-        const std::string other = Differs(all[0], all[step]);
-        EXPECT_EQ(other, "") << "seed " << seed << (compile ? ", compiled" : ", by nodes") << ", step " << step;
-        if (!other.empty()) break;
+      std::vector<std::vector<Work>> all = Squares(runtime, seed, seed % 3 != 0).Run(runtime, compile, steps);
+      std::map<std::string, int> kinds;
+      for (std::vector<Work>& works : all) {
+        const double begin = works.empty() ? 0 : works[0].begin;
+        std::string text;
+        for (const Work& work : works) text += work.device + " " + work.name + " " + std::to_string(std::llround((work.begin - begin) * 1000)) + "-" + std::to_string(std::llround((work.end - begin) * 1000)) + "\n";
+        ++kinds[text];
       }
+      EXPECT_EQ(kinds.size(), 1u) << "seed " << seed << (compile ? ", compiled" : ", by nodes");
     }
 }
 

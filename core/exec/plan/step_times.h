@@ -17,7 +17,6 @@ struct StepTimes {
     double bytes = 0;
   };
   graph::NodeMap<double> node_seconds;  // of the graph that the plan is made of
-  graph::NodeMap<double> node_starts;   // from the step's start; empty: nobody knows
   // Values that go to a memory (0: the host's, else the number of a device with queues).
   std::map<std::pair<graph::Edge, int32_t>, Crossing> crossings;
 
