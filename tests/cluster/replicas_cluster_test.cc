@@ -40,7 +40,7 @@ struct Net {
     model.set_variable_devices(servers);
     twins[0] = &model.Weight("twin/a", {64}, train::Initializer::Constant(1));
     twins[1] = &model.Weight("twin/b", {64}, train::Initializer::Constant(1));
-    table.emplace(model, "table", 7, 3, train::Initializer::Constant(0.25f), servers);
+    table.emplace(model, "table", 7, 3, train::Initializer::Constant(0.25f), servers.empty() ? std::vector<std::string>(2) : servers);
     x = g.Placeholder("x", DType::kFloat, {kBatch, kInputs});
     rate = g.Const(0.1f);
   }
