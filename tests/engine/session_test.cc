@@ -445,7 +445,7 @@ TEST(Session, APartialRunThroughTheCppFace) {
 TEST(Session, RefusesAPrecisionThatItDoesNotKnow) {
   SessionOptions options;
   options.precision = static_cast<Precision>(9);
-  EXPECT_EQ(Session::Create(TheRuntime(), options).status().message(), "the session option 'precision' is 9; it may be 0 (strict), 1 (tf32), 2 (bfloat16) or 3 (float16)");
+  EXPECT_EQ(Session::Create(TheRuntime(), options).status().message(), "the session option 'precision' is 9; it may be 0 (strict), 1 (tf32), 2 (bfloat16), 3 (float16) or 4 (int8)");
   options.precision = Precision::kAllowFloat16;
   EXPECT_TRUE(Session::Create(TheRuntime(), options).ok());
 }
