@@ -70,7 +70,10 @@ class Pass {
     Order();
     for (size_t i = order_.size(); i-- > 0 && p_.ok();)
       if (Candidate(order_[i])) Find(order_[i]);
-    for (size_t i = 0; i < chains_.size() && p_.ok(); ++i) Build(i);
+    // Each after those whose bytes it reads, so that nothing is built within the building of another.
+    std::ranges::sort(chains_, {}, [this](const Chain& chain) { return position_[static_cast<size_t>(chain.end().node)]; });
+    for (size_t i = 0; i < chains_.size(); ++i) chain_of_.emplace(Key(chains_[i].end()), i);
+    for (size_t i = 0; i < chains_.size() && p_.ok(); ++i) Build(chains_[i]);
   }
 
  private:
@@ -142,21 +145,34 @@ class Pass {
         path.push_back({source, 0});
       }
     }
+    position_.resize(nodes_.size());
+    weight_depth_.assign(nodes_.size(), kNoWeight);
+    for (size_t i = 0; i < order_.size(); ++i) {
+      position_[static_cast<size_t>(order_[i])] = i;
+      weight_depth_[static_cast<size_t>(order_[i])] = WeightDepth(At(order_[i]));
+    }
     is_candidate_.assign(nodes_.size(), false);
     for (const int64_t id : p_.nodes()) is_candidate_[static_cast<size_t>(id)] = true;
   }
   bool Candidate(int64_t id) const { return is_candidate_[static_cast<size_t>(id)]; }
 
-  // Whether the value is the same in every step, as far as the graph says: a constant, a variable, or made of those.
-  bool IsWeight(Output edge, int depth = 0) {
+  // Whether the value is the same in every step, as far as the graph says: a constant, a variable, or made of those in few steps.
+  bool IsWeight(Output edge) const {
     constexpr int kDeepest = 64;
-    if (edge.node < 0 || depth > kDeepest) return false;
-    const Node& node = At(edge.node);
+    return edge.node >= 0 && weight_depth_[static_cast<size_t>(edge.node)] != kNoWeight && weight_depth_[static_cast<size_t>(edge.node)] <= kDeepest;
+  }
+  // How many steps it is from a constant or variable at the most, where its inputs know that of themselves.
+  int WeightDepth(const Node& node) const {
     constexpr std::string_view kSources[] = {"Const", "VariableV2", "Variable", "ReadVariableOp", "_VarHandlesOp", "VarHandleOp"};
-    if (std::ranges::find(kSources, node.op) != std::end(kSources)) return true;
+    if (std::ranges::find(kSources, node.op) != std::end(kSources)) return 0;
     constexpr std::string_view kPassing[] = {"Identity", "Reshape", "Transpose", "Squeeze", "ExpandDims", "Cast", "Mul", "Sub", "AddV2", "RealDiv", "ConcatV2", "StridedSlice", "Split"};
-    return std::ranges::find(kPassing, node.op) != std::end(kPassing) && !node.inputs.empty() &&
-           std::ranges::all_of(node.inputs, [&](Output input) { return IsWeight(input, depth + 1); });
+    if (std::ranges::find(kPassing, node.op) == std::end(kPassing) || node.inputs.empty()) return kNoWeight;
+    int depth = 0;
+    for (const Output input : node.inputs) {
+      if (input.node < 0 || weight_depth_[static_cast<size_t>(input.node)] == kNoWeight) return kNoWeight;
+      depth = std::max(depth, weight_depth_[static_cast<size_t>(input.node)] + 1);
+    }
+    return depth;
   }
 
   // ---- Ranges ----
@@ -235,7 +251,6 @@ class Pass {
     for (const int64_t each : chain.nodes) taken_.insert(each);
     Want(chain.image);
     if (chain.addend) Want(*chain.addend);
-    chain_of_.emplace(Key(chain.end()), chains_.size());
     chains_.push_back(std::move(chain));
   }
 
@@ -302,14 +317,20 @@ class Pass {
   Output BatchOf(Output edge) {
     constexpr std::string_view kKeeping[] = {"Conv2D", "DepthwiseConv2dNative", "MatMul", "BiasAdd", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "Relu", "Relu6", "LeakyRelu",
                                              "Elu", "Selu", "Sigmoid", "Tanh", "MaxPool", "AvgPool", "Pad", "Identity", "Squeeze", "Add", "AddV2", "Mul", "Cast"};
+    std::vector<int64_t> way;
     while (edge.node >= 0) {
+      if (const auto known = batch_of_.find(edge.node); known != batch_of_.end()) {
+        edge = known->second;
+        break;
+      }
       const Node& node = At(edge.node);
-      if (std::ranges::find(kKeeping, node.op) == std::end(kKeeping) || node.inputs.empty()) break;
-      const auto is_input = [&](Output input) { return !IsWeight(input); };
-      const auto from = std::ranges::find_if(node.inputs, is_input);
+      if (std::ranges::find(kKeeping, node.op) == std::end(kKeeping)) break;
+      const auto from = std::ranges::find_if(node.inputs, [this](Output input) { return !IsWeight(input); });
       if (from == node.inputs.end()) break;
+      way.push_back(edge.node);
       edge = *from;
     }
+    for (const int64_t id : way) batch_of_.emplace(id, edge);
     return edge;
   }
   bool IsOfFormat(int64_t id) {
@@ -347,24 +368,27 @@ class Pass {
     }
   }
 
-  // The edge as bytes. for_node: who reads it.
+  // The edge as bytes, made of floats where nobody makes them.
   Bytes Get(Output edge, const Chain& reader) {
-    if (const auto found = bytes_.find(Key(edge)); found != bytes_.end()) return found->second;
-    Bytes made;
-    if (const auto found = chain_of_.find(Key(edge)); found != chain_of_.end() && chains_[found->second].gives_bytes) {
-      Build(found->second);
-      return bytes_[Key(edge)];
+    std::vector<Output> way;  // of what passes them on, from the edge back
+    const bool as_bytes = MadeAsBytes(edge);
+    while (as_bytes && !bytes_.contains(Key(edge)) && !chain_of_.contains(Key(edge))) {
+      way.push_back(edge);
+      edge = At(edge.node).inputs[0];
     }
-    if (MadeAsBytes(edge)) {
-      const Node& node = At(edge.node);
-      made = Get(node.inputs[0], reader);
-      made.output = Passed(edge.node, made);
+    Bytes made;
+    if (const auto found = bytes_.find(Key(edge)); found != bytes_.end()) {
+      made = found->second;
     } else {
       made.scale = ScaleOf(edge, reader.name).value_or(Scale());
       p_.Begin(reader.first, reader.device);
       made.output = p_.Op("Tenon>Int8Quantize", {edge}, {{"scale", made.scale.scale}, {"zero", made.scale.zero}});
+      bytes_.emplace(Key(edge), made);
     }
-    bytes_.emplace(Key(edge), made);
+    for (size_t i = way.size(); i-- > 0;) {
+      made.output = Passed(way[i].node, made);
+      bytes_.emplace(Key(way[i]), made);
+    }
     return made;
   }
   // The same as the node, of bytes.
@@ -394,9 +418,7 @@ class Pass {
 
   // ---- The new nodes ----
 
-  void Build(size_t index) {
-    const Chain& chain = chains_[index];
-    if (!p_.ok() || !built_.insert(index).second) return;
+  void Build(const Chain& chain) {
     const Bytes image = Get(chain.image, chain);
     const Bytes addend = chain.addend ? Get(*chain.addend, chain) : Bytes();
     const Scale out = chain.gives_bytes ? ScaleOf(chain.end(), chain.name).value_or(Scale()) : Scale();
@@ -451,13 +473,16 @@ class Pass {
   PassContext& p_;
   const Calibration calibration_;
   std::vector<Node> nodes_;
+  static constexpr int kNoWeight = -1;
   std::vector<int64_t> order_;
+  std::vector<size_t> position_;   // in order_
+  std::vector<int> weight_depth_;  // kNoWeight: it may change from step to step
   std::vector<bool> is_candidate_;
+  std::unordered_map<int64_t, Output> batch_of_;
   std::set<int64_t> taken_;
   std::set<std::string> wanted_;  // edges that somebody reads as bytes
   std::vector<Chain> chains_;
   std::unordered_map<std::string, size_t> chain_of_;  // by the edges at their ends
-  std::set<size_t> built_;
   std::unordered_map<std::string, Bytes> bytes_;
   size_t sum_at_ = 0;  // how many nodes of the newest chain come before its sum
 };

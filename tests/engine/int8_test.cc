@@ -235,6 +235,31 @@ TEST(Int8, VariablesMayChange) {
   }
 }
 
+// A graph may be as deep as it likes: twenty thousand layers, and weights that are reached in 2^60 ways.
+TEST(Int8, DeepGraphsArePlanned) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {1, 1});
+  Output weight = g.Const(std::vector<float>{1}, {1, 1});
+  for (int i = 0; i < 60; ++i) weight = g.Op("Mul", {weight, weight});
+  std::string calibration = "tenon calibration 1\nx:0 - 0 1\n";
+  Output y = x;
+  for (int i = 0; i < 20000; ++i) {
+    y = g.Op("MatMul", {y, weight});
+    if (i % 4 == 0) y = g.Op("Reshape", {y, g.Const({1, 1})});
+    calibration += y.name() + ":0 " + Operation(y).op() + " 0 1\n";
+  }
+  for (int i = 0; i < 20000; ++i) y = g.Op("Identity", {y});
+  y = g.Op("MatMul", {y, weight});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  SessionOptions options = Int8(calibration);
+  options.optimize = false;  // the weight stays what it is made of
+  const auto session = Session::Create(TheRuntime(), g, options);
+  ASSERT_TRUE(session.ok()) << session.status();
+  const auto values = session->Run({{x, View(std::vector<float>{1}, {1, 1})}}, {y});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_NEAR((*values)[0].data<float>()[0], 1, 0.01f);
+}
+
 // Two images whose batches may differ are added as floats would be; those of one batch in the product.
 TEST(Int8, ASumThatMayBroadcastIsLeftAlone) {
   Graph g(TheRuntime());

@@ -42,16 +42,19 @@ bool Emitter::RunTogether(graph::NodeId a, graph::NodeId b) const {
 // The items in an order in which the nodes of a claim follow each other. A loop runs as a whole too, which a compiler does not know: where a claim would have
 // to run both before and after one, it is none.
 std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAnalysis::Item>& items, graph::FrameId frame) const {
-  for (;;) {
-    int32_t stuck = -1;
+  // One at a time, as others may be stuck for it alone; of many all that are, as each look takes as long as the frame is large.
+  constexpr int kMostLooks = 16;
+  for (int looks = 0;; ++looks) {
+    std::vector<int32_t> stuck;
     std::vector<LoopAnalysis::Item> out = InOrder(items, frame, &stuck);
-    if (stuck < 0) return out;
-    whole_claims_[stuck] = 0;
+    if (stuck.empty()) return out;
+    if (looks < kMostLooks) stuck = {*std::max_element(stuck.begin(), stuck.end())};
+    for (const int32_t claim : stuck) whole_claims_[claim] = 0;
   }
 }
 
-// stuck: the last claim that waits for itself, and then not all items are there; -1: none.
-std::vector<LoopAnalysis::Item> Emitter::InOrder(const std::vector<LoopAnalysis::Item>& items, graph::FrameId frame, int32_t* stuck) const {
+// stuck: claims that wait for themselves, or for such; then not all items are there.
+std::vector<LoopAnalysis::Item> Emitter::InOrder(const std::vector<LoopAnalysis::Item>& items, graph::FrameId frame, std::vector<int32_t>* stuck) const {
   // Items and claims by number; a loop stands for all of its nodes.
   std::unordered_map<graph::NodeId, size_t> item_of;
   for (size_t i = 0; i < items.size(); ++i) {
@@ -103,7 +106,7 @@ std::vector<LoopAnalysis::Item> Emitter::InOrder(const std::vector<LoopAnalysis:
       if (--pending[user] == 0) ready.push(user);
   }
   for (const auto& [claim, first] : first_of_claim)
-    if (pending[first] > 0) *stuck = std::max(*stuck, claim);
+    if (pending[first] > 0) stuck->push_back(claim);
   return out;
 }
 

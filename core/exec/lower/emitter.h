@@ -95,7 +95,7 @@ class Emitter {
   int32_t ClaimOf(graph::NodeId id) const;
   bool RunTogether(graph::NodeId a, graph::NodeId b) const;
   std::vector<graph::LoopAnalysis::Item> ClaimsAsWholes(const std::vector<graph::LoopAnalysis::Item>& items, graph::FrameId frame) const;
-  std::vector<graph::LoopAnalysis::Item> InOrder(const std::vector<graph::LoopAnalysis::Item>& items, graph::FrameId frame, int32_t* stuck) const;
+  std::vector<graph::LoopAnalysis::Item> InOrder(const std::vector<graph::LoopAnalysis::Item>& items, graph::FrameId frame, std::vector<int32_t>* stuck) const;
   struct Border {
     std::vector<graph::Edge> in, out;
     bool shapes_known = true;
