@@ -3,6 +3,12 @@
 
 namespace tenon::train {
 
+Output JoinRows(Graph& graph, std::vector<Output> parts) {
+  if (parts.size() == 1) return parts[0];
+  parts.push_back(graph.Const(0));
+  return graph.Op("ConcatV2", parts);
+}
+
 Applier::Applier(Model& model, Output learning_rate, const OptimizerOptions& options)
     : model_(model), graph_(model.graph()), rate_(learning_rate), options_(options) {
   if (options.kind == OptimizerOptions::Kind::kAdam) {

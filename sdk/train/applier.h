@@ -11,11 +11,16 @@
 
 namespace tenon::train {
 
+// Rows one below the other; one alone is itself.
+Output JoinRows(Graph& graph, std::vector<Output> parts);
+
 class Applier {
  public:
   // The options must outlive it.
   Applier(Model& model, Output learning_rate, const OptimizerOptions& options);
 
+  // rows: those that the gradient's values are of; not valid: it is whole.
+  Operation Apply(const Variable& variable, Output gradient, Output rows) { return rows.valid() ? ApplyRows(variable, gradient, rows) : Apply(variable, gradient); }
   Operation Apply(const Variable& variable, Output gradient);
   // Changes the rows that `indices` name; the values of a row that comes twice are added first, as a dense gradient would have them.
   Operation ApplyRows(const Variable& variable, Output values, Output indices);

@@ -43,13 +43,8 @@ Applied MeanOf(Graph& graph, LossScaler& scaler, const Variable& variable, const
     values.push_back(rows ? part.dense : Dense(graph, part));
     if (rows) indices.push_back(part.indices);
   }
-  const auto joined = [&graph](std::vector<Output> each) {
-    if (each.size() == 1) return each[0];
-    each.push_back(graph.Const(0));
-    return graph.Op("ConcatV2", each);
-  };
-  Output sum = rows ? joined(values) : values.size() == 1 ? values[0] : graph.Op("AddN", values);
-  const Output which = rows ? joined(indices) : Output();
+  Output sum = rows ? JoinRows(graph, values) : values.size() == 1 ? values[0] : graph.Op("AddN", values);
+  const Output which = rows ? JoinRows(graph, indices) : Output();
   return {&variable, scaler.Unscaled(sum, share), which};
 }
 
@@ -145,7 +140,7 @@ Operation ApplyGradients(Model& model, const std::vector<VariableGradient>& grad
   std::vector<Operation> applied;
   for (const Applied& each : all) {
     auto on = graph.Device(each.variable->device);
-    applied.push_back(each.rows.valid() ? applier.ApplyRows(*each.variable, each.value, each.rows) : applier.Apply(*each.variable, each.value));
+    applied.push_back(applier.Apply(*each.variable, each.value, each.rows));
   }
   if (applied.empty()) graph.Fail(Status(Code::kInvalidArgument, "there is no gradient to apply"));
   return Group(graph, applier.Finish(applied), "update");
@@ -189,7 +184,7 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
   std::vector<Operation> applied;
   for (const Applied& each : gradients) {
     auto on = device(*each.variable);
-    applied.push_back(each.rows.valid() ? applier.ApplyRows(*each.variable, each.value, each.rows) : applier.Apply(*each.variable, each.value));
+    applied.push_back(applier.Apply(*each.variable, each.value, each.rows));
   }
   if (applied.empty()) {
     graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[0].loss.name() + "' depends on no trainable variable"));

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "sdk/train/applier.h"
+
 namespace tenon::train {
 namespace {
 
@@ -156,19 +158,13 @@ VariableGradient ReplicaGraph::MeanOf(const std::vector<Box>& boxes) {
     const auto first = [&](const Output& of, int32_t rank) {
       std::vector<Output> size = {graph.Op("Reshape", {count, graph.Const({1})})};
       if (rank > 1) size.push_back(graph.Const(std::vector<int32_t>(static_cast<size_t>(rank) - 1, -1), {rank - 1}));
-      const Output sizes = size.size() == 1 ? size[0] : graph.Op("ConcatV2", {size[0], size[1], graph.Const(0)});
-      return graph.Op("Slice", {of, graph.Const(std::vector<int32_t>(static_cast<size_t>(rank), 0), {rank}), sizes});
+      return graph.Op("Slice", {of, graph.Const(std::vector<int32_t>(static_cast<size_t>(rank), 0), {rank}), JoinRows(graph, size)});
     };
     values.push_back(first(value, value.shape().rank()));
     rows.push_back(first(boxes[i].rows->value, 1));
   }
-  const auto joined = [&](std::vector<Output> each) {
-    if (each.size() == 1) return each[0];
-    each.push_back(graph.Const(0));
-    return graph.Op("ConcatV2", each);
-  };
   if (rows.empty()) return {graph.Op("Mul", {graph.Op("AddN", values), share_}), Output()};
-  return {graph.Op("Mul", {joined(values), share_}), joined(rows)};
+  return {graph.Op("Mul", {JoinRows(graph, values), share_}), JoinRows(graph, rows)};
 }
 
 }  // namespace tenon::train
