@@ -144,17 +144,24 @@ TEST(Copies, TileBroadcastReverseAndPad) {
   EXPECT_EQ(Values<float>(Kernel("BroadcastTo").Run({Ramp({2, 1}), Vector<int32_t>({2, 2, 3})}, {Out<float>({2, 2, 3})})[0]),
             (F{0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(Values<float>(Kernel("ReverseV2").Run({Ramp({2, 3}), Vector<int32_t>({-1, 0})}, {Out<float>({2, 3})})[0]), (F{5, 4, 3, 2, 1, 0}));
-  const auto turned = [](int64_t height, int64_t width, int64_t channels) {  // left to right, pixel by pixel
-    std::vector<uint8_t> from(static_cast<size_t>(height * width * channels)), to(from.size());
-    for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<uint8_t>(i * 7);
+  const auto turned = []<class T>(T, int64_t height, int64_t width, int64_t channels) {  // left to right, pixel by pixel
+    std::vector<T> from(static_cast<size_t>(height * width * channels)), to(from.size());
+    for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(i * 7);
     for (int64_t i = 0; i < height * width * channels; ++i) {
       const int64_t x = i / channels % width;
       to[static_cast<size_t>(i)] = from[static_cast<size_t>(i + (width - 1 - 2 * x) * channels)];
     }
-    const Tensor picture = Make<uint8_t>({height, width, channels}, from);
-    EXPECT_EQ(Values<uint8_t>(Kernel("ReverseV2").Run({picture, Vector<int32_t>({1})}, {Out<uint8_t>({height, width, channels})})[0]), to) << channels;
+    const Tensor picture = Make<T>({height, width, channels}, from);
+    EXPECT_EQ(Values<T>(Kernel("ReverseV2").Run({picture, Vector<int32_t>({1})}, {Out<T>({height, width, channels})})[0]), to) << width << " of " << channels;
   };
-  for (const int64_t channels : {1, 2, 3, 4, 5}) turned(61, 43, channels);
+  for (const int64_t channels : {1, 2, 3, 4, 5}) {
+    for (const int64_t width : {1, 2, 3, 5, 6, 7, 8, 9, 15, 16, 17, 43}) {
+      turned(uint8_t{}, 3, width, channels);
+      turned(int16_t{}, 3, width, channels);
+      turned(float{}, 3, width, channels);
+    }
+    turned(uint8_t{}, 61, 43, channels);
+  }
   const Tensor paddings = Make<int32_t>({2, 2}, {1, 0, 0, 2});
   EXPECT_EQ(Values<float>(Kernel("Pad").Run({Make<float>({1, 2}, {1, 2}), paddings}, {Out<float>({2, 4})})[0]), (F{0, 0, 0, 0, 1, 2, 0, 0}));
   EXPECT_EQ(Values<float>(Kernel("PadV2").Run({Make<float>({1, 2}, {1, 2}), paddings, Scalar(9.f)}, {Out<float>({2, 4})})[0]), (F{9, 9, 9, 9, 1, 2, 9, 9}));

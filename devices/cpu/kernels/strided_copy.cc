@@ -2,6 +2,7 @@
 #include "kernels/strided_copy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "kernels/transpose_tile.h"
@@ -43,8 +44,39 @@ void CopyStrip(const Plane& p, const T* source, T* target, int64_t top, int64_t 
 // Rows so short that a call for each would be most of the work, such as the channels of pixels.
 constexpr int64_t kShort = 4;
 
+// Rows of kBytes each, the last of the source first: a vector of them is turned at once. `from` is at the last one of the source.
+template <size_t kBytes>
+int64_t CopyTurned(const char* from, char* to, int64_t rows) {
+  constexpr size_t kVector = 16, kAtOnce = kVector / kBytes;
+  using Bytes = uint8_t __attribute__((vector_size(kVector)));
+  constexpr std::array<uint8_t, kVector> kOrder = [] {
+    std::array<uint8_t, kVector> order{};
+    for (size_t i = 0; i < kAtOnce * kBytes; ++i) order[i] = static_cast<uint8_t>(kVector - (i / kBytes + 1) * kBytes + i % kBytes);
+    return order;
+  }();
+  Bytes order;
+  std::memcpy(&order, kOrder.data(), kVector);
+  // What a vector holds besides whole rows is read before them and written over by those that follow: both are there while a vector of rows is left.
+  int64_t done = 0;
+  for (; (rows - done) * static_cast<int64_t>(kBytes) >= static_cast<int64_t>(kVector); done += kAtOnce) {
+    Bytes bytes;
+    std::memcpy(&bytes, from - done * static_cast<int64_t>(kBytes) + kBytes - kVector, kVector);
+    bytes = __builtin_shuffle(bytes, order);
+    std::memcpy(to + done * static_cast<int64_t>(kBytes), &bytes, kVector);
+  }
+  return done;
+}
+
 template <class T, int64_t kLength>
 void CopyShort(const T* from, T* to, int64_t rows, int64_t from_row, int64_t to_row) {
+  if constexpr (kLength * sizeof(T) <= 8) {
+    if (from_row == -kLength && to_row == kLength) {
+      const int64_t done = CopyTurned<kLength * sizeof(T)>(reinterpret_cast<const char*>(from), reinterpret_cast<char*>(to), rows);
+      rows -= done;
+      from += done * from_row;
+      to += done * to_row;
+    }
+  }
   for (int64_t row = 0; row < rows; ++row, from += from_row, to += to_row) std::memcpy(to, from, kLength * sizeof(T));
 }
 template <class T>
