@@ -12,6 +12,7 @@
 #include "core/exec/runnable.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/graph/op_def.h"
+#include "core/graph/shape_inference.h"
 #include "core/partition/partition.h"
 #include "core/place/device_name.h"
 #include "core/trace/trace.h"
@@ -76,6 +77,7 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
     return std::any_of(master_->devices_.begin(), master_->devices_.end(),
                        [&](const exec::Device& device) { return device.name == node.device && !device.synchronous; });
   }
+  void FindAsked(const partition::Partitioned& parted, const std::vector<graph::NodeId>& order);
   Status Register(partition::Part* part, const partition::Partitioned& all, const std::vector<uint32_t>& numbers,
                   const exec::PlanOptions& options);
   size_t TaskOf(const std::string& name) const {
@@ -88,6 +90,7 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
   const exec::Environment env_;
   std::unique_ptr<exec::ChannelShapes> shapes_;
   std::vector<Part> parts_;
+  std::map<int32_t, uint64_t> asked_;  // channels whose receivers ask for them (asked_values.h), and their bytes
   size_t fetch_count_ = 0;
   // What traces are read by.
   std::vector<graph::NodeId> order_;
@@ -316,6 +319,7 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
     const partition::Part &from = parted.parts[static_cast<size_t>(channel.from)], &to = parted.parts[static_cast<size_t>(channel.to)];
     crossings_.push_back({from.graph.node(channel.send).name, to.graph.node(channel.recv).name, from.device, to.device, channel.value});
   }
+  if (!options.early_transfers && parted.parts.size() > 1) FindAsked(parted, request.order);
   IdVector<partition::ChannelId, graph::Edge> values;
   for (size_t i = 0; i < parted.parts.size(); ++i) numbers.push_back(master_->next_part_.fetch_add(1));
   for (const partition::Channel& channel : parted.channels) values.push_back(channel.value);
@@ -335,6 +339,28 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
   }
   for (size_t i = 0; i < parted.parts.size(); ++i) TENON_RETURN_IF_ERROR(Register(&parted.parts[i], parted, numbers, options));
   return Status::Ok();
+}
+
+// What a task gets of large values is asked for where it is more than the window. Inside of loops a channel has a value in each turn, and sizes may be unknown
+// without the feeds: those come as they are made. A feed may be of another size than the graph says; then the window is of other bytes, and nothing else.
+void ClusterPlan::FindAsked(const partition::Partitioned& parted, const std::vector<graph::NodeId>& order) {
+  const uint64_t window = master_->ReceiveWindow(), large = std::max<uint64_t>(window / 64, 1);
+  graph::ShapeInference inference(&graph_);
+  if (!inference.Run(order).ok()) return;  // in a branch that is not taken, maybe
+  std::vector<std::map<int32_t, uint64_t>> of_part(parted.parts.size());
+  for (const partition::ChannelId id : parted.channels.ids()) {
+    const partition::Channel& channel = parted.channels[id];
+    if (channel.value.index < 0 || channel.depth > 0) continue;
+    const DType type = graph_.node(channel.value.node).output_types[static_cast<size_t>(channel.value.index)];
+    const Shape& shape = inference.facts(channel.value).shape;
+    const auto bytes = IsPlain(type) && shape.fully_known() ? ByteSize(type, shape) : Result<int64_t>(0);
+    if (bytes.ok() && static_cast<uint64_t>(*bytes) >= large) of_part[static_cast<size_t>(channel.to)].emplace(id.number(), *bytes);
+  }
+  for (const auto& values : of_part) {
+    uint64_t all = 0;
+    for (const auto& [channel, bytes] : values) all += bytes;
+    if (all > window) asked_.insert(values.begin(), values.end());
+  }
 }
 
 Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned& all,
@@ -368,6 +394,8 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
     out->set_to(channel.to == static_cast<int32_t>(index) ? -1 : channel.to);
     out->set_from(channel.from);
   }
+  for (const auto& [channel, bytes] : asked_) head.mutable_channels(channel)->set_asked_bytes(bytes);
+  head.set_receive_window(master_->ReceiveWindow());
   const auto add = [&](const graph::Edge& edge, Edge* out) {
     out->set_node(id_of[edge.node]);
     out->set_index(edge.index);

@@ -90,6 +90,7 @@ class Master : public session::Remote {
   Status SettleEarlier();
   // Why no step can run any more; OK: they can.
   Status lost() const;
+  uint64_t ReceiveWindow() const { return options_.session.receive_window == 0 ? uint64_t{8} << 20 : options_.session.receive_window; }
   std::string Where(size_t task) const { return StrCat("task ", tasks_[task].task.name(), " at ", tasks_[task].task.address()); }
 
   const MasterOptions options_;

@@ -26,6 +26,8 @@ enum class Bug {
   kResetTakesAll,      // a task empties the unnamed container too
   kResetFailureIgnored,// a task that could not empty its containers is not told of
   kResetAskedTwice,    // what was dropped is the second answer's
+  kEarlyWishForgotten, // a value that is asked for before it is made stays with its sender
+  kKeptForEver,        // what a step that is given up keeps for its receivers keeps it open
   kCount,
 };
 

@@ -41,16 +41,16 @@ Status StepOrder::Read(const WorkerPart& part) {
   return Status::Ok();
 }
 
-Status StepOrder::Compute(WorkerStep* step, OutPacket* out, std::vector<Tensor>* fetches, RunReply* answer) const {
+Status StepOrder::Compute(WorkerStep* step) {
   TENON_RETURN_IF_ERROR(status);
   trace::Trace trace;
   session::RunOptions options;
   options.cancellation = &step->cancellation;
   options.rendezvous = step;
   if (head.trace()) options.trace = &trace;
-  TENON_RETURN_IF_ERROR(step->part->callable->Run(options, pointers.data(), fetches));
-  for (const Tensor& fetch : *fetches) TENON_RETURN_IF_ERROR(out->Add(fetch.view(), answer->add_fetches()));
-  trace.ForEach([answer](const trace::Trace::Event& event) { Write(event, answer->add_spans()); });
+  TENON_RETURN_IF_ERROR(step->part->callable->Run(options, pointers.data(), &fetches));
+  for (const Tensor& fetch : fetches) TENON_RETURN_IF_ERROR(out.Add(fetch.view(), answer.add_fetches()));
+  trace.ForEach([this](const trace::Trace::Event& event) { Write(event, answer.add_spans()); });
   return Status::Ok();
 }
 

@@ -22,11 +22,15 @@ struct StepOrder {
   Status status;         // whether it could be read
   uint64_t program = 0;  // that will run it, when it is known and does the same work each time
   bool here = false;     // on the transport's thread
+  // The answer. The fetches' bytes are in `out`, which points into them: all stay until they are sent.
+  std::vector<Tensor> fetches;
+  OutPacket out;
+  RunReply answer;
 
   // The feeds, and the shapes of what the part receives.
   Status Read(const WorkerPart& part);
-  // Runs the step on this thread. The fetches' bytes are in `out`, which needs them; the rest of the answer is in `answer`.
-  Status Compute(WorkerStep* step, OutPacket* out, std::vector<Tensor>* fetches, RunReply* answer) const;
+  // Runs the step on this thread, for the answer.
+  Status Compute(WorkerStep* step);
 };
 
 }  // namespace tenon::cluster

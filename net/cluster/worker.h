@@ -105,7 +105,9 @@ class Worker {
   void NoLongerEarly(WorkerStep* step);
   // It runs from now on. quick: what its part's last runs took.
   Result<std::shared_ptr<WorkerStep>> BeginStep(const RunPart& head, tenon_reply* reply, WorkerPart::Quick* quick);
-  void RunStep(const std::shared_ptr<WorkerStep>& step, StepOrder* order);
+  void RunStep(const std::shared_ptr<WorkerStep>& step, const std::shared_ptr<StepOrder>& order);
+  // Its end: it is over here, and the master is answered.
+  void Conclude(const std::shared_ptr<WorkerStep>& step, const std::shared_ptr<StepOrder>& order, Status status);
   void EndStep(WorkerStep* step);
   void End(const std::shared_ptr<WorkerSession>& session, const Status& why);
   void Watch();

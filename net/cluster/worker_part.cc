@@ -29,6 +29,10 @@ Status ReadEdges(const graph::Graph& graph, const Edges& from, std::vector<graph
 
 bool WorkerPart::Receives(int32_t channel) const { return std::find(receives.begin(), receives.end(), channel) != receives.end(); }
 
+bool WorkerPart::IsAskedFor(int32_t channel) const {
+  return channel >= 0 && static_cast<size_t>(channel) < asked_bytes.size() && asked_bytes[channel] > 0 && to[channel] >= 0;
+}
+
 void WorkerPart::Took(uint64_t program, bool quickly) const {
   if (program != quick.program) quick = {program, 0};
   quick.runs = quickly ? std::min(quick.runs + 1, kQuickRuns) : 0;
@@ -75,6 +79,7 @@ Status PartPlan::ReadChannel(const RegisterPart& asked, const Channel& channel, 
   part->names.push_back(channel.name());
   part->to.push_back(channel.to());
   part->from.push_back(channel.from());
+  part->asked_bytes.push_back(channel.asked_bytes());
   const bool is_ours = asked.tasks(channel.from()).name() == own;
   for (int32_t end : {channel.from(), channel.to()})
     if (end >= 0 && (channel.to() < 0 || is_ours) && asked.tasks(end).name() != own) part->peers.emplace(asked.tasks(end).address(), asked.tasks(end));
@@ -96,8 +101,14 @@ Status PartPlan::Prepare(session::Session* session, const RegisterPart& asked) {
   for (int32_t target : asked.targets()) targets.emplace_back(target);
   TENON_ASSIGN_OR_RETURN(part->callable, session->PreparePart(std::move(graph_), std::move(feeds_), std::move(fetches_),
                                                               std::move(targets), std::move(info_)));
-  for (graph::NodeId node : part->callable->plan()->receives()) part->receives.push_back(channels[node].number());
-  part->runs_through = !asked.in_circle() && part->callable->plan()->RunsThrough();
+  part->receive_window = asked.receive_window();
+  for (graph::NodeId node : part->callable->plan()->receives()) {
+    const int32_t channel = channels[node].number();
+    part->receives.push_back(channel);
+    if (part->asked_bytes[channel] > 0) part->asks.push_back({channel, part->asked_bytes[channel]});
+  }
+  // Not where it asks for values while it runs: they are not there before.
+  part->runs_through = !asked.in_circle() && part->asks.empty() && part->callable->plan()->RunsThrough();
   return Status::Ok();
 }
 

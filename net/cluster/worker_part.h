@@ -11,6 +11,7 @@
 
 #include "core/exec/plan/plan_options.h"
 #include "core/session/session.h"
+#include "net/cluster/asked_values.h"
 #include "net/cluster/metrics.h"
 #include "net/cluster/packet.h"
 
@@ -27,6 +28,9 @@ struct WorkerPart {
   std::vector<size_t> peer_numbers;  // of each of `tasks`, as metrics number them
   std::vector<int32_t> from;       // by channel: of `tasks`
   std::vector<int32_t> receives;   // channels, in the order of the callable's receives
+  std::vector<uint64_t> asked_bytes;  // by channel: of its value, which its receiver asks for; 0: it is not asked for
+  std::vector<AskingWindow::Value> asks;  // those of `receives` that are asked for
+  uint64_t receive_window = 0;
   std::shared_ptr<session::Callable> callable;
   bool runs_through = false;         // its steps wait for nobody once all that it receives is there
   std::set<std::string> targets;     // addresses, with their schemes, of those it sends values to
@@ -37,6 +41,8 @@ struct WorkerPart {
   mutable Quick quick;  // the worker's mutex guards it
 
   bool Receives(int32_t channel) const;
+  // Whether this part sends it when it is asked for it.
+  bool IsAskedFor(int32_t channel) const;
   // Under the worker's mutex.
   void Took(uint64_t program, bool quickly) const;
   // Whether the program has run quickly so often that it may be run where the last of what it needs comes.

@@ -2,6 +2,7 @@
 #include "net/cluster/worker_step.h"
 
 #include "core/base/clock.h"
+#include "net/cluster/planted.h"
 
 namespace tenon::cluster {
 namespace {
@@ -30,6 +31,16 @@ Result<tenon_span> WorkerStep::Lay(exec::Message* message) const {
 Status WorkerStep::Send(const exec::RendezvousKey& key, exec::Message message) {
   const int32_t to = TargetOf(key);
   if (to < 0) return Rendezvous::Send(key, std::move(message));
+  if (part->IsAskedFor(key.channel) && !message.dead()) {
+    const std::lock_guard lock(asked_mutex_);
+    std::optional<exec::Message> now = kept_.Made(key.channel, std::move(message));
+    if (!now) return Status::Ok();
+    message = *std::move(now);
+  }
+  return SendNow(key, std::move(message), to);
+}
+
+Status WorkerStep::SendNow(const exec::RendezvousKey& key, exec::Message message, int32_t to) {
   const Task& task = part->tasks[to];
   const auto where = [&task] { return StrCat("to task ", task.name(), " at ", task.address()); };
   auto connection = services_->network->Connect(task.address(), NowNs() + kConnectNs);
@@ -52,6 +63,89 @@ Status WorkerStep::Send(const exec::RendezvousKey& key, exec::Message message) {
   if (!sent.ok()) return std::move(sent).Annotate(StrCat(Describe(key), " ", where()));
   services_->metrics->SentValue(part->peer_numbers[to], name.size() + encoded.size() + bytes.size);
   return sent;
+}
+
+void WorkerStep::Receive(const exec::RendezvousKey& key, Receiver receiver) {
+  if (part->asks.empty()) return Rendezvous::Receive(key, std::move(receiver));
+  const auto ask = [this, channel = key.channel](std::vector<int32_t> (AskingWindow::*what)(int32_t)) {
+    std::unique_lock lock(asked_mutex_);
+    const std::vector<int32_t> channels = (window_.*what)(channel);
+    lock.unlock();
+    Ask(channels, true);
+  };
+  ask(&AskingWindow::Needed);
+  Rendezvous::Receive(key, [ask, receiver = std::move(receiver)](Result<exec::Message> message) {
+    if (message.ok()) ask(&AskingWindow::Taken);
+    receiver(std::move(message));
+  });
+}
+
+void WorkerStep::AskFirst() {
+  std::unique_lock lock(asked_mutex_);
+  const std::vector<int32_t> channels = window_.Begin();
+  lock.unlock();
+  Ask(channels, true);
+}
+
+void WorkerStep::AskNoMore() {
+  std::unique_lock lock(asked_mutex_);
+  const std::vector<int32_t> channels = window_.NeverAsked();
+  lock.unlock();
+  Ask(channels, false);
+}
+
+// Of a value that this task's own part sends nobody need be asked: `asks` has those of other tasks alone.
+void WorkerStep::Ask(const std::vector<int32_t>& channels, bool wanted) {
+  for (const int32_t channel : channels) {
+    const auto from = static_cast<size_t>(part->from[static_cast<size_t>(channel)]);
+    const Task& task = part->tasks[from];
+    const std::string head = EncodeHead(wanted ? DataHead() : DataHead{TENON_DT_BOOL, Shape{0}});
+    const auto lost = [self = shared_from_this(), channel, &task](Status status) {
+      self->Lost(std::move(status).Annotate(StrCat("asking task ", task.name(), " at ", task.address(), " for channel ", channel)));
+    };
+    Status status = [&]() -> Status {
+      TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Connection> connection, services_->network->Connect(task.address(), NowNs() + kConnectNs));
+      TENON_ASSIGN_OR_RETURN(const std::string name, EncodeKey({session->id, number, part->parts[from], {channel, 0, {}}}));
+      TENON_RETURN_IF_ERROR(connection->Send(name, head, {nullptr, 0}, [lost](Status sent) {
+        if (!sent.ok()) lost(std::move(sent));
+      }));
+      services_->metrics->SentValue(part->peer_numbers[from], name.size() + head.size());
+      return Status::Ok();
+    }();
+    if (!status.ok()) return lost(std::move(status));
+  }
+}
+
+void WorkerStep::Wished(int32_t channel, bool wanted) {
+  std::optional<exec::Message> now;
+  std::unique_lock lock(asked_mutex_);
+  if (!wanted) kept_.Unwanted(channel);
+  else if (!Planted(Bug::kEarlyWishForgotten) || !kept_.empty()) now = kept_.Wanted(channel);
+  const std::function<void()> then = TakeThen(kept_.empty());
+  lock.unlock();
+  if (now) {
+    Status sent = SendNow({channel, 0, {}}, *std::move(now), TargetOf({channel, 0, {}}));
+    if (!sent.ok()) Lost(std::move(sent));
+  }
+  if (then) then();
+}
+
+std::function<void()> WorkerStep::TakeThen(bool over) { return over ? std::exchange(then_, nullptr) : nullptr; }
+
+void WorkerStep::WhenGiven(std::function<void()> then) {
+  {
+    const std::lock_guard lock(asked_mutex_);
+    if (!kept_.empty()) then_ = std::exchange(then, nullptr);
+  }
+  if (then) return then();
+  if (Planted(Bug::kKeptForEver)) return;
+  kept_no_more_.Begin(&cancellation, [this](const Status&) {
+    std::unique_lock lock(asked_mutex_);
+    kept_.Clear();
+    std::function<void()> late = TakeThen(true);
+    lock.unlock();
+    if (late) services_->background->Later(std::move(late));
+  });
 }
 
 Status WorkerStep::Take(const exec::RendezvousKey& key, exec::Message message) {

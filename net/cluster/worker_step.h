@@ -30,9 +30,16 @@ struct StepServices {
 class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<WorkerStep> {
  public:
   WorkerStep(const StepServices* services, std::shared_ptr<WorkerSession> owner, std::shared_ptr<const WorkerPart> of, uint64_t id)
-      : Rendezvous(GlobalPool(), &of->names), session(std::move(owner)), part(std::move(of)), number(id), services_(services) {}
+      : Rendezvous(GlobalPool(), &of->names), session(std::move(owner)), part(std::move(of)), number(id), services_(services), window_(part->asks, part->receive_window) {}
 
   Status Send(const exec::RendezvousKey& key, exec::Message message) override;
+  void Receive(const exec::RendezvousKey& key, Receiver receiver) override;
+  // Values that are asked for (asked_values.h): asks for the first; tells senders of those that it did not need; what another task says of one of this part's;
+  // calls `then` when the last has gone or the step is cancelled, on the thread where that happens or in the background.
+  void AskFirst();
+  void AskNoMore();
+  void Wished(int32_t channel, bool wanted);
+  void WhenGiven(std::function<void()> then);
   // A value that came from another task; the step may run in this call.
   Status Take(const exec::RendezvousKey& key, exec::Message message);
   // Calls `run` when all values are there, on the thread that brings the last; cancelled before, in the background.
@@ -48,6 +55,10 @@ class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<
   tenon_peer* early_of = nullptr;  // who sent its first value, until it begins; the worker's mutex guards it
 
  private:
+  Status SendNow(const exec::RendezvousKey& key, exec::Message message, int32_t to);
+  void Ask(const std::vector<int32_t>& channels, bool wanted);
+  // What is to be done when nothing is kept any more, once.
+  std::function<void()> TakeThen(bool over);
   // The channel's number among the part's tasks; -1: it stays here.
   int32_t TargetOf(const exec::RendezvousKey& key) const;
   // The value as it goes out: plain bytes, which the message keeps; cells and bytes of strings side by side.
@@ -61,7 +72,11 @@ class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<
   std::mutex run_mutex_;
   size_t came_ = 0;  // values
   std::function<void()> run_;
-  Subscription given_up_;
+  std::mutex asked_mutex_;
+  AskingWindow window_;
+  KeptValues kept_;
+  std::function<void()> then_;
+  Subscription given_up_, kept_no_more_;
 };
 
 }  // namespace tenon::cluster

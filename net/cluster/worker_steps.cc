@@ -84,7 +84,7 @@ Status Worker::Run(tenon_span request, Reply reply) {
   const WorkerPart& part = *step->part;
   std::function<void()> run;
   const Status read = Guarded([&] {
-    run = [this, step, order] { RunStep(step, order.get()); };
+    run = [this, step, order] { RunStep(step, order); };
     order->status = order->Read(part);
     if (order->status.ok() && part.runs_through) order->program = part.callable->FixedProgram(order->pointers.data());
     // A connection that must be made first takes its time, which a callback has not.
@@ -93,7 +93,7 @@ Status Worker::Run(tenon_span request, Reply reply) {
   if (!read.ok()) {  // the step has begun; it ends as others do
     order->status = read;
     order->here = false;
-    RunStep(step, order.get());
+    RunStep(step, order);
   } else if (order->here) {
     step->RunWhenReady(std::move(run));
   } else {
@@ -102,33 +102,41 @@ Status Worker::Run(tenon_span request, Reply reply) {
   return Status::Ok();
 }
 
-void Worker::RunStep(const std::shared_ptr<WorkerStep>& step, StepOrder* order) {
+void Worker::RunStep(const std::shared_ptr<WorkerStep>& step, const std::shared_ptr<StepOrder>& order) {
   const LogScope scope({options_.task, step->session->id, step->number});
-  const WorkerPart& part = *step->part;
-  const Reply& reply = order->reply;
   --queued_;
-  // Both stay until they are sent.
-  std::shared_ptr<OutPacket> out;
-  std::shared_ptr<std::vector<Tensor>> fetches;
-  RunReply answer;
-  answer.set_came_ns(step->started_ns);
+  order->answer.set_came_ns(step->started_ns);
   const uint64_t began = order->here ? NowNs() : ThreadCpuNs();
   Status status = Guarded([&] {
-    out = std::make_shared<OutPacket>();
-    fetches = std::make_shared<std::vector<Tensor>>();
-    return order->Compute(step.get(), out.get(), fetches.get(), &answer);
+    step->AskFirst();
+    Status computed = order->Compute(step.get());
+    if (computed.ok()) step->AskNoMore();
+    return computed;
   });
   const bool quickly = order->here ? NowNs() - began < kTooLongNs : ThreadCpuNs() - began < kQuickNs;
   {
     const std::lock_guard lock(mutex_);
+    step->part->Took(order->program, quickly);
+  }
+  if (!status.ok()) return Conclude(step, order, std::move(status));
+  const Status waited = Guarded([&] {
+    step->WhenGiven([this, step, order] { Conclude(step, order, step->cancellation.cancelled() ? step->cancellation.reason() : Status::Ok()); });
+  });
+  if (!waited.ok()) Conclude(step, order, waited);
+}
+
+void Worker::Conclude(const std::shared_ptr<WorkerStep>& step, const std::shared_ptr<StepOrder>& order, Status status) {
+  const LogScope scope({options_.task, step->session->id, step->number});
+  const Reply& reply = order->reply;
+  {
+    const std::lock_guard lock(mutex_);
     running_.erase(reply.reply);
-    part.Took(order->program, quickly);
   }
   Status told = Guarded([&] {
     EndStep(step.get());
     metrics_.StepEnded(status);
-    answer.set_answered_ns(trace::Trace::Now());
-    if (status.ok()) out->Finish(answer);
+    order->answer.set_answered_ns(trace::Trace::Now());
+    if (status.ok()) order->out.Finish(order->answer);
   });
   if (status.ok()) status = std::move(told);
   if (!status.ok()) {
@@ -136,7 +144,7 @@ void Worker::RunStep(const std::shared_ptr<WorkerStep>& step, StepOrder* order) 
     Log(usual ? TENON_LOG_INFO : TENON_LOG_WARNING, status.message());
     return reply.Fail(std::move(status));
   }
-  reply.Give(out->pieces(), [out, fetches] {});
+  reply.Give(order->out.pieces(), [order] {});
 }
 
 void Worker::EndStep(WorkerStep* step) {

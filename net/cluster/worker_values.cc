@@ -13,6 +13,7 @@ struct Worker::Arrival {
   Tensor value;          // none: dead
   uint64_t bytes = 0;
   size_t peer = 0;  // who sent it
+  bool wish = false;  // it is no value, but asks for one that the part sends, or says that nobody will
   uint64_t message_bytes = 0;
 };
 
@@ -20,7 +21,8 @@ struct Worker::Arrival {
 size_t Worker::SenderOf(const WorkerSession& session, const DataKey& key) const {
   const auto part = session.parts.find(key.part);
   if (part == session.parts.end() || key.key.channel < 0 || static_cast<size_t>(key.key.channel) >= part->second->from.size()) return metrics_.PeerOf("");
-  return part->second->peer_numbers[part->second->from[key.key.channel]];
+  const int32_t to = part->second->to[key.key.channel];  // a wish comes from where the value goes to
+  return part->second->peer_numbers[to >= 0 ? to : part->second->from[key.key.channel]];
 }
 
 Result<std::shared_ptr<WorkerStep>> Worker::StepFor(DataKey key, tenon_peer* peer, std::shared_ptr<WorkerSession>* out_session, size_t* out_sender) {
@@ -43,7 +45,8 @@ Status Worker::Place(tenon_peer* peer, tenon_span key_bytes, tenon_span head_byt
   auto arrival = std::make_unique<Arrival>();
   std::shared_ptr<WorkerSession> session;
   TENON_ASSIGN_OR_RETURN(arrival->step, StepFor(key, peer, &session, &arrival->peer));
-  if (arrival->step != nullptr && !arrival->step->part->Receives(key.key.channel))
+  arrival->wish = arrival->step != nullptr && bytes == 0 && arrival->step->part->IsAskedFor(key.key.channel);
+  if (arrival->step != nullptr && !arrival->wish && !arrival->step->part->Receives(key.key.channel))
     return InvalidArgument(StrCat("channel ", key.key.channel, " is none that part ", key.part, " receives"));
   arrival->key = key.key;
   arrival->bytes = bytes;
@@ -72,6 +75,7 @@ void Worker::Placed(Arrival* given, Status status) {
   const std::unique_ptr<Arrival> arrival(given);
   if (status.ok()) metrics_.ReceivedValue(arrival->peer, arrival->message_bytes);
   if (arrival->step == nullptr) return;
+  if (status.ok() && arrival->wish) return arrival->step->Wished(arrival->key.channel, !arrival->value.has_value());
   exec::Message message;
   if (status.ok() && arrival->value.has_value()) {
     tenon_tensor_view view = arrival->value.view();

@@ -103,7 +103,7 @@ class Attacker {
   const uint64_t incarnation_;
 };
 
-constexpr uint32_t kProtocol = 2;  // of net/cluster/protocol.h
+constexpr uint32_t kProtocol = 3;  // of net/cluster/protocol.h
 
 class HostileTest : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Over, HostileTest, ::testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
@@ -164,7 +164,7 @@ TEST_P(HostileTest, AMasterOfAnotherProtocolIsToldBothVersions) {
   hello.set_protocol(kProtocol + 1);
   hello.set_version("9.8.7");
   const std::string status = peer.Call("hello", Packet(hello)).status;
-  EXPECT_NE(status.find("the master (9.8.7) speaks protocol 3, this worker (0.1.0) 2"), std::string::npos) << status;
+  EXPECT_NE(status.find("the master (9.8.7) speaks protocol 4, this worker (0.1.0) 3"), std::string::npos) << status;
 }
 
 // The worker's start, as it tells it.

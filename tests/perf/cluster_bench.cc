@@ -2,7 +2,8 @@
 // The null step of the OSDI'16 paper's Figure 7: a worker fetches parameters from so many parameter servers, and does next to
 // nothing with them: a scalar from each, a whole model that lies in equal parts on them (10MB, 100MB), or 32 random rows of a table
 // that does (sparse_64MB, sparse_1GB). Beside it, bounds of the same run: a wake-up of another thread, as much over bare TCP, and
-// memcpy. NullStepInside: the worker is in the client's process. SubgraphRate: how many steps of nothing one task takes a second while so many clients' threads wait for it.
+// memcpy. Layers: so many square matrices on a server, which 32 rows on the worker are multiplied by one after the other; all that is sent comes at once, or
+// is asked for (the session option receive_window). NullStepInside: the worker is in the client's process. SubgraphRate: how many steps of nothing one task takes a second while so many clients' threads wait for it.
 //
 //   cluster_bench [--samples=FILE] [--benchmark_filter=shm]
 //
@@ -179,7 +180,6 @@ struct Cluster {
   }
   Status Prepare(const std::vector<Name>& first, const std::vector<Name>& fetches, const std::vector<Name>& targets) {
     if (!tasks.ok()) return Status(Code::kUnavailable, "the tasks did not start");
-    SessionOptions options;
     options.master = tasks.address(0);
     TENON_TRY_ASSIGN(Session made, Session::Create(TheRuntime(), graph, options));
     session.emplace(std::move(made));
@@ -195,6 +195,7 @@ struct Cluster {
   std::unique_ptr<Runtime> runtime;  // of the worker that is in this process, when it is
   std::optional<Worker> worker;
   Graph graph{TheRuntime()};
+  SessionOptions options;
   std::optional<Session> session;
   std::optional<Callable> step;
 };
@@ -239,6 +240,27 @@ Status StartNullStep(const char* scheme, const Case& of, int servers, bool insid
   return kept->Prepare(assigns, {kept->graph.Op("AddN", {firsts}, {}, "sum")}, {});
 }
 
+Status StartLayers(const char* scheme, int count, int32_t side, uint64_t window) {
+  kept = std::make_unique<Cluster>(scheme, 1);
+  kept->options.receive_window = window;
+  Graph& g = kept->graph;
+  std::vector<Output> weights;
+  std::vector<Name> assigns;
+  {
+    const auto on = g.Device("/job:ps/task:0");
+    for (int i = 0; i < count; ++i) {
+      const std::string name = "w" + std::to_string(i);
+      const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{side, side}}, {"shared_name", name}}, name);
+      assigns.push_back(g.AddNode("AssignVariableOp", {v, g.Op("Fill", {g.Const({side, side}), g.Const(1.0f / static_cast<float>(side + i))})}, {}, name + "/set"));
+      weights.push_back(g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, name + "/read"));
+    }
+  }
+  const auto on = g.Device("/job:worker/task:0");
+  Output x = g.Op("Fill", {g.Const({32, side}), g.Const(1.0f)});
+  for (const Output& weight : weights) x = g.Op("Relu", {g.Op("MatMul", {x, weight})});
+  return kept->Prepare(assigns, {g.Op("Sum", {x, g.Const({0, 1})}, {}, "sum")}, {});
+}
+
 Status StartNull(const char* scheme) {
   kept = std::make_unique<Cluster>(scheme, 0);
   const auto on = kept->graph.Device("/job:worker/task:0");
@@ -265,6 +287,11 @@ void NullStep(benchmark::State& state, const std::string& name, const char* sche
   // Client and worker, worker and server.
   if (of.bytes == 0 || of.sparse) state.counters["of_two_wake_ups"] = ms / (2 * WakeUpMilliseconds());
   else state.counters["of_memcpy"] = ms / CopyMilliseconds(static_cast<size_t>(of.bytes));
+}
+
+void Layers(benchmark::State& state, const std::string& name, const char* scheme, int count, int32_t side, uint64_t window) {
+  if (!Ready(state, name, [&] { return StartLayers(scheme, count, side, window); })) return;
+  (void)Measure(state, name, [] { return kept->Run(); });
 }
 
 // Each thread waits for its step: so many are in flight.
@@ -296,6 +323,11 @@ void RegisterSteps(const char* scheme) {
       if (of.bytes > (100 << 20) && servers > 2) continue;
       const std::string name = std::string("NullStep/") + scheme + "/" + of.name + "/" + std::to_string(servers);
       Register(name, NullStep, name, scheme, of, servers, false);
+    }
+  for (const auto& [count, side] : {std::pair{40, 256}, std::pair{24, 768}, std::pair{12, 2048}})
+    for (const auto& [how, window] : {std::pair{"at_once", UINT64_MAX}, std::pair{"asked_for", uint64_t{0}}}) {
+      const std::string layers = std::string("Layers/") + scheme + "/" + std::to_string(count) + "x" + std::to_string(side) + "/" + how;
+      Register(layers, Layers, layers, scheme, count, side, window);
     }
   const std::string inside = std::string("NullStepInside/") + scheme + "/scalar/1";
   Register(inside, NullStep, inside, scheme, kCases[0], 1, true);

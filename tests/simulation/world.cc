@@ -122,6 +122,7 @@ class World {
   int64_t steps_ = 10, checkpoint_steps_ = 2;
   std::string folder_;
   std::string way_;  // of collectives; "": there are none
+  uint64_t window_ = 0;  // 1: every value is asked for; 0: none, they are small
   int next_id_ = 1;
   uint64_t troubled_ns_ = 0;  // the last time that something was wrong, or became right again
   std::vector<std::unique_ptr<ClientState>> clients_;
@@ -283,6 +284,7 @@ void World::Client(ClientState* state) {
     options.master = tasks_[scheduler_.Draw(tasks_.size())].address;
     options.connect_timeout = std::chrono::seconds(2);
     options.owner = "training";
+    options.receive_window = window_;
     trainer.Leave();
     state->busy_since = scheduler_.now();
     state->doing = "the end of a session";
@@ -381,6 +383,7 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
   options.master = tasks_[scheduler_.Draw(tasks_.size())].address;
   options.connect_timeout = std::chrono::seconds(2);
   options.isolate = true;
+  options.receive_window = window_;
   auto session = Session::Create(runtime, graph, options);
   if (!session.ok()) return session.status().message();
   if (const Status begun = session->RunTargets({"initial"}); !begun.ok()) return begun.message();
@@ -544,6 +547,7 @@ Outcome World::Run() {
   servers_ = 1 + scheduler_.Draw(2);
   workers_ = 1 + scheduler_.Draw(3);
   if (scheduler_.Chance(0.5)) way_ = std::array<const char*, 3>{"direct", "ring", "tree"}[scheduler_.Draw(3)];
+  window_ = options_.seed % 2;
   steps_ = 4 + static_cast<int64_t>(scheduler_.Draw(16));
   checkpoint_steps_ = 1 + static_cast<int64_t>(scheduler_.Draw(4));
   const uint64_t faults = options_.calm ? 0 : scheduler_.Draw(5);

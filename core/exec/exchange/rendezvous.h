@@ -73,7 +73,7 @@ class Rendezvous {
   // ALREADY_EXISTS when the key has a value that nobody took; the status of Abort after it.
   virtual Status Send(const RendezvousKey& key, Message message);
   // Calls the receiver once: now, when the value is there, or later.
-  void Receive(const RendezvousKey& key, Receiver receiver);
+  virtual void Receive(const RendezvousKey& key, Receiver receiver);
   // Waits for the value. deadline_ns: of the monotonic clock; 0: none.
   Result<Message> Await(const RendezvousKey& key, uint64_t deadline_ns = 0);
   // Whether a receiver waited; it will not be called.

@@ -479,6 +479,9 @@ typedef struct tenon_session_options {
   uint32_t watch; /* on: steps may have a watcher (tenon_run_options.watch); every node runs by itself then. Not on a cluster */
   const tenon_debug_options* debug; /* NULL: none */
   tenon_span calibration; /* text of a calibration, which precision int8 is by: ranges of the graph's values; empty: none */
+  /* On a cluster, bytes: how much of large values (outside of loops, of a size that the graph tells) from other tasks is asked for ahead of the nodes that read it. A task that
+   * gets more than that in a step asks for each when it is soon needed, and it stays with who made it until then. 0: 8 MiB; UINT64_MAX: all come at once. */
+  uint64_t receive_window;
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,

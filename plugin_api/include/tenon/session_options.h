@@ -44,7 +44,8 @@
   X(compile, SWITCH, true, EVERYWHERE, "--no-compile", "Devices run nodes one by one, whatever their compilers would take", "") \
   X(capture, SWITCH, true, EVERYWHERE, "--no-capture", "Devices get every kernel in every step, never a captured piece of the step", "") \
   X(check_numerics, SWITCH, false, EVERYWHERE, "--check-numerics", "A step fails at the first node that makes a NaN or an infinity, and says which; slow", "") \
-  X(watch, SWITCH, false, IN_PROCESS, "", "", "")
+  X(watch, SWITCH, false, IN_PROCESS, "", "", "") \
+  X(receive_window, SIZE, 0, ON_CLUSTER, "--receive-window", "Bytes of large values that a task asks others for ahead of need (default: 8M)", "")
 
 #define TENON_DEBUG_OPTIONS(X) \
   X(schedule_seed, NUMBER, 0, EVERYWHERE, "", "", "") \

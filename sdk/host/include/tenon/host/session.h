@@ -309,6 +309,7 @@ struct SessionOptions {
   bool capture = true;   // work of a queue that is the same in every step is launched as one piece, where the device can
   bool check_numerics = false;  // the first NaN or infinity that a kernel makes fails its step, and is named; slow
   bool watch = false;           // steps may have RunOptions.watch; slow
+  uint64_t receive_window = 0;  // bytes of large values that a task of a cluster asks others for ahead of need; 0: 8 MiB; UINT64_MAX: all come as soon as they are made
   DebugOptions debug;
 };
 
