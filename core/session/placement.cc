@@ -10,7 +10,8 @@
 
 namespace tenon::session {
 
-place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevice& to, const place::Link& network) {
+place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevice& to, const place::Link& network, const exec::DeviceCopy* between_drivers) {
+  if (between_drivers != nullptr && between_drivers->table->bytes_per_second > 0) return {between_drivers->table->seconds, between_drivers->table->bytes_per_second};
   const auto to_host = [](const exec::SessionDevice& device) -> place::Link {
     if (!device.queued()) return {};
     return {device.device->properties.copy_seconds, device.device->properties.link_bytes_per_second};
@@ -89,7 +90,8 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
     return kernels.empty() ? 0.0 : exec::SecondsOf(node, *session, &session->devices[device.index()], kernels[0], shapes);
   };
   request.link = [session](place::DeviceId from, place::DeviceId to) {
-    return LinkBetween(session->devices[from.index()], session->devices[to.index()], kGuessedNetwork);
+    const exec::SessionDevice &source = session->devices[from.index()], &target = session->devices[to.index()];
+    return LinkBetween(source, target, kGuessedNetwork, session->FindCopy(source.device->handle, target.device->handle));
   };
   return request;
 }

@@ -99,4 +99,15 @@ Result<const tenon_collective*> AdoptCollective(const tenon_collective* given) {
   return collective;
 }
 
+Result<const tenon_device_copy*> AdoptDeviceCopy(const tenon_device_copy* given) {
+  using Table = tenon_device_copy;
+  TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(Table, target_type), TENON_CAPABILITY_DEVICE_COPY));
+  const Table* copy = Adopt(given);
+  TENON_RETURN_IF_ERROR(CheckName(copy->source_type, "the source_type of copies between devices"));
+  TENON_RETURN_IF_ERROR(CheckName(copy->target_type, "the target_type of copies between devices"));
+  static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(Table, reaches), TENON_TABLE_FUNCTION(Table, copy)};
+  TENON_RETURN_IF_ERROR(CheckFunctions(copy, given->struct_size, kNeeded, StrCat("the copies from ", View(copy->source_type), " to ", View(copy->target_type))));
+  return copy;
+}
+
 }  // namespace tenon::session

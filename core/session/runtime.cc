@@ -9,6 +9,7 @@
 #include "core/base/cancellation.h"
 #include "core/base/live_objects.h"
 #include "core/base/plugin_instance.h"
+#include "core/exec/device/device_copy.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/device/resources.h"
 #include "core/exec/kernel/kernel_registry.h"
@@ -51,6 +52,7 @@ struct Runtime::State {
   std::mutex mutex;  // guards all below, but for the devices
   std::vector<exec::CompilerEntry> compilers;
   std::vector<exec::CapabilityEntry> capabilities;
+  std::vector<std::shared_ptr<const exec::DeviceCopy>> device_copies;
   // Every plugin that was loaded, for ever: graphs have its ops still, and one that comes back is the same.
   std::map<std::string, std::shared_ptr<PluginInstance>, std::less<>> instances;
   std::map<std::string, Placer, std::less<>> placers;  // by plugin
@@ -172,6 +174,10 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::sha
     std::lock_guard lock(state_->mutex);
     state_->capabilities.push_back(
         {id, std::string(what), std::string(View(collective->device_type)), collective, self});
+  } else if (what == TENON_CAPABILITY_DEVICE_COPY) {
+    TENON_ASSIGN_OR_RETURN(const tenon_device_copy* copy, AdoptDeviceCopy(static_cast<const tenon_device_copy*>(capability.table)));
+    std::lock_guard lock(state_->mutex);
+    state_->device_copies.push_back(std::make_shared<const exec::DeviceCopy>(exec::DeviceCopy{std::string(id), copy, self}));
   } else if (what == TENON_CAPABILITY_GRAPH_PASS) {
     TENON_ASSIGN_OR_RETURN(optimize::PluginPass pass, optimize::AdoptPass(static_cast<const tenon_graph_pass*>(capability.table), plugin));
     std::lock_guard lock(state_->mutex);
@@ -189,6 +195,7 @@ void Runtime::UnregisterPlugin(std::string_view id) {
   state_->devices.CloseOf(id);
   std::lock_guard lock(state_->mutex);
   std::erase_if(state_->compilers, [&](const auto& compiler) { return compiler.plugin == id; });
+  std::erase_if(state_->device_copies, [&](const auto& copy) { return copy->plugin == id; });
   std::erase_if(state_->capabilities, [&](const auto& capability) { return capability.plugin == id; });
   if (const auto instance = state_->instances.find(id); instance != state_->instances.end())
     instance->second->Close();  // graphs have its ops still
@@ -221,6 +228,11 @@ Result<Runtime::Transport> Runtime::FindTransport(std::string_view scheme) const
 
 int64_t Runtime::LiveObjects(std::string_view id) const {
   int64_t count = LiveKernels(id) + files::Mounts::The().OpenFiles(this, id);
+  {
+    std::lock_guard lock(state_->mutex);
+    for (const auto& copy : state_->device_copies)
+      if (copy->plugin == id) count += copy.use_count() - 1;  // sessions that use it
+  }
   const bool has_host_device = state_->devices.HasOnHost(id);
   // Named variables outlive their sessions; their memory is the device's that made it.
   return count + state_->resources.CountHeld([&](const exec::Device* device) {
@@ -250,6 +262,11 @@ Result<DeviceChoice> Runtime::ChooseDevices(std::string_view wish) const { retur
 std::vector<exec::CompilerEntry> Runtime::compilers() const {
   std::lock_guard lock(state_->mutex);
   return state_->compilers;
+}
+
+std::vector<std::shared_ptr<const exec::DeviceCopy>> Runtime::device_copies() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->device_copies;
 }
 
 std::vector<optimize::PluginPass> Runtime::graph_passes() const {

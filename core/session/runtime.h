@@ -27,6 +27,7 @@ class TuningCache;
 struct CapabilityEntry;
 struct CompilerEntry;
 struct Device;
+struct DeviceCopy;
 }  // namespace exec
 namespace graph {
 class OpRegistry;
@@ -81,6 +82,8 @@ class Runtime {
   std::vector<exec::Device> devices() const;
   // Compilers of device types, as they were registered.
   std::vector<exec::CompilerEntry> compilers() const;
+  // Copies between devices of different drivers, in the order in which they were registered.
+  std::vector<std::shared_ptr<const exec::DeviceCopy>> device_copies() const;
   // Passes over the graphs of steps, by the ids of their plugins.
   std::vector<optimize::PluginPass> graph_passes() const;
   // What a plugin brought for a device type under a capability id of its own; NOT_FOUND says which there are.

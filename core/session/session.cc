@@ -131,6 +131,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
     env.devices.push_back(own);
     session->state_->devices_in_use.push_back(std::make_unique<LiveObject>(device->plugin));
   }
+  env.pairs = exec::FindPairs(choice.devices, runtime->device_copies());
   session->state_->placement_env = env;
   if (const Remote* remote = session->options_.remote.get(); remote != nullptr) {
     std::vector<exec::SessionDevice>& devices = session->state_->placement_env.devices;
@@ -471,7 +472,7 @@ Result<Tensor> Session::CopyTo(const tenon_tensor_view& value, int32_t from, int
   if (from == 0 && to == 0) return Tensor::CopyOf(GlobalPool(), value);
   if (!IsPlain(value.dtype)) return InvalidArgument(StrCat("a tensor of ", TypeName(value.dtype), " stays in host memory"));
   const exec::SessionDevice& worker = device(from == 0 ? to : from);
-  if (from != 0 && to != 0 && worker.device->driver != device(to).device->driver) {
+  if (from != 0 && to != 0 && worker.device->driver != device(to).device->driver) {  // this is done now, and not in a queue's order: the host does
     TENON_ASSIGN_OR_RETURN(const Tensor on_host, CopyTo(value, from, 0));
     return CopyTo(on_host.view(), 0, to);
   }

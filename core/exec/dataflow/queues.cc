@@ -79,6 +79,12 @@ Status DynamicInstance::TransferTo(int32_t memory, int32_t from, const Slot& sou
       TENON_RETURN_IF_ERROR(work_.Copy(worker.first_queue, args, {}, info.node->name, &done));
       return work_.HostWait(done);
     }
+    if (worker.device->driver != to.device->driver) {  // queues of different drivers know nothing of each other: the host waits for both
+      TENON_ASSIGN_OR_RETURN(done, work_.Signal(worker.first_queue, info.node->name));
+      TENON_RETURN_IF_ERROR(work_.HostWait(done));
+      TENON_RETURN_IF_ERROR(work_.Copy(to.first_queue, args, {}, info.node->name, &done));
+      return work_.HostWait(done);
+    }
     // The memory was the target's; its earlier users there come first.
     TENON_ASSIGN_OR_RETURN(const tenon_timeline_point free, work_.Signal(to.first_queue, info.node->name));
     TENON_RETURN_IF_ERROR(work_.Copy(worker.first_queue, args, {&free, 1}, info.node->name, &done));

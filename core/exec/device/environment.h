@@ -11,6 +11,7 @@
 
 #include "core/exec/device/compiler_entry.h"
 #include "core/exec/device/device.h"
+#include "core/exec/device/device_copy.h"
 #include "tenon/kernel.h"
 
 namespace tenon::graph {
@@ -44,6 +45,7 @@ struct Environment {
   HostThreads* threads = nullptr;
   std::vector<SessionDevice> devices;  // the first works on the host's memory, and runs what is not placed elsewhere
   IdVector<QueueId, SessionQueue> queues;
+  std::vector<DevicePair> pairs;  // of different drivers, between which a plugin copies
   std::function<std::vector<CompilerEntry>()> compilers;  // of the plugins that are loaded by now; empty: none
   // NOT_FOUND says which there are. Empty: none.
   std::function<Result<CapabilityEntry>(std::string_view id, std::string_view device_type)> capabilities;
@@ -57,6 +59,15 @@ struct Environment {
   bool capture = true;  // queues may keep work that is the same in every step
   bool check_numerics = false;  // a kernel that makes a NaN or an infinity has failed
   bool watch = false;           // plans are such that steps may be watched
+
+  // What copies between the two; nullptr: nobody does but by way of the host, or they are of one driver. By the drivers' handles.
+  const DeviceCopy* FindCopy(const tenon_device* source, const tenon_device* target) const {
+    for (const DevicePair& pair : pairs)
+      if (pair.source->handle == source && pair.target->handle == target) return pair.copy.get();
+    return nullptr;
+  }
+  // Whether one copy brings a value from the one memory to the other.
+  bool CopiesDirectly(const Device& source, const Device& target) const { return source.driver == target.driver || FindCopy(source.handle, target.handle) != nullptr; }
 };
 
 }  // namespace tenon::exec

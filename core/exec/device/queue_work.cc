@@ -87,7 +87,11 @@ Status QueueWork::Copy(QueueId queue, const tenon_copy_args& args, std::span<con
   Lane& lane = lanes_[queue];
   const tenon_submission submission = Submission(queue, waits, out_point == nullptr ? 0 : lane.value + 1, label);
   const Device& device = DeviceOf(queue);
-  TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] { return device.driver->queue_copy(this->queue(queue), &args, &submission); }));
+  const DeviceCopy* between = args.source_device == nullptr || args.target_device == nullptr ? nullptr : env_->FindCopy(args.source_device, args.target_device);
+  if (between != nullptr) {
+    Status status = CallPlugin(between->plugin, "copy", [&] { return between->table->copy(between->self, this->queue(queue), &args, &submission); });
+    if (!status.ok()) return std::move(status).Annotate(DescribePlugin(between->plugin));
+  } else TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] { return device.driver->queue_copy(this->queue(queue), &args, &submission); }));
   if (out_point != nullptr) *out_point = {submission.timeline, ++lane.value};
   return Status::Ok();
 }

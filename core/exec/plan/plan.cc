@@ -119,7 +119,7 @@ Status Plan::AddTransfers() {
   partition::Memories memories;
   memories.of = [this](graph::Edge edge) { return MemoryOf(edge); };
   memories.wanted = [this](const graph::Node& node, int32_t input) { return MemoryWanted(node, input); };
-  memories.direct = [&](int32_t from, int32_t to) { return device(from).device->driver == device(to).device->driver; };
+  memories.direct = [&](int32_t from, int32_t to) { return env_->CopiesDirectly(*device(from).device, *device(to).device); };
   memories.name = [&](int32_t memory) { return device(memory).device->name; };
   std::vector<graph::Edge> fetches = fetches_;
   std::vector<int32_t> fetch_memories = options_.fetch_memories;
