@@ -69,6 +69,10 @@ class SessionTest : public testing::Test, public fakes::GraphMaker {
     ASSERT_TRUE(session.ok()) << session.status().ToString();
     session_ = *session;
   }
+  // What it has prepared holds the session.
+  void TearDown() override {
+    if (session_ != nullptr) session_->Close();
+  }
   // x, and y, which is twice that.
   void ExtendByTwice() {
     const Edge x = Feed(TENON_DT_FLOAT, {}, "x");
