@@ -29,6 +29,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,7 @@ namespace tenon::sdk {
 // What the device gains, in nanoseconds of one core or of the whole device: only how they compare matters.
 struct Bfloat16Costs {
   double product;           // saved by each multiply-add
-  double smallest_product;  // multiply-adds of a node, below which its kernels save nothing
+  double smallest_product;  // multiply-adds of a node, below which its kernels save nothing, and it only follows
   double cast;              // what a cast takes, an element
   double call;              // and besides
   double moved;             // saved by each element that is moved or compared
@@ -57,7 +58,7 @@ struct Bfloat16Device {
   Bfloat16Costs costs;
 };
 
-enum class Bfloat16Kind { kProduct, kDepthwise, kMove, kArithmetic, kCurve, kNormalization, kNormalizationGradient };
+enum class Bfloat16Kind { kProduct, kDepthwise, kView, kMove, kArithmetic, kCurve, kNormalization, kNormalizationGradient };
 
 struct Bfloat16Rule {
   std::string_view op;
@@ -122,11 +123,11 @@ inline constexpr Bfloat16Rule kBfloat16Rules[] = {
     {"Tile", Bfloat16Kind::kMove, ""},
     {"Transpose", Bfloat16Kind::kMove, ""},
     {"SelectV2", Bfloat16Kind::kMove, ""},
-    {"Reshape", Bfloat16Kind::kMove, ""},
-    {"Squeeze", Bfloat16Kind::kMove, "squeeze_dims"},
-    {"ExpandDims", Bfloat16Kind::kMove, ""},
-    {"Identity", Bfloat16Kind::kMove, ""},
-    {"StopGradient", Bfloat16Kind::kMove, ""},
+    {"Reshape", Bfloat16Kind::kView, ""},
+    {"Squeeze", Bfloat16Kind::kView, "squeeze_dims"},
+    {"ExpandDims", Bfloat16Kind::kView, ""},
+    {"Identity", Bfloat16Kind::kView, ""},
+    {"StopGradient", Bfloat16Kind::kView, ""},
 };
 
 template <size_t... kIndices>
@@ -258,19 +259,16 @@ class Bfloat16Pass {
       case Kind::kProduct: {
         const double work = MultiplyAdds(id);
         if (!p_.ok()) return;
-        if (work < costs.smallest_product) {
-          p_.Explain(id, "stays in float32: it is too small to gain by bfloat16");
-          node.rule = nullptr;
-          return;
-        }
-        node.saved = Price(work * costs.product);
-        gains_ = true;
+        const bool small = work < costs.smallest_product;
+        node.saved = small ? -Price(elements * costs.computed) : Price(work * costs.product);
+        gains_ = gains_ || !small;
         return;
       }
       case Kind::kDepthwise:
       case Kind::kNormalization:
       case Kind::kNormalizationGradient:
       case Kind::kMove: node.saved = Price(elements * costs.moved); return;
+      case Kind::kView: return;
       case Kind::kArithmetic: node.saved = -Price(elements * costs.computed); return;
       case Kind::kCurve: node.saved = -Price(elements * costs.curve); return;
     }
@@ -407,6 +405,11 @@ class Bfloat16Pass {
     if (!p_.ok()) return;
     made_.emplace(id, std::pair(made, sums));
     p_.Explain(made, "in bfloat16");
+    // What shows a value of float32 in another shape goes on to do so for others: whoever fetches it gets it as it is.
+    if (node.rule->kind == Kind::kView && IsExact(node.inputs[0].node)) {
+      exact_.insert(id);
+      return;
+    }
     std::vector<Output> outputs;
     for (size_t k = 0; k < node.readers.size(); ++k) {
       const Output output{made, static_cast<int32_t>(k), 0};
@@ -431,6 +434,7 @@ class Bfloat16Pass {
     return cast->second;
   }
 
+  bool IsExact(int64_t id) { return !IsChosen(id) || exact_.contains(id); }
   Output NarrowedConstant(int64_t id) {
     std::vector<Bfloat16> values;
     tenon_tensor_view view{};
@@ -452,6 +456,7 @@ class Bfloat16Pass {
   bool gains_ = false;  // there is a product that may
   std::vector<bool> near_;
   std::unordered_map<int64_t, std::pair<int64_t, bool>> made_;  // what stands for a node, and whether it gives float32
+  std::unordered_set<int64_t> exact_;                           // of those, what still gives the same in float32 besides
   std::map<std::pair<int64_t, int32_t>, Output> casts_;
 };
 

@@ -54,10 +54,10 @@ class PassContext : public NodeBuilder {
     return source;
   }
 
-  // Whether the input is a reference to a variable, which is read when the node runs.
-  bool InputIsReference(int64_t id, int index) const {
-    const tenon_node* const node = args_->node(args_, id);
-    return node != nullptr && args_->node_services->input_dtype(node, index) > TENON_DT_REF;
+  // Whether the input is a variable by reference, which is read when the node runs.
+  bool InputIsReference(int64_t id, int index) {
+    const Output source = input(id, index);
+    return ok() && source.node >= 0 && args_->builder->output_dtype(args_->builder->context, source) > TENON_DT_REF;
   }
 
   // Nodes that are added from here on stand below node `id`'s name, wait for what it waits for, and run on the device; -1: of no node.
