@@ -129,6 +129,6 @@ struct AvgPoolGradKernel {
 
 TENON_ONEDNN_KERNEL(MaxPool) = OnednnKernel<PoolKernel<dnnl::algorithm::pooling_max>>("MaxPool");
 TENON_ONEDNN_KERNEL(AvgPool) = OnednnKernel<PoolKernel<dnnl::algorithm::pooling_avg_exclude_padding>>("AvgPool");
-TENON_ONEDNN_KERNEL(AvgPoolGrad) = OnednnKernel<AvgPoolGradKernel>("AvgPoolGrad");
+TENON_ONEDNN_KERNEL(AvgPoolGrad) = OnednnKernel<AvgPoolGradKernel, FloatAlone>("AvgPoolGrad");  // in bfloat16 oneDNN rounds each addition
 
 }  // namespace tenon::cpu_onednn
