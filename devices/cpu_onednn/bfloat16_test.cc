@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's kernels in bfloat16 against the plain ones of devices/cpu, which sum in float32 and round once. Covers N4, N6.
+// oneDNN's kernels in bfloat16 against the plain ones of devices/cpu, which sum in float32 and round once. Covers N4.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -171,7 +171,7 @@ TENON_OP(kConv2DBackpropFilter) = DefineOp({
     .cost = CostFunction<BackpropFilterCost>,
 });
 
-// What steps of precision bfloat16 run instead (tenon/sdk/op/bfloat16_pass.h), so that what weights are updated by is rounded nowhere.
+// What steps of precision bfloat16 run instead (tenon/sdk/device/bfloat16_pass.h), so that what weights are updated by is rounded nowhere.
 TENON_OP(kConv2DBackpropFilterSums) = DefineOp({
     .name = "Tenon>Conv2DBackpropFilterSums",
     .inputs = "input: T, filter_sizes: int32, out_backprop: T",

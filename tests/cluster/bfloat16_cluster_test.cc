@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precision bfloat16 of a session whose steps run on a cluster: the client's session says what computes in 16 bits, workers compute it, and 16 bits go between them. Covers N6.
+// Precision bfloat16 of a session whose steps run on a cluster: the client's session says what computes in 16 bits, workers compute it, and 16 bits go between them. Covers N4.
 #include <cmath>
 
 #include "tests/cluster/local_cluster.h"

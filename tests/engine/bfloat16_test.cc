@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions of precision bfloat16 on the CPU as a user of the C++ API has them: what computes in 16 bits and where casts stand, how far the results are from float32's, that training is
-// as good, and what is left alone. On a processor without bfloat16 all of it is float32, to the bit. Covers N6.
+// as good, and what is left alone. On a processor without bfloat16 all of it is float32, to the bit. Covers N4.
 #include <cmath>
 #include <random>
 

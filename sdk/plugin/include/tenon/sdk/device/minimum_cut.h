@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cheapest way to put things on two sides, where being on a side has a price, and so has standing on different sides: a minimum cut (Dinic's method).
-#ifndef TENON_SDK_OP_MINIMUM_CUT_H_
-#define TENON_SDK_OP_MINIMUM_CUT_H_
+#ifndef TENON_SDK_DEVICE_MINIMUM_CUT_H_
+#define TENON_SDK_DEVICE_MINIMUM_CUT_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -111,4 +111,4 @@ class MinimumCut {
 };
 
 }  // namespace tenon::sdk
-#endif  // TENON_SDK_OP_MINIMUM_CUT_H_
+#endif  // TENON_SDK_DEVICE_MINIMUM_CUT_H_

@@ -16,8 +16,8 @@
 //
 // Where it matters, nothing is rounded that need not be: a product whose readers are in float32 gives its float32 sums, and so does the gradient of a filter. Constants are cast once, when
 // the step is planned; variables once a step, however many read them.
-#ifndef TENON_SDK_OP_BFLOAT16_PASS_H_
-#define TENON_SDK_OP_BFLOAT16_PASS_H_
+#ifndef TENON_SDK_DEVICE_BFLOAT16_PASS_H_
+#define TENON_SDK_DEVICE_BFLOAT16_PASS_H_
 
 #include <algorithm>
 #include <array>
@@ -36,7 +36,7 @@
 #include "tenon/kernel.h"
 #include "tenon/sdk/kernel/half.h"
 #include "tenon/sdk/op/graph_pass.h"
-#include "tenon/sdk/op/minimum_cut.h"
+#include "tenon/sdk/device/minimum_cut.h"
 
 namespace tenon::sdk {
 
@@ -463,4 +463,4 @@ class Bfloat16Pass {
 inline void RunBfloat16Pass(PassContext& p, const Bfloat16Device& device) { Bfloat16Pass(p, device).Run(); }
 
 }  // namespace tenon::sdk
-#endif  // TENON_SDK_OP_BFLOAT16_PASS_H_
+#endif  // TENON_SDK_DEVICE_BFLOAT16_PASS_H_
