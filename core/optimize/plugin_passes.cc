@@ -141,8 +141,6 @@ Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<Plug
     pass.ops.emplace(View(pass.table->ops[i]));
   }
   pass.precision = pass.table->precision;
-  if (pass.precision != 0 && pass.precision < TENON_PRECISION_INT8)
-    return InvalidArgument(StrCat("the graph pass '", pass.name, "' is for sessions of precision ", pass.precision, ", which kernels honour by themselves; passes are for ", TENON_PRECISION_INT8, " and later ones"));
   pass.plugin = std::move(plugin);
   return pass;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "conv.h"
+#include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/device/compiler.h"
 
 namespace tenon::cpu_onednn {
@@ -83,9 +84,9 @@ class Finder {
   std::vector<int64_t> From(int64_t first) const {
     std::vector<int64_t> chain = {first};
     ChainNode convolution(cursor_, first);
-    if (convolution.output_type(0) != TENON_DT_FLOAT) return chain;
+    if (convolution.output_type(0) != TENON_DT_FLOAT && !(convolution.output_type(0) == TENON_DT_BFLOAT16 && HasBfloat16())) return chain;
     const std::string format(convolution.String("data_format"));
-    bool summed = false;
+    bool summed = false, activated = false;
     for (bool goes_on = true; goes_on;) {
       const auto& readers = readers_[static_cast<size_t>(chain.back())];
       if (readers.size() != 1 || readers[0].node < 0 || readers[0].output != 0) break;
@@ -94,8 +95,15 @@ class Finder {
           cursor_.control_input_count(cursor_.graph, reader.node) != 0)
         break;
       ChainNode node(cursor_, reader.node);
-      goes_on = Follows(node, reader.input, format, &summed);
-      if (goes_on || IsActivation(node.op())) chain.push_back(reader.node);
+      // The sums of bfloat16 may be wanted as they are.
+      if (node.op() == "Cast" && node.input_type(0) == TENON_DT_BFLOAT16 && node.output_type(0) == TENON_DT_FLOAT && !summed) {
+        chain.push_back(reader.node);
+        break;
+      }
+      if (activated) break;
+      activated = IsActivation(node.op());
+      goes_on = activated || Follows(node, reader.input, format, &summed);
+      if (goes_on) chain.push_back(reader.node);
     }
     return chain;
   }
@@ -163,6 +171,15 @@ void ClaimChains(const tenon_graph_cursor& cursor, std::span<const int64_t> node
 
 // ---- compile ----
 
+// The values of a vector of float32 or bfloat16.
+struct ChannelValues {
+  const void* data;
+  ElementType type;
+  float operator[](int64_t i) const {
+    return type == ElementType::bf16 ? static_cast<float>(static_cast<const sdk::Bfloat16*>(data)[i]) : static_cast<const float*>(data)[i];
+  }
+};
+
 // A factor and a term of each channel that inputs give in each run: x -> scale x + shift, one step after the other.
 struct AffineStep {
   bool is_sum;                    // of one vector; else a normalisation
@@ -176,12 +193,12 @@ struct Affine {
     std::fill_n(scale, channels, 1.f);
     std::fill_n(shift, channels, 0.f);
     for (const AffineStep& step : steps) {
-      const float* first = value(step.inputs[0]);
+      const ChannelValues first = value(step.inputs[0]);
       if (step.is_sum) {
         for (int64_t i = 0; i < channels; ++i) shift[i] += first[i];
         continue;
       }
-      const float *offset = value(step.inputs[1]), *mean = value(step.inputs[2]), *variance = value(step.inputs[3]);
+      const ChannelValues offset = value(step.inputs[1]), mean = value(step.inputs[2]), variance = value(step.inputs[3]);
       for (int64_t i = 0; i < channels; ++i) {
         const float factor = first[i] / std::sqrt(variance[i] + step.epsilon);
         scale[i] *= factor;
@@ -201,7 +218,7 @@ struct Executable : sdk::Compiled {
   void Run(tenon_frame& frame) const {
     const sdk::RunContext c(&frame);
     if (!affine.steps.empty())
-      affine.Compute(channels, [&](int32_t input) { return c.input<float>(input); }, c.workspace<float>(scale_at), c.workspace<float>(shift_at));
+      affine.Compute(channels, [&](int32_t input) { return ChannelValues{c.input<char>(input), TypeOf(c.input_view(input))}; }, c.workspace<float>(scale_at), c.workspace<float>(shift_at));
     shares.Run(c);
   }
 
@@ -247,6 +264,7 @@ class Builder {
   tenon_output value_ = {-1, 0, 0};  // the chain's so far
   Affine affine_;
   Epilogue epilogue_;
+  bool widened_ = false;  // float32 comes out of bfloat16
 };
 
 void Builder::Add(ChainNode& node) {
@@ -257,6 +275,8 @@ void Builder::Add(ChainNode& node) {
   } else if (node.IsNormalization()) {
     affine_.steps.push_back({false, {Vector(node.source(1)), Vector(node.source(2)), Vector(node.source(3)), Vector(node.source(4))},
                              node.Float("epsilon")});
+  } else if (node.op() == "Cast") {
+    widened_ = true;
   } else if (node.IsSum()) {
     const tenon_output other = node.source(is_value(node.source(0)) ? 1 : 0);
     if (sdk::DimsOf(View(other)).size() == 1) {
@@ -280,14 +300,14 @@ std::unique_ptr<Executable> Builder::Build() {
   value_ = {first.id(), 0, 0};
   const sdk::Dims x = sdk::DimsOf(View(first.source(0))), w = sdk::DimsOf(View(first.source(1))), y = sdk::DimsOf(View(value_));
   if (w.size() != 4 || x.size() != 4 || y.size() != 4) sdk::Fail(TENON_UNIMPLEMENTED, "a filter of shape ", w);
-  // A depthwise filter is one of a group a channel.
-  const std::array<int64_t, 4> grouped = {w[0], w[1], 1, sdk::Multiply(w[2], w[3])};
-  const Convolution convolution(first.Window(), x, depthwise ? sdk::Dims(grouped) : w, y);
+  const std::array<int64_t, 4> grouped = DepthwiseFilter(w);
+  Convolution convolution(first.Window(), x, depthwise ? sdk::Dims(grouped) : w, y, TypeOf(View(first.source(0))));
   channels_ = convolution.y.channels;
   for (uint64_t i = 1; i < args_.node_count; ++i) {
     ChainNode node(*args_.cursor, args_.nodes[i]);
     Add(node);
   }
+  if (widened_) convolution.result = ElementType::f32;
   if (value_.node != args_.outputs[0].node || args_.outputs[0].index != 0) sdk::Fail(TENON_UNIMPLEMENTED, "a value within the chain is wanted");
 
   const auto inputs = static_cast<int32_t>(args_.input_count);
@@ -303,17 +323,17 @@ std::unique_ptr<Executable> Builder::Build() {
     epilogue_.filter_scale.resize(static_cast<size_t>(channels_));
     epilogue_.shift.from = From::kConstant;
     epilogue_.shift.values.resize(static_cast<size_t>(channels_));
-    affine_.Compute(channels_, [&](int32_t input) { return c.Constant<float>(input); }, epilogue_.filter_scale.data(), epilogue_.shift.values.data());
+    affine_.Compute(channels_, [&](int32_t input) { return ChannelValues{c.Constant<char>(input), TypeOf(c.input(input))}; }, epilogue_.filter_scale.data(), epilogue_.shift.values.data());
     if (!affine_.scales()) epilogue_.filter_scale.clear();
     affine_.steps.clear();
   } else if (affine_.steps.size() == 1 && affine_.steps[0].is_sum) {
-    epilogue_.shift = {From::kInput, affine_.steps[0].inputs[0], {}};
+    epilogue_.shift = {From::kInput, affine_.steps[0].inputs[0], {}, TypeOf(*views_[static_cast<size_t>(affine_.steps[0].inputs[0])])};
     affine_.steps.clear();
   } else if (!affine_.steps.empty()) {
     scale_at = c.Workspace(sdk::Multiply(channels_, kFloat));
     shift_at = c.Workspace(sdk::Multiply(channels_, kFloat));
-    if (affine_.scales()) epilogue_.scale = {From::kWorkspace, scale_at, {}};
-    epilogue_.shift = {From::kWorkspace, shift_at, {}};
+    if (affine_.scales()) epilogue_.scale = {From::kWorkspace, scale_at, {}, ElementType::f32};
+    epilogue_.shift = {From::kWorkspace, shift_at, {}, ElementType::f32};
   }
   auto executable = std::make_unique<Executable>(ForwardShares(convolution, c, epilogue_, image, filter), std::move(affine_));
   executable->channels = channels_;

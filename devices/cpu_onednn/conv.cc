@@ -23,7 +23,7 @@ int64_t ConvolutionParts(const sdk::PrepareContext& c, double work) {
 }  // namespace
 
 ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter) {
-  RefuseBelow(v.work, kSmallestConvolution);
+  RefuseBelow(v.work, v.SmallestWork(kSmallestConvolution));
   const int64_t shares = ConvolutionParts(c, v.work);
   if (v.x.batch >= shares) {
     for (auto images : Parts(v.x.batch, shares)) Add(v, c, epilogue, image, filter, images, {0, v.y.height});
@@ -53,16 +53,16 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
   const memory::dims channels = {1, v.y.channels, 1, 1};
   const auto by_channel = Strided(channels, {v.y.channels, 1, 1, 1});
   const bool bias = epilogue.shift.from != From::kNone && epilogue.scale.from == From::kNone;
-  const auto bias_desc = bias ? Strided({v.y.channels}, {1}) : memory::desc();
+  const auto bias_desc = bias ? Strided({v.y.channels}, {1}, epilogue.shift.type) : memory::desc();
   dnnl::post_ops after;
   if (epilogue.scale.from != From::kNone) after.append_binary(dnnl::algorithm::binary_mul, by_channel);
   if (epilogue.shift.from != From::kNone && !bias) after.append_binary(dnnl::algorithm::binary_add, by_channel);
   if (epilogue.addend >= 0) after.append_sum(1);
   if (epilogue.activation.algorithm != dnnl::algorithm::undef)
     after.append_eltwise(1, epilogue.activation.algorithm, epilogue.activation.alpha, epilogue.activation.beta);
-  const auto pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims()), bias_desc, v.Asked(out), {begin - first, v.width.before},
+  const auto pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims(), v.type), bias_desc, v.Asked(out), {begin - first, v.width.before},
                                 {std::max<int64_t>(0, last - end), Convolution::After(v.width)}, after);
-  RefuseSlow(pd);
+  RefuseSlow(pd, v.type);
 
   Program& p = programs_.emplace_back();
   const auto vector = [&](const Epilogue::Vector& values, const memory::desc& desc) {
@@ -96,7 +96,7 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
 // The filter in the layout that a share wants: one copy for all shares that want it so.
 int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter, const memory::desc& wanted,
                           Program* program) {
-  if (c.Constant<float>(filter) != nullptr)
+  if (c.Constant<char>(filter) != nullptr)
     return program->Constant(Packed(c.input(filter), 0, v.FilterDesc(), wanted, epilogue.filter_scale));
   if (v.FilterDesc() == wanted) return program->Input(filter, wanted);
   auto made = std::find_if(reordered_filters_.begin(), reordered_filters_.end(), [&](const auto& each) { return each.first == wanted; });
@@ -118,11 +118,17 @@ namespace {
 
 constexpr double kSmallestGradient = 50e3;
 
+template <bool kDepthwise>
 struct ForwardKernel {
   explicit ForwardKernel(sdk::CreateContext& c) : attributes(c, "") {}
   struct Plan {
-    Plan(const ForwardKernel& kernel, sdk::PrepareContext& c)
-        : shares(Convolution(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))), c) {}
+    Plan(const ForwardKernel& kernel, sdk::PrepareContext& c) : shares(Of(kernel, c), c) {}
+    static Convolution Of(const ForwardKernel& kernel, sdk::PrepareContext& c) {
+      const sdk::Dims filter = sdk::DimsOf(c.input(1));
+      if (!kDepthwise) return {kernel.attributes, sdk::DimsOf(c.input(0)), filter, sdk::DimsOf(c.output(0)), TypeOf(c.input(0))};
+      const std::array<int64_t, 4> grouped = DepthwiseFilter(filter);
+      return {kernel.attributes, sdk::DimsOf(c.input(0)), grouped, sdk::DimsOf(c.output(0)), TypeOf(c.input(0))};
+    }
     ForwardShares shares;
   };
   void Run(const Plan& plan, sdk::RunContext c) const { plan.shares.Run(c); }
@@ -134,27 +140,27 @@ struct BackpropInputKernel {
   explicit BackpropInputKernel(sdk::CreateContext& c) : attributes(c, "") {}
   struct Plan {
     Plan(const BackpropInputKernel& kernel, sdk::PrepareContext& c) {
-      const Convolution v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2)));
-      RefuseBelow(v.work, kSmallestGradient);
+      const Convolution v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2)), TypeOf(c.input(1)));
+      RefuseBelow(v.work, v.SmallestWork(kSmallestGradient));
       // Gradients of so few channels are oneDNN's slow case: 1.1 to 3.6 times the plain kernel.
       const bool strided = v.height.stride > 1 || v.width.stride > 1;
-      if (v.x.channels == 1 || (v.x.channels < 4 && strided)) RefuseBelow(v.work, HUGE_VAL);
+      if (v.x.channels == 1 || (v.x.channels < 4 && strided)) RefuseBelow(v.work, v.SmallestWork(HUGE_VAL));
       RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
       for (auto [from, to] : Parts(v.x.batch, ConvolutionParts(c, v.work))) {
         const auto dx = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
         const memory::dims before = {v.height.before, v.width.before};
         const memory::dims after = {Convolution::After(v.height), Convolution::After(v.width)};
-        const auto hint = v.ForwardDesc(v.Asked(dx), Any(v.FilterDims()), {}, v.Asked(dy), before, after);
+        const auto hint = v.ForwardDesc(v.Asked(dx), Any(v.FilterDims(), v.type), {}, v.Asked(dy), before, after);
         using Backward = dnnl::convolution_backward_data;
         const auto pd = Made([&] {
           return Backward::primitive_desc(
-              Backward::desc(dnnl::algorithm::convolution_direct, v.Asked(dx), Any(v.FilterDims()), v.Asked(dy), v.Strides(),
+              Backward::desc(dnnl::algorithm::convolution_direct, v.Asked(dx), Any(v.FilterDims(), v.type), v.Asked(dy), v.Strides(),
                              v.Dilations(), before, after),
               UserScratchpad(), Engine(), hint);
         });
-        RefuseSlow(pd);
+        RefuseSlow(pd, v.type);
         Program& p = programs.emplace_back();
-        const int filter = c.Constant<float>(1) != nullptr ? p.Constant(Packed(c.input(1), 0, v.FilterDesc(), pd.weights_desc()))
+        const int filter = c.Constant<char>(1) != nullptr ? p.Constant(Packed(c.input(1), 0, v.FilterDesc(), pd.weights_desc()))
                                                            : p.Converted(c, p.Input(1, v.FilterDesc()), pd.weights_desc());
         const int source = p.Converted(c, p.Input(2, dy, v.BatchOffset(v.y, from)), pd.diff_dst_desc());
         const int result = p.Output(0, dx, v.BatchOffset(v.x, from));
@@ -177,8 +183,8 @@ struct BackpropFilterKernel {
   explicit BackpropFilterKernel(sdk::CreateContext& c) : attributes(c, "") {}
   struct Plan {
     Plan(const BackpropFilterKernel& kernel, sdk::PrepareContext& c) {
-      const Convolution v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2)));
-      RefuseBelow(v.work, kSmallestGradient);
+      const Convolution v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2)), TypeOf(c.input(0)));
+      RefuseBelow(v.work, v.SmallestWork(kSmallestGradient));
       RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
       count = sdk::Count(c.output(0));
       const auto bytes = sdk::Multiply(count, kFloat);
@@ -201,7 +207,7 @@ struct BackpropFilterKernel {
       const auto x = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
       const memory::dims before = {v.height.before, v.width.before};
       const memory::dims after = {Convolution::After(v.height), Convolution::After(v.width)};
-      const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims()), {}, v.Asked(dy), before, after);
+      const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims(), v.type), {}, v.Asked(dy), before, after);
       using Backward = dnnl::convolution_backward_weights;
       const auto pd = Made([&] {
         return Backward::primitive_desc(
@@ -209,14 +215,14 @@ struct BackpropFilterKernel {
                            v.Dilations(), before, after),
             UserScratchpad(), Engine(), hint);
       });
-      RefuseSlow(pd);
+      RefuseSlow(pd, v.type);
       Program& p = share->pieces.emplace_back();
       const int source = p.Converted(c, p.Input(0, x, v.BatchOffset(v.x, from)), pd.src_desc());
       const int gradient = p.Converted(c, p.Input(2, dy, v.BatchOffset(v.y, from)), pd.diff_dst_desc());
       const bool more = share->pieces.size() > 1;
       if (more && share->piece < 0) share->piece = c.Workspace(sdk::Multiply(count, kFloat));
       const int64_t at = more ? share->piece : share->sum;
-      const int result = at < 0 ? p.Output(0, v.FilterDesc()) : p.WorkspaceAt(at, v.FilterDesc());
+      const int result = at < 0 ? p.Output(0, v.FilterDesc(ElementType::f32)) : p.WorkspaceAt(at, v.FilterDesc(ElementType::f32));
       const int target = p.Target(c, result, pd.diff_weights_desc());
       p.Step(c, Made([&] { return Backward(pd); }), pd.scratchpad_desc(),
              {{DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_WEIGHTS, target}});
@@ -251,9 +257,12 @@ struct BackpropFilterKernel {
 
 }  // namespace
 
-TENON_ONEDNN_KERNEL(Conv2D) = OnednnKernel<ForwardKernel>("Conv2D");
+TENON_ONEDNN_KERNEL(Conv2D) = OnednnKernel<ForwardKernel<false>>("Conv2D");
+// In float32 the plain kernel is as fast.
+TENON_ONEDNN_KERNEL(DepthwiseConv2dNative) = OnednnKernel<ForwardKernel<true>, Bfloat16Alone>("DepthwiseConv2dNative");
 TENON_ONEDNN_KERNEL(Conv2DBackpropInput) = OnednnKernel<BackpropInputKernel>("Conv2DBackpropInput");
 // The order of its sum depends on the number of shares.
-TENON_ONEDNN_KERNEL(Conv2DBackpropFilter) = OnednnKernel<BackpropFilterKernel>("Conv2DBackpropFilter", 0);
+TENON_ONEDNN_KERNEL(Conv2DBackpropFilter) = OnednnKernel<BackpropFilterKernel, FloatAlone>("Conv2DBackpropFilter", 0);
+TENON_ONEDNN_KERNEL(Conv2DBackpropFilterSums) = OnednnKernel<BackpropFilterKernel, Bfloat16Alone>("Tenon>Conv2DBackpropFilterSums", 0);
 
 }  // namespace tenon::cpu_onednn

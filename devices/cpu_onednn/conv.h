@@ -6,7 +6,6 @@
 #ifndef TENON_DEVICES_CPU_ONEDNN_CONV_H_
 #define TENON_DEVICES_CPU_ONEDNN_CONV_H_
 
-#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -22,8 +21,9 @@ inline constexpr double kSmallestConvolution = 400e3;
 
 // Geometry of one convolution and the layouts of its tensors.
 struct Convolution {
-  Convolution(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims filter, sdk::Dims out)
-      : x(in, a.channels_first), y(out, a.channels_first), channels_first(a.channels_first) {
+  Convolution(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims filter, sdk::Dims out, ElementType of = ElementType::f32)
+      : x(in, a.channels_first), y(out, a.channels_first), type(of), result(of), channels_first(a.channels_first) {
+    RefuseWithoutBfloat16(of);
     if (filter.size() != 4 || filter[2] <= 0 || x.channels % filter[2] != 0 || filter[3] != y.channels || x.batch != y.batch) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " does not take ", in, " to ", out);
     }
@@ -48,24 +48,29 @@ struct Convolution {
   // Rows of one image are as dense as an image: oneDNN's fast primitives take no others.
   dnnl::memory::desc ImageDesc(const sdk::Image& i, int64_t batch, int64_t rows) const {
     const int64_t c = i.channels, plane = i.height * i.width, image = c * (batch == 1 ? rows * i.width : plane);
-    return channels_first ? Strided({batch, c, rows, i.width}, {c * plane, plane, i.width, 1})
-                          : Strided({batch, c, rows, i.width}, {image, 1, i.width * c, c});
+    return channels_first ? Strided({batch, c, rows, i.width}, {c * plane, plane, i.width, 1}, TypeOfImage(i))
+                          : Strided({batch, c, rows, i.width}, {image, 1, i.width * c, c}, TypeOfImage(i));
   }
+  ElementType TypeOfImage(const sdk::Image& i) const { return &i == &y ? result : type; }
   // What the primitive is asked for: NHWC as it is, NCHW as oneDNN likes.
-  dnnl::memory::desc Asked(const dnnl::memory::desc& image) const { return channels_first ? Any(image.dims()) : image; }
+  dnnl::memory::desc Asked(const dnnl::memory::desc& image) const { return channels_first ? Any(image.dims(), image.data_type()) : image; }
   int64_t RowOffset(const sdk::Image& i, int64_t row) const {
-    return row * i.width * (channels_first ? 1 : i.channels) * kFloat;
+    return row * i.width * (channels_first ? 1 : i.channels) * BytesOf(TypeOfImage(i));
   }
-  int64_t BatchOffset(const sdk::Image& i, int64_t n) const { return n * i.pixels() * i.channels * kFloat; }
+  int64_t BatchOffset(const sdk::Image& i, int64_t n) const { return n * i.pixels() * i.channels * BytesOf(TypeOfImage(i)); }
+
+  // Below it the plain kernels are as fast; in bfloat16 they never are.
+  double SmallestWork(double in_float) const { return type == ElementType::bf16 ? 0 : in_float; }
 
   dnnl::memory::dims FilterDims() const {
     const int64_t out_group = y.channels / groups;
     return groups == 1 ? dnnl::memory::dims{y.channels, x.channels, kernel_height, kernel_width}
                        : dnnl::memory::dims{groups, out_group, in_group, kernel_height, kernel_width};
   }
-  dnnl::memory::desc FilterDesc(dnnl::memory::data_type type = dnnl::memory::data_type::f32) const {  // [height, width, in, out]
+  dnnl::memory::desc FilterDesc() const { return FilterDesc(type); }  // [height, width, in, out]
+  dnnl::memory::desc FilterDesc(ElementType of) const {
     const int64_t o = y.channels, i = in_group * o, w = kernel_width * i;
-    return {FilterDims(), type, groups == 1 ? dnnl::memory::dims{1, o, w, i} : dnnl::memory::dims{o / groups, 1, o, w, i}};
+    return {FilterDims(), of, groups == 1 ? dnnl::memory::dims{1, o, w, i} : dnnl::memory::dims{o / groups, 1, o, w, i}};
   }
   dnnl::memory::dims Strides() const { return {height.stride, width.stride}; }
   dnnl::memory::dims Dilations() const { return {height.dilation - 1, width.dilation - 1}; }
@@ -89,11 +94,19 @@ struct Convolution {
   }
 
   sdk::Image x, y;
+  ElementType type = ElementType::f32;    // of the image, and of the filter
+  ElementType result = ElementType::f32;  // of what comes out: of bfloat16 the sums may be wanted as they are
   bool channels_first;
   int64_t kernel_height, kernel_width, in_group, groups;
   sdk::WindowDim height, width;
   double work;
 };
+
+// A depthwise filter is one of a group a channel.
+inline std::array<int64_t, 4> DepthwiseFilter(sdk::Dims filter) {
+  if (filter.size() != 4) sdk::Fail(TENON_UNIMPLEMENTED, "a filter of shape ", filter);
+  return {filter[0], filter[1], 1, sdk::Multiply(filter[2], filter[3])};
+}
 
 // What is done to each element of a convolution's result: times scale, plus shift, plus an addend, then an activation.
 struct Epilogue {
@@ -102,10 +115,11 @@ struct Epilogue {
     enum class From { kNone, kInput, kWorkspace, kConstant } from = From::kNone;
     int64_t at = 0;             // the input's number, or where in the workspace
     std::vector<float> values;  // of a constant
+    ElementType type = ElementType::f32;  // of an input
   };
   Vector scale, shift;
   std::vector<float> filter_scale;  // of a constant filter: each output channel's; empty: none
-  int addend = -1;                  // the number of an input of the result's shape; -1: none
+  int addend = -1;                  // the number of an input of the result's shape and type; -1: none
   struct Activation {
     dnnl::algorithm algorithm = dnnl::algorithm::undef;  // undef: none
     float alpha = 0, beta = 0;
@@ -129,14 +143,6 @@ class ForwardShares {
   std::vector<std::pair<dnnl::memory::desc, int64_t>> reordered_filters_;  // where in the workspace
   double cost_;
 };
-
-// Parts of [0, total), at most `shares`.
-inline std::vector<std::pair<int64_t, int64_t>> Parts(int64_t total, int64_t shares) {
-  std::vector<std::pair<int64_t, int64_t>> parts;
-  shares = std::clamp<int64_t>(shares, 1, std::max<int64_t>(1, total));
-  for (int64_t i = 0; i < shares; ++i) parts.emplace_back(total * i / shares, total * (i + 1) / shares);
-  return parts;
-}
 
 }  // namespace tenon::cpu_onednn
 

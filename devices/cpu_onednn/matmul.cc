@@ -1,33 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul through oneDNN: rows or columns of the product are shared, one primitive a share.
+// MatMul through oneDNN: rows or columns of the product are shared, one primitive a share. In bfloat16 stacks of matrices, too, of which shares are products; the
+// result may be the sums in float32.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "program.h"
 
 namespace tenon::cpu_onednn {
 namespace {
 
+using dnnl::memory;
+
 // Below this the plain kernel is as fast: measured, see README.md.
 constexpr double kSmallest = 100e3;
 // Products and sums on one core.
 constexpr double kPerNanosecond = 110;
 
+template <bool kStacks>
 struct MatMulKernel {
   explicit MatMulKernel(sdk::CreateContext& c)
-      : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
+      : transpose_a(c.Bool(kStacks ? "adj_x" : "transpose_a")), transpose_b(c.Bool(kStacks ? "adj_y" : "transpose_b")) {}
 
   struct Plan {
-    Plan(const MatMulKernel& kernel, sdk::PrepareContext& c) {
+    Plan(const MatMulKernel& kernel, sdk::PrepareContext& c) : type(TypeOf(c.input(0))), result(TypeOf(c.output(0))) {
+      RefuseWithoutBfloat16(type);
       const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1));
-      if (a.size() != 2 || b.size() != 2) sdk::Fail(TENON_UNIMPLEMENTED, "matrices only");
-      const int64_t m = kernel.transpose_a ? a[1] : a[0], k = kernel.transpose_a ? a[0] : a[1];
-      const int64_t n = kernel.transpose_b ? b[0] : b[1];
-      if (k != (kernel.transpose_b ? b[1] : b[0])) {
+      if (a.size() < 2 || b.size() < 2 || (!kStacks && (a.size() != 2 || b.size() != 2))) sdk::Fail(TENON_UNIMPLEMENTED, "matrices only");
+      const int64_t a_rows = a[a.size() - 2], a_columns = a[a.size() - 1], b_rows = b[b.size() - 2], b_columns = b[b.size() - 1];
+      const int64_t k = kernel.transpose_a ? a_rows : a_columns, n = kernel.transpose_b ? b_rows : b_columns;
+      if (k != (kernel.transpose_b ? b_columns : b_rows)) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
       }
+      const sdk::Dims a_stack = a.first(a.size() - 2), b_stack = b.first(b.size() - 2);
+      const bool one_b = std::all_of(b_stack.begin(), b_stack.end(), [](int64_t dim) { return dim == 1; });
+      // Where all share one second matrix, the rows of all are one matrix.
+      const bool joined = one_b && (!kernel.transpose_a || sdk::Count(a_stack) == 1);
+      if (!joined) {
+        AddStacks(kernel, c, {kernel.transpose_a ? a_columns : a_rows, k, n});
+        return;
+      }
+      const int64_t m = kernel.transpose_a ? a_columns : sdk::Count(a_stack) * a_rows;
       const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-      RefuseBelow(work, m == 1 || n == 1 ? HUGE_VAL : kSmallest);  // of vectors it takes up to four times the plain kernel's time
+      // Of vectors of floats it takes up to four times the plain kernel's time; the plain one would make floats of the whole matrix.
+      RefuseBelow(work, type == ElementType::f32 && (m == 1 || n == 1) ? HUGE_VAL : kSmallest);
       const dnnl::memory::dims a_strides = kernel.transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1};
       const dnnl::memory::dims b_strides = kernel.transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1};
       // A step that is given up ends with the shares under way: of a product that lasts they are squares, so large that reading and packing
@@ -52,30 +68,71 @@ struct MatMulKernel {
     struct Share {
       int64_t row, rows, column, columns;
     };
+    // Stacks of matrices: one primitive a share of the first dim that is more than 1.
+    void AddStacks(const MatMulKernel& kernel, sdk::PrepareContext& c, const Shape& shape) {
+      const auto [m, k, n] = shape;
+      const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1)), out = sdk::DimsOf(c.output(0));
+      constexpr size_t kMostDims = 12;
+      if (out.size() > kMostDims) sdk::Fail(TENON_UNIMPLEMENTED, "more dims than oneDNN knows");
+      const double work = static_cast<double>(sdk::Count(out)) * static_cast<double>(k);
+      RefuseBelow(work, kSmallest);
+      RefuseLong(work / kPerNanosecond / static_cast<double>(std::max<int64_t>(1, out[0])));
+      const size_t stacked = out.size() - 2;
+      size_t shared = 0;
+      while (shared + 1 < stacked && out[shared] == 1) ++shared;
+      const auto layout = [&](sdk::Dims dims, bool turned, int64_t rows, int64_t columns) {
+        memory::dims sizes(out.size(), 1), strides(out.size());
+        std::copy(dims.begin(), dims.end() - 2, sizes.end() - static_cast<ptrdiff_t>(dims.size()));
+        sizes[stacked] = rows, sizes[stacked + 1] = columns;
+        strides[stacked] = turned ? 1 : columns, strides[stacked + 1] = turned ? rows : 1;
+        int64_t stride = rows * columns;
+        for (size_t i = stacked; i-- > 0; stride *= sizes[i]) strides[i] = stride;
+        return std::pair(sizes, strides);
+      };
+      const auto left = layout(a, kernel.transpose_a, m, k), right = layout(b, kernel.transpose_b, k, n), product = layout(out, false, m, n);
+      for (const auto& [from, to] : Parts(out[shared], SharesAndPieces(c, work / kPerNanosecond, 1e6))) {
+        const auto part = [&, from = from, to = to](const std::pair<memory::dims, memory::dims>& whole, ElementType of) {
+          memory::dims sizes = whole.first;
+          const int64_t at = sizes[shared] == 1 ? 0 : from * whole.second[shared] * BytesOf(of);
+          if (sizes[shared] != 1) sizes[shared] = to - from;
+          return std::pair(Strided(sizes, whole.second, of), at);
+        };
+        const auto [x, x_at] = part(left, type);
+        const auto [y, y_at] = part(right, type);
+        const auto [z, z_at] = part(product, result);
+        const auto pd = Made([&, x = x, y = y, z = z] { return dnnl::matmul::primitive_desc(dnnl::matmul::desc(x, y, z), UserScratchpad(), Engine()); });
+        RefuseSlow(pd);
+        Program& p = programs.emplace_back();
+        p.Step(c, Made([&] { return dnnl::matmul(pd); }), pd.scratchpad_desc(),
+               {{DNNL_ARG_SRC, p.Input(0, x, x_at)}, {DNNL_ARG_WEIGHTS, p.Input(1, y, y_at)}, {DNNL_ARG_DST, p.Output(0, z, z_at)}});
+      }
+      cost = work / kPerNanosecond / static_cast<double>(programs.size());
+    }
     void Add(sdk::PrepareContext& c, const Shape& shape, const Share& share, const dnnl::memory::dims& a_strides, const dnnl::memory::dims& b_strides,
              bool lasts) {
       const auto [m, k, n] = shape;
       const auto [row, rows, column, columns] = share;
       Program& p = programs.emplace_back();
-      const auto left = Strided({rows, k}, a_strides);
-      const auto right = Strided({k, columns}, b_strides);
-      const auto product = Strided({rows, columns}, {n, 1});
-      const float* constant = lasts ? nullptr : c.Constant<float>(1);  // each share would keep what it packs
+      const auto left = Strided({rows, k}, a_strides, type);
+      const auto right = Strided({k, columns}, b_strides, type);
+      const auto product = Strided({rows, columns}, {n, 1}, result);
+      const bool constant = !lasts && c.Constant<char>(1) != nullptr;  // each share would keep what it packs
       const auto pd = Made([&] {
         return dnnl::matmul::primitive_desc(
-            dnnl::matmul::desc(left, constant != nullptr ? Any({k, columns}) : right, product), UserScratchpad(), Engine());
+            dnnl::matmul::desc(left, constant ? Any({k, columns}, type) : right, product), UserScratchpad(), Engine());
       });
       const int weights =
-          constant != nullptr
+          constant
               ? p.Constant(Packed(c.input(1), column * b_strides[1], right, pd.weights_desc()))
-              : p.Input(1, right, column * b_strides[1] * static_cast<int64_t>(sizeof(float)));
+              : p.Input(1, right, column * b_strides[1] * BytesOf(type));
       p.Step(c, Made([&] { return dnnl::matmul(pd); }), pd.scratchpad_desc(),
-             {{DNNL_ARG_SRC, p.Input(0, left, row * a_strides[0] * static_cast<int64_t>(sizeof(float)))},
+             {{DNNL_ARG_SRC, p.Input(0, left, row * a_strides[0] * BytesOf(type))},
               {DNNL_ARG_WEIGHTS, weights},
-              {DNNL_ARG_DST, p.Output(0, product, (row * n + column) * static_cast<int64_t>(sizeof(float)))}});
+              {DNNL_ARG_DST, p.Output(0, product, (row * n + column) * BytesOf(result))}});
     }
+    ElementType type, result;
     std::vector<Program> programs;
-    double cost;
+    double cost = 0;
   };
   void Run(const Plan& plan, sdk::RunContext c) const { RunShares(c, plan.programs, plan.cost); }
   bool transpose_a, transpose_b;
@@ -83,6 +140,12 @@ struct MatMulKernel {
 
 }  // namespace
 
-TENON_ONEDNN_KERNEL(MatMul) = OnednnKernel<MatMulKernel>("MatMul");
+// Stacks of float32 are left to the plain kernel.
+using ProductOfBfloat16 = sdk::Constraints<sdk::Allowed<"Ta", TENON_DT_BFLOAT16>, sdk::Allowed<"Tb", TENON_DT_BFLOAT16>, sdk::Allowed<"Tout", TENON_DT_BFLOAT16, TENON_DT_FLOAT>>;
+
+TENON_ONEDNN_KERNEL(MatMul) = OnednnKernel<MatMulKernel<false>>("MatMul");
+TENON_ONEDNN_KERNEL(BatchMatMul) = OnednnKernel<MatMulKernel<true>, Bfloat16Alone>("BatchMatMul");
+TENON_ONEDNN_KERNEL(BatchMatMulV2) = OnednnKernel<MatMulKernel<true>, Bfloat16Alone>("BatchMatMulV2");
+TENON_ONEDNN_KERNEL(BatchMatMulV3) = OnednnKernel<MatMulKernel<true>, ProductOfBfloat16>("BatchMatMulV3");
 
 }  // namespace tenon::cpu_onednn

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <string>
 
+#include "bfloat16.h"
 #include "chain.h"
 #include "package.h"
 #include "program.h"
@@ -10,7 +11,8 @@
 namespace {
 
 const tenon_capability kCapabilities[] = {TENON_PROVIDES(KERNELS, &tenon::cpu_onednn::kKernelPackage),
-                                          TENON_PROVIDES(COMPILER, &tenon::cpu_onednn::kCompiler)};
+                                          TENON_PROVIDES(COMPILER, &tenon::cpu_onednn::kCompiler),
+                                          TENON_PROVIDES(GRAPH_PASS, &tenon::cpu_onednn::kBfloat16Pass)};
 const tenon_option_declaration kOptions[] = {
     {TENON_SPAN("threads"), TENON_SPAN("0"), TENON_SPAN("shares of one kernel at most; 0: as many as the host has threads"),
      TENON_OPTION_INT, 0},
@@ -41,5 +43,5 @@ tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self**) {
 
 }  // namespace
 
-TENON_PLUGIN_WITH("tenon.cpu_onednn", "0.1.0", "Kernels of oneDNN for the CPU, in float.", kCapabilities, kOptions,
+TENON_PLUGIN_WITH("tenon.cpu_onednn", "0.1.0", "Kernels of oneDNN for the CPU, in float, bfloat16 and 8-bit integers.", kCapabilities, kOptions,
                   TENON_PLUGIN_COUNT(kOptions), OnLoad, NULL)

@@ -13,13 +13,13 @@ namespace {
 
 using dnnl::memory;
 
-constexpr int64_t kFloat = sizeof(float);
 // Elements read; below this the plain kernels are as fast: measured, see README.md.
 constexpr double kSmallest = 20e3;
 
 struct Pooling {
-  Pooling(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims out)
-      : x(in, a.channels_first), y(out, a.channels_first), channels_first(a.channels_first) {
+  Pooling(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims out, ElementType of)
+      : x(in, a.channels_first), y(out, a.channels_first), type(of), channels_first(a.channels_first) {
+    RefuseWithoutBfloat16(of);
     if (x.batch != y.batch || x.channels != y.channels) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "pooling does not take shape ", in, " to ", out);
     }
@@ -41,16 +41,17 @@ struct Pooling {
   }
   memory::desc Desc(const sdk::Image& i, int64_t batch) const {
     const int64_t c = i.channels, plane = i.pixels();
-    return channels_first ? Strided({batch, c, i.height, i.width}, {c * plane, plane, i.width, 1})
-                          : Strided({batch, c, i.height, i.width}, {c * plane, 1, i.width * c, c});
+    return channels_first ? Strided({batch, c, i.height, i.width}, {c * plane, plane, i.width, 1}, type)
+                          : Strided({batch, c, i.height, i.width}, {c * plane, 1, i.width * c, c}, type);
   }
   // Rough nanoseconds of the windows of one image.
   double LongestImage() const {
     const auto cells = static_cast<double>(std::min(sizes[0], x.height) * std::min(sizes[1], x.width));
     return 0.1 * static_cast<double>(y.pixels() * y.channels) * cells;
   }
-  static int64_t Offset(const sdk::Image& i, int64_t n) { return n * i.pixels() * i.channels * kFloat; }
+  int64_t Offset(const sdk::Image& i, int64_t n) const { return n * i.pixels() * i.channels * BytesOf(type); }
   sdk::Image x, y;
+  ElementType type;
   bool channels_first;
   memory::dims sizes, strides, before, after;
 };
@@ -75,15 +76,15 @@ struct PoolKernel {
   explicit PoolKernel(sdk::CreateContext& c) : attributes(c, "ksize") {}
   struct Plan {
     Plan(const PoolKernel& kernel, sdk::PrepareContext& c) {
-      const Pooling v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)));
+      const Pooling v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), TypeOf(c.input(0)));
       RefuseBelow(static_cast<double>(v.x.count()), kSmallest);
       RefuseLong(v.LongestImage());
       ForEachPart(v.x.batch, v.Parts(c), [&](int64_t from, int64_t to) {
         const auto pd = ForwardDesc(v, kAlgorithm, to - from);
         Program& p = programs.emplace_back();
         p.Step(c, Made([&] { return dnnl::pooling_forward(pd); }), pd.scratchpad_desc(),
-               {{DNNL_ARG_SRC, p.Input(0, v.Desc(v.x, to - from), Pooling::Offset(v.x, from))},
-                {DNNL_ARG_DST, p.Output(0, v.Desc(v.y, to - from), Pooling::Offset(v.y, from))}});
+               {{DNNL_ARG_SRC, p.Input(0, v.Desc(v.x, to - from), v.Offset(v.x, from))},
+                {DNNL_ARG_DST, p.Output(0, v.Desc(v.y, to - from), v.Offset(v.y, from))}});
       });
       cost = static_cast<double>(v.x.count()) * 0.2 / static_cast<double>(programs.size());
     }
@@ -99,7 +100,7 @@ struct AvgPoolGradKernel {
   explicit AvgPoolGradKernel(sdk::CreateContext& c) : attributes(c, "ksize") {}
   struct Plan {
     Plan(const AvgPoolGradKernel& kernel, sdk::PrepareContext& c) {
-      const Pooling v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)));
+      const Pooling v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), TypeOf(c.input(1)));
       RefuseBelow(static_cast<double>(v.x.count()), kSmallest);
       RefuseLong(v.LongestImage());
       ForEachPart(v.x.batch, v.Parts(c), [&](int64_t from, int64_t to) {
@@ -112,8 +113,8 @@ struct AvgPoolGradKernel {
         });
         Program& p = programs.emplace_back();
         p.Step(c, Made([&] { return Backward(pd); }), pd.scratchpad_desc(),
-               {{DNNL_ARG_DIFF_DST, p.Input(1, v.Desc(v.y, to - from), Pooling::Offset(v.y, from))},
-                {DNNL_ARG_DIFF_SRC, p.Output(0, v.Desc(v.x, to - from), Pooling::Offset(v.x, from))}});
+               {{DNNL_ARG_DIFF_DST, p.Input(1, v.Desc(v.y, to - from), v.Offset(v.y, from))},
+                {DNNL_ARG_DIFF_SRC, p.Output(0, v.Desc(v.x, to - from), v.Offset(v.x, from))}});
       });
       cost = static_cast<double>(v.x.count()) * 0.2 / static_cast<double>(programs.size());
     }
@@ -128,6 +129,6 @@ struct AvgPoolGradKernel {
 
 TENON_ONEDNN_KERNEL(MaxPool) = OnednnKernel<PoolKernel<dnnl::algorithm::pooling_max>>("MaxPool");
 TENON_ONEDNN_KERNEL(AvgPool) = OnednnKernel<PoolKernel<dnnl::algorithm::pooling_avg_exclude_padding>>("AvgPool");
-TENON_ONEDNN_KERNEL(AvgPoolGrad) = OnednnKernel<AvgPoolGradKernel>("AvgPoolGrad");
+TENON_ONEDNN_KERNEL(AvgPoolGrad) = OnednnKernel<AvgPoolGradKernel, FloatAlone>("AvgPoolGrad");  // in bfloat16 oneDNN rounds each addition
 
 }  // namespace tenon::cpu_onednn

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "tenon/sdk/kernel/element.h"
+
 namespace tenon::cpu_onednn {
 
 const dnnl::engine& Engine() {
@@ -24,6 +26,14 @@ int64_t SharesAndPieces(const sdk::PrepareContext& c, double ns, double most_pie
   constexpr double kPieceNs = 50e6;
   const double share = ns / static_cast<double>(Shares(c));
   return Shares(c) * static_cast<int64_t>(std::clamp(std::ceil(share / kPieceNs), 1.0, most_pieces));
+}
+
+bool HasBfloat16() {
+  static const bool has = [] {
+    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    return isa >= dnnl::cpu_isa::avx512_core_bf16 && isa != dnnl::cpu_isa::avx2_vnni;
+  }();
+  return has;
 }
 
 SingleThread::SingleThread() : before_(omp_get_max_threads()) {
@@ -64,7 +74,7 @@ namespace {
 class PackedConstants {
  public:
   struct Key {
-    const float* data;
+    const void* data;
     dnnl::memory::desc from, wanted;
     std::vector<float> scale;
     int64_t column_stride = 0;  // of 8-bit integers
@@ -88,20 +98,21 @@ class PackedConstants {
       std::erase_if(by_data_, [](const auto& entry) { return entry.second.second.expired(); });
       sweep_at_ = 2 * by_data_.size() + 64;
     }
-    const float* data = key.data;
+    const void* data = key.data;
     by_data_.emplace(data, std::pair(std::move(key), std::weak_ptr(packed)));
   }
 
  private:
   std::mutex mutex_;
-  std::unordered_multimap<const float*, std::pair<Key, std::weak_ptr<const PackedConstant>>> by_data_;
+  std::unordered_multimap<const void*, std::pair<Key, std::weak_ptr<const PackedConstant>>> by_data_;
   size_t sweep_at_ = 64;
 };
 
-std::shared_ptr<const PackedConstant> PackAndKeep(const tenon_tensor_view& constant, PackedConstants::Key key, const void* values) {
+// values: in the layout `from`, which may be of another type than key.from.
+std::shared_ptr<const PackedConstant> PackAndKeep(const tenon_tensor_view& constant, PackedConstants::Key key, const dnnl::memory::desc& from, const void* values) {
   const SingleThread single;
   dnnl::stream stream(Engine());
-  dnnl::memory source(key.from, Engine(), const_cast<void*>(values));
+  dnnl::memory source(from, Engine(), const_cast<void*>(values));
   dnnl::memory target(key.wanted, Engine());
   dnnl::reorder(source, target).execute(stream, source, target);
   stream.wait();
@@ -115,23 +126,25 @@ std::shared_ptr<const PackedConstant> PackAndKeep(const tenon_tensor_view& const
 
 std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, int64_t offset, const dnnl::memory::desc& from,
                                              const dnnl::memory::desc& wanted, const std::vector<float>& scale) {
-  const float* value = sdk::Data<const float>(constant);
-  PackedConstants::Key key{value + offset, from, wanted, scale, 0};
+  const bool narrow = from.data_type() == ElementType::bf16;
+  const char* const value = sdk::Data<const char>(constant) + offset * BytesOf(from.data_type());
+  PackedConstants::Key key{value, from, wanted, scale, 0};
   if (auto found = PackedConstants::The().Find(key)) return found;
-  std::vector<float> scaled;
-  if (!scale.empty()) {
-    scaled.assign(value, value + sdk::Count(constant));
-    for (size_t i = 0; i < scaled.size(); ++i) scaled[i] *= scale[i % scale.size()];
-    value = scaled.data();
-  }
-  return PackAndKeep(constant, std::move(key), value + offset);
+  if (scale.empty()) return PackAndKeep(constant, std::move(key), from, value);
+  // In float32, so that it is rounded once.
+  std::vector<float> scaled(static_cast<size_t>(sdk::Count(constant)));
+  for (size_t i = 0; i < scaled.size(); ++i)
+    scaled[i] = scale[i % scale.size()] * (narrow ? static_cast<float>(sdk::Data<const sdk::Bfloat16>(constant)[i]) : sdk::Data<const float>(constant)[i]);
+  dnnl::memory::desc wide = from;
+  wide.data.data_type = dnnl_f32;
+  return PackAndKeep(constant, std::move(key), wide, scaled.data() + offset);
 }
 
 std::shared_ptr<const PackedConstant> PackedBytes(const tenon_tensor_view& constant, int64_t column_stride, const std::vector<int8_t>& values, const dnnl::memory::desc& from,
                                                   const dnnl::memory::desc& wanted) {
   PackedConstants::Key key{sdk::Data<const float>(constant), from, wanted, {}, column_stride};
   if (auto found = PackedConstants::The().Find(key)) return found;
-  return PackAndKeep(constant, std::move(key), values.data());
+  return PackAndKeep(constant, std::move(key), from, values.data());
 }
 
 // Memory objects and argument lists of one run in flight.

@@ -14,6 +14,7 @@
 
 #include <dnnl.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string_view>
@@ -23,6 +24,8 @@
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::cpu_onednn {
+
+using ElementType = dnnl::memory::data_type;
 
 const dnnl::engine& Engine();
 
@@ -46,7 +49,7 @@ class SingleThread {
   int before_;
 };
 
-// A constant of the plan, from `offset` (in elements) on, in the layout `wanted`, each of its innermost elements times its
+// A constant of the plan, of float32 or bfloat16 as `from` says, from `offset` (in elements) on, in the layout `wanted`, each of its innermost elements times its
 // `scale` (empty: 1). Whoever asks for the same while another still has it gets the same copy: shares of a kernel, bindings of a
 // plan, plans of a graph. Any thread.
 struct PackedConstant;
@@ -141,10 +144,10 @@ inline void RefuseLong(double ns) {
   if (ns > kLongest) sdk::Fail(TENON_UNIMPLEMENTED, "too long for one call of oneDNN, which cannot be stopped; the plain kernel can");
 }
 
-// Left to the plain kernels, too: oneDNN's loops for any case, a hundred times slower than either.
+// Left to the plain kernels, too: oneDNN's loops for any case, a hundred times slower than either. In bfloat16 the plain kernels of convolutions are such loops as well.
 template <class Desc>
-void RefuseSlow(const Desc& desc) {
-  if (std::string_view(desc.impl_info_str()).starts_with("ref") && !use_always.load(std::memory_order_relaxed))
+void RefuseSlow(const Desc& desc, ElementType type = ElementType::f32) {
+  if (type != ElementType::bf16 && std::string_view(desc.impl_info_str()).starts_with("ref") && !use_always.load(std::memory_order_relaxed))
     sdk::Fail(TENON_UNIMPLEMENTED, "oneDNN has no fast primitive for this; the plain kernel is faster");
 }
 
@@ -154,11 +157,28 @@ inline dnnl::primitive_attr UserScratchpad() {
   return attr;
 }
 
-inline dnnl::memory::desc Strided(dnnl::memory::dims dims, dnnl::memory::dims strides) {
-  return {std::move(dims), dnnl::memory::data_type::f32, std::move(strides)};
+inline dnnl::memory::desc Strided(dnnl::memory::dims dims, dnnl::memory::dims strides, ElementType type = ElementType::f32) {
+  return {std::move(dims), type, std::move(strides)};
 }
-inline dnnl::memory::desc Any(dnnl::memory::dims dims) {
-  return {std::move(dims), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+inline dnnl::memory::desc Any(dnnl::memory::dims dims, ElementType type = ElementType::f32) {
+  return {std::move(dims), type, dnnl::memory::format_tag::any};
+}
+inline ElementType TypeOf(const tenon_tensor_view& view) { return view.dtype == TENON_DT_BFLOAT16 ? ElementType::bf16 : ElementType::f32; }
+inline int64_t BytesOf(ElementType type) { return type == ElementType::bf16 ? 2 : 4; }
+
+// Whether this processor multiplies bfloat16: without it oneDNN would do so in float32, and take longer than for float32.
+bool HasBfloat16();
+// Left to the plain kernels where it does not.
+inline void RefuseWithoutBfloat16(ElementType type) {
+  if (type == ElementType::bf16 && !HasBfloat16()) sdk::Fail(TENON_UNIMPLEMENTED, "this processor has no bfloat16 (AVX-512 BF16)");
+}
+
+// Parts of [0, total), at most `shares`.
+inline std::vector<std::pair<int64_t, int64_t>> Parts(int64_t total, int64_t shares) {
+  std::vector<std::pair<int64_t, int64_t>> parts;
+  shares = std::clamp<int64_t>(shares, 1, std::max<int64_t>(1, total));
+  for (int64_t i = 0; i < shares; ++i) parts.emplace_back(total * i / shares, total * (i + 1) / shares);
+  return parts;
 }
 
 // Runs the programs, one a share.
@@ -166,10 +186,14 @@ void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double c
 
 inline constexpr int32_t kPriority = 10;  // above that of devices/cpu
 
-template <class Kernel>
+using FloatAlone = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>;
+using Bfloat16Alone = sdk::Constraints<sdk::Allowed<"T", TENON_DT_BFLOAT16>>;
+using FloatOrBfloat16 = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT, TENON_DT_BFLOAT16>>;
+
+template <class Kernel, class Types = FloatOrBfloat16>
 constexpr tenon_kernel_registration OnednnKernel(std::string_view op, uint32_t flags = TENON_KERNEL_DETERMINISTIC) {
   return sdk::Registration<Kernel>(op, {.device_type = "CPU",
-                                        .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list,
+                                        .constraints = Types::list,
                                         .flags = flags | TENON_KERNEL_EXPENSIVE,
                                         .priority = kPriority});
 }

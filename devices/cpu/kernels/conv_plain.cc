@@ -75,11 +75,14 @@ struct PlainConvolution {
   static constexpr int32_t InputOf(Role role) { return role == Role::kImage ? 0 : role == Role::kFilter ? 1 : 2; }
 
   void Run(const Plan& plan, sdk::RunContext c) const {
-    Types<Half, Bfloat16, int32_t>::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(plan, c); });
+    // The type of what is multiplied; the result may be the sums of halves.
+    Types<Half, Bfloat16, int32_t>::Dispatch(c.input_view(InputOf(kOutput == Role::kResult ? Role::kImage : Role::kResult)).dtype, [&]<class T>(Tag<T>) {
+      c.output_view(0).dtype == TENON_DT_FLOAT ? Typed<T, float>(plan, c) : Typed<T, T>(plan, c);
+    });
   }
 
  private:
-  template <class T>
+  template <class T, class Result>
   static void Typed(const Plan& plan, sdk::RunContext c) {
     using A = std::conditional_t<std::is_integral_v<T>, uint32_t, float>;
     A* sum = c.workspace<A>();
@@ -91,8 +94,8 @@ struct PlainConvolution {
       if constexpr (kOutput == Role::kFilter) sum[f] += read(Role::kImage, x) * read(Role::kResult, y);
       if constexpr (kOutput == Role::kResult) sum[y] += read(Role::kImage, x) * read(Role::kFilter, f);
     });
-    T* out = c.output<T>(0);
-    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(sum[i]);
+    auto* out = c.output<Result>(0);
+    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<Result>(sum[i]);
   }
   Attributes attributes;
 };
@@ -107,6 +110,7 @@ constexpr sdk::Traits kImages = kTraits<Types<Half, Bfloat16, int32_t>>, kVolume
 TENON_CPU_KERNEL(Conv2DPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kResult>>("Conv2D", kImages);
 TENON_CPU_KERNEL(Conv2DBackpropInputPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kImage>>("Conv2DBackpropInput", kImages);
 TENON_CPU_KERNEL(Conv2DBackpropFilterPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kFilter>>("Conv2DBackpropFilter", kImages);
+TENON_CPU_KERNEL(Conv2DBackpropFilterSums) = CpuKernel<PlainConvolution<WindowAttributes, Role::kFilter>>("Tenon>Conv2DBackpropFilterSums", kTraits<Types<Bfloat16>>);
 TENON_CPU_KERNEL(Conv3DPlain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kResult>>("Conv3D", kVolumes);
 TENON_CPU_KERNEL(Conv3DBackpropInputV2Plain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kImage>>("Conv3DBackpropInputV2", kVolumes);
 TENON_CPU_KERNEL(Conv3DBackpropFilterV2Plain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kFilter>>("Conv3DBackpropFilterV2", kVolumes);

@@ -70,10 +70,13 @@ struct OneProduct {
         wide = WideMatrices(shape);
         wide_at = c.Workspace(wide.total);
       }
-      function = &Run<T>;
+      function = &Run<T, T>;
+      if constexpr (std::is_same_v<T, Bfloat16>) {
+        if (c.output(0).dtype == TENON_DT_FLOAT) function = &Run<T, float>;
+      }
     });
   }
-  template <class T>
+  template <class T, class Result>
   static void Run(const OneProduct& p, sdk::RunContext c) {
     using E = Element<T>;
     if constexpr (kIsHalf<T>) {
@@ -85,7 +88,7 @@ struct OneProduct {
       c.ParallelFor(g.m * g.k, kCost, [&](int64_t i, int64_t end) { ConvertRange(c.input<T>(0), a, i, end); });
       c.ParallelFor(g.k * g.n, kCost, [&](int64_t i, int64_t end) { ConvertRange(c.input<T>(1), b, i, end); });
       p.product.Run(c, a, b, out);
-      c.ParallelFor(g.m * g.n, kCost, [&](int64_t i, int64_t end) { ConvertRange(out, c.output<T>(0), i, end); });
+      c.ParallelFor(g.m * g.n, kCost, [&](int64_t i, int64_t end) { ConvertRange(out, c.output<Result>(0), i, end); });
     } else {
       p.product.Run(c, c.input<E>(0), c.input<E>(1), c.output<E>(0));
     }
@@ -126,7 +129,10 @@ struct BatchMatMulKernel {
         if constexpr (kIsHalf<T>) wide = WideMatrices(shape);
         cost = ProductCost<Element<T>>(static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                                        static_cast<double>(shape.k)) + 20;
-        function = &Batches<T>;
+        function = &Batches<T, T>;
+        if constexpr (std::is_same_v<T, Bfloat16>) {
+          if (c.output(0).dtype == TENON_DT_FLOAT) function = &Batches<T, float>;
+        }
       });
       tasks = std::max<int64_t>(1, std::min(c.threads(), batch.total));
       workspace = c.Workspace(sdk::Multiply(product.bytes + wide.total, tasks));
@@ -147,7 +153,7 @@ struct BatchMatMulKernel {
     plan.one ? plan.one->function(*plan.one, c) : plan.function(plan, c);
   }
 
-  template <class T>
+  template <class T, class Result>
   static void Batches(const Plan& p, sdk::RunContext c) {
     using E = Element<T>;
     const ProductShape& g = p.product.shape;
@@ -168,7 +174,7 @@ struct BatchMatMulKernel {
               ConvertRange(c.input<T>(0) + a_at, a, 0, g.m * g.k);
               ConvertRange(c.input<T>(1) + b_at, b, 0, g.k * g.n);
               MultiplyInPieces(c, p.product, g.m > g.n, p.cost, a, b, out, false, memory);
-              ConvertRange(out, c.output<T>(0) + out_at, 0, g.m * g.n);
+              ConvertRange(out, c.output<Result>(0) + out_at, 0, g.m * g.n);
             } else {
               MultiplyInPieces(c, p.product, g.m > g.n, p.cost, c.input<E>(0) + a_at, c.input<E>(1) + b_at, c.output<E>(0) + out_at, false, memory);
             }
@@ -180,10 +186,10 @@ struct BatchMatMulKernel {
   bool adjoint_x, adjoint_y;
 };
 
-template <class T>
+template <class T, class... Results>
 constexpr tenon_kernel_registration OneType() {
   using List = sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
-                                typename Types<T>::template Constraint<"Tout">>;
+                                typename Types<T, Results...>::template Constraint<"Tout">>;
   return CpuKernel<BatchMatMulKernel>("BatchMatMulV3", {.constraints = List::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 }
 
@@ -197,7 +203,7 @@ TENON_CPU_KERNEL(BatchMatMul) = CpuKernel<BatchMatMulKernel>("BatchMatMul", kTra
 TENON_CPU_KERNEL(BatchMatMulV2) = CpuKernel<BatchMatMulKernel>("BatchMatMulV2", kTraits);
 TENON_CPU_KERNEL(BatchMatMulV3Float) = OneType<float>();
 TENON_CPU_KERNEL(BatchMatMulV3Double) = OneType<double>();
-TENON_CPU_KERNEL(BatchMatMulV3Bfloat16) = OneType<Bfloat16>();
+TENON_CPU_KERNEL(BatchMatMulV3Bfloat16) = OneType<Bfloat16, float>();  // the sums as they are, too
 TENON_CPU_KERNEL(BatchMatMulV3Int32) = OneType<int32_t>();
 TENON_CPU_KERNEL(BatchMatMulV3Int64) = OneType<int64_t>();
 

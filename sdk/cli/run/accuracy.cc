@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/cli/run/accuracy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <span>
 
 #include "sdk/cli/describe.h"
+#include "sdk/cli/table.h"
 
 namespace tenon::cli {
 
@@ -59,6 +62,26 @@ Json Accuracy::AsJson() const {
   json["max_of_largest"] = relative_worst();
   json["relative"] = relative();
   if (rows_ > 0) json["top1"] = {{"rows", rows_}, {"same", same_class_}};
+  return json;
+}
+
+void PrintAccuracy(std::string_view title, const std::vector<Accuracy>& accuracy) {
+  if (accuracy.empty()) return;
+  fmt::print("{}\n", title);
+  Table table({"fetch", "largest", "mean", "largest of the largest element", "root mean square, relative", "top-1"});
+  for (const Accuracy& each : accuracy) {
+    const std::string equal = fmt::format("{} of {} equal", each.equal(), each.elements());
+    if (!each.is_real()) table.Add({each.fetch(), equal, "", "", "", ""});
+    else
+      table.Add({each.fetch(), fmt::format("{:.3g}", each.worst()), fmt::format("{:.3g}", each.mean()), fmt::format("{:.2f} %", 100 * each.relative_worst()), fmt::format("{:.2f} %", 100 * each.relative()),
+                 each.rows() == 0 ? "" : fmt::format("{} of {} rows", each.same_class(), each.rows())});
+  }
+  table.Print(2);
+}
+
+Json AccuracyJson(const std::vector<Accuracy>& accuracy) {
+  Json json = Json::array();
+  for (const Accuracy& each : accuracy) json.push_back(each.AsJson());
   return json;
 }
 

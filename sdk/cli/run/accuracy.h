@@ -4,7 +4,10 @@
 #define TENON_CLI_RUN_ACCURACY_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "sdk/cli/json.h"
 #include "tenon/tenon.h"
@@ -43,6 +46,10 @@ class Accuracy {
   uint64_t elements_ = 0, equal_ = 0, rows_ = 0, same_class_ = 0;
   double worst_ = 0, sum_ = 0, largest_ = 0, squares_ = 0, exact_squares_ = 0;
 };
+
+// Of several fetches, as a table below its title.
+void PrintAccuracy(std::string_view title, const std::vector<Accuracy>& accuracy);
+Json AccuracyJson(const std::vector<Accuracy>& accuracy);
 
 }  // namespace tenon::cli
 

@@ -36,26 +36,6 @@ std::string NamesOf(const Batch& batch) {
   return names;
 }
 
-// A session of the model, made ready, with the step.
-struct Prepared {
-  Session session;
-  Callable callable;
-};
-Result<Prepared> Prepare(const CalibratedStep& step, const host::SessionOptions& options, const Batch& first) {
-  TENON_TRY_ASSIGN(Session session, Session::Create(step.runtime, options));
-  TENON_TRY(model::LoadInto(step.runtime, step.model, session, {.run = step.run}));
-  std::vector<host::Feed> feeds;
-  std::vector<Name> feed_names, fetch_names, target_names(step.targets.begin(), step.targets.end());
-  for (const Feed& feed : first.feeds) {
-    feeds.push_back({feed.tensor, View(feed.value)});
-    feed_names.emplace_back(feed.tensor);
-  }
-  for (const Fetch& fetch : step.fetches) fetch_names.emplace_back(fetch.tensor);
-  for (const std::string& node : step.init) TENON_TRY(session.Run(feeds, {}, {node}, step.run).status().Annotate("--init '" + node + "'"));
-  TENON_TRY_ASSIGN(Callable callable, session.Prepare(feed_names, fetch_names, target_names, {}, {}, step.run));
-  return Prepared{std::move(session), std::move(callable)};
-}
-
 Result<std::vector<Tensor>> RunBatch(const Callable& callable, const Batch& batch, const host::RunOptions& run) {
   std::vector<View> views;
   for (const Feed& feed : batch.feeds) views.emplace_back(feed.value);
@@ -91,6 +71,21 @@ Result<std::vector<Batch>> ReadBatches(const std::vector<std::string>& texts, co
   return batches;
 }
 
+Result<Prepared> PrepareStep(const CalibratedStep& step, const host::SessionOptions& options, const Batch& first) {
+  TENON_TRY_ASSIGN(Session session, Session::Create(step.runtime, options));
+  TENON_TRY(model::LoadInto(step.runtime, step.model, session, {.run = step.run}));
+  std::vector<host::Feed> feeds;
+  std::vector<Name> feed_names, fetch_names, target_names(step.targets.begin(), step.targets.end());
+  for (const Feed& feed : first.feeds) {
+    feeds.push_back({feed.tensor, View(feed.value)});
+    feed_names.emplace_back(feed.tensor);
+  }
+  for (const Fetch& fetch : step.fetches) fetch_names.emplace_back(fetch.tensor);
+  for (const std::string& node : step.init) TENON_TRY(session.Run(feeds, {}, {node}, step.run).status().Annotate("--init '" + node + "'"));
+  TENON_TRY_ASSIGN(Callable callable, session.Prepare(feed_names, fetch_names, target_names, {}, {}, step.run));
+  return Prepared{std::move(session), std::move(callable)};
+}
+
 Result<Calibrated> Calibrate(const CalibratedStep& step, const std::vector<Batch>& batches) {
   Calibrated out;
   host::Calibrator calibrator;
@@ -101,7 +96,7 @@ Result<Calibrated> Calibrate(const CalibratedStep& step, const std::vector<Batch
     options.calibration.clear();
     options.optimize = false;  // every node is there to be looked at
     options.watch = true;
-    TENON_TRY_ASSIGN(const Prepared prepared, Prepare(step, options, batches.front()));
+    TENON_TRY_ASSIGN(const Prepared prepared, PrepareStep(step, options, batches.front()));
     host::RunOptions run = step.run;
     run.watch = calibrator.Watch();
     for (const Batch& batch : batches) {
@@ -116,7 +111,7 @@ Result<Calibrated> Calibrate(const CalibratedStep& step, const std::vector<Batch
   host::SessionOptions options = step.options;
   options.precision = host::Precision::kInt8;
   options.calibration = out.text;
-  TENON_TRY_ASSIGN(const Prepared prepared, Prepare(step, options, batches.front()));
+  TENON_TRY_ASSIGN(const Prepared prepared, PrepareStep(step, options, batches.front()));
   for (const Fetch& fetch : step.fetches) out.accuracy.emplace_back(fetch.name);
   for (size_t i = 0; i < batches.size(); ++i) {
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, RunBatch(prepared.callable, batches[i], step.run));
@@ -135,17 +130,7 @@ void Calibrated::Print(const std::string& file) const {
     for (const auto& [node, why] : in_floats) table.Add({node, why});
     table.Print(2);
   }
-  if (accuracy.empty()) return;
-  fmt::print("how far int8 is from floats on these batches:\n");
-  Table table({"fetch", "largest", "mean", "largest of the largest element", "root mean square, relative", "top-1"});
-  for (const Accuracy& each : accuracy) {
-    const std::string equal = fmt::format("{} of {} equal", each.equal(), each.elements());
-    if (!each.is_real()) table.Add({each.fetch(), equal, "", "", "", ""});
-    else
-      table.Add({each.fetch(), fmt::format("{:.3g}", each.worst()), fmt::format("{:.3g}", each.mean()), fmt::format("{:.2f} %", 100 * each.relative_worst()), fmt::format("{:.2f} %", 100 * each.relative()),
-                 each.rows() == 0 ? "" : fmt::format("{} of {} rows", each.same_class(), each.rows())});
-  }
-  table.Print(2);
+  PrintAccuracy("how far int8 is from floats on these batches:", accuracy);
 }
 
 Json Calibrated::AsJson(const std::string& file) const {
@@ -153,8 +138,7 @@ Json Calibrated::AsJson(const std::string& file) const {
   if (!file.empty()) json["file"] = file;
   json["in_floats"] = Json::array();
   for (const auto& [node, why] : in_floats) json["in_floats"].push_back({{"node", node}, {"reason", why}});
-  json["accuracy"] = Json::array();
-  for (const Accuracy& each : accuracy) json["accuracy"].push_back(each.AsJson());
+  json["accuracy"] = AccuracyJson(accuracy);
   return json;
 }
 

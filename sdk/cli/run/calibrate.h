@@ -37,6 +37,13 @@ struct CalibratedStep {
   std::vector<Fetch> fetches;
 };
 
+// A session of the model, made ready, with the step, which is fed as the batch is.
+struct Prepared {
+  host::Session session;
+  host::Callable callable;
+};
+host::Result<Prepared> PrepareStep(const CalibratedStep& step, const host::SessionOptions& options, const Batch& first);
+
 struct Calibrated {
   std::string text;  // the calibration
   uint64_t tensors = 0, batches = 0;

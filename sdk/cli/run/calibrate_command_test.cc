@@ -148,5 +148,40 @@ TEST_F(CalibrateCommand, WhatCannotBeIsRefusedByName) {
   }
 }
 
+// ---- --accuracy ----
+
+TEST_F(CalibrateCommand, AccuracySaysHowFarAPrecisionIsFromFloat32) {
+  const Outcome told = Tenon("run graph.pb --feed x=x2.npy --fetch scores=reduced.npy --fetch largest --precision bfloat16 --accuracy --json");
+  ASSERT_EQ(told.code, 0) << told.err;
+  const Json found = Json::parse(told.out);
+  ASSERT_EQ(found["accuracy"].size(), 2u) << found;
+  const bool computes = found["reduced"].get<int>() > 0;
+  if (!computes) ExpectHas(found["in_float32"][0]["reason"], "this processor has no bfloat16");
+  // Two layers, of which each rounds what it reads, its weights and its biases.
+  const double relative = found["accuracy"][0]["relative"];
+  EXPECT_EQ(relative > 0, computes);
+  EXPECT_LT(relative, 0x1p-9 * std::sqrt(2 * 3));
+  ASSERT_EQ(Tenon("run graph.pb --feed x=x2.npy --fetch scores=exact.npy").code, 0);
+  const auto a = data::ReadNpy(At("exact.npy")), b = data::ReadNpy(At("reduced.npy"));
+  ASSERT_TRUE(a.ok() && b.ok());
+  double worst = 0;
+  for (size_t i = 0; i < 40; ++i) worst = std::max(worst, std::fabs(static_cast<double>(a->data<float>()[i]) - static_cast<double>(b->data<float>()[i])));
+  EXPECT_DOUBLE_EQ(found["accuracy"][0]["max"].get<double>(), worst) << "of the values that are written";
+  const Outcome text = Tenon("run graph.pb --feed x=x2.npy --fetch scores --precision bfloat16 --accuracy");
+  ExpectHas(text.out, "how far bfloat16 is from float32:");
+  ExpectHas(text.out, "of 4 rows");
+}
+
+TEST_F(CalibrateCommand, AccuracyIsRefusedWhereThereIsNothingToCompare) {
+  for (const auto& [line, says] : {std::pair{"run graph.pb --feed x=x0.npy --fetch scores --accuracy", "--accuracy: it says how far a reduced precision is from float32"},
+                                   {"run graph.pb --feed x=x0.npy --fetch scores --accuracy --precision strict", "--accuracy: it says how far"},
+                                   {"run graph.pb --feed x=x0.npy --target scores --accuracy --precision bfloat16", "--accuracy: there is nothing to compare"},
+                                   {"run graph.pb --feed x=x0.npy --fetch scores --accuracy --precision bfloat16 --master grpc://127.0.0.1:1", "--accuracy: it runs the steps a second time"}}) {
+    const Outcome refused = Tenon(line);
+    EXPECT_EQ(refused.code, 2) << line;
+    ExpectHas(refused.err, says);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::cli

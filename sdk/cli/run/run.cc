@@ -13,10 +13,12 @@
 #include "sdk/cli/describe.h"
 #include "sdk/cli/json.h"
 #include "sdk/cli/line/wrong_flag.h"
+#include "sdk/cli/run/accuracy.h"
 #include "sdk/cli/run/calibrate.h"
 #include "sdk/cli/run/feeds.h"
 #include "sdk/cli/run/repeat.h"
 #include "sdk/cli/run/results.h"
+#include "sdk/cli/table.h"
 #include "sdk/cli/tensor_names.h"
 #include "sdk/cli/timeline/svg_timeline.h"
 #include "tenon/data/file.h"
@@ -42,6 +44,7 @@ class Runner {
   explicit Runner(const RunArguments& arguments) : arguments_(arguments), repeat_(arguments.repeat) {}
 
   Status Run() {
+    if (arguments_.accuracy) CheckAccuracy();
     TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());  // whose plugins may bring the file systems of the paths
     TENON_TRY_ASSIGN(data::ReadLimit limit, arguments_.session.Files());
     TENON_TRY_ASSIGN(model_, arguments_.model.Open(limit.left()));
@@ -59,6 +62,10 @@ class Runner {
     TENON_TRY(OpenSession());
     Status status = RunSteps();
     if (!status.ok()) return Explained(status);
+    if (arguments_.accuracy && !repeat_.interrupted()) {
+      status = MeasureAccuracy();
+      if (!status.ok()) return Explained(std::move(status).Annotate("--accuracy"));
+    }
     return WriteResults();
   }
 
@@ -122,9 +129,57 @@ class Runner {
     return Status();
   }
 
+  // ---- --accuracy ----
+
+  void CheckAccuracy() const {
+    const std::string& precision = arguments_.session.Given("precision");
+    if (precision.empty() || precision == "strict") WrongFlag("--accuracy", "it says how far a reduced precision is from float32: give --precision bfloat16, or another but strict");
+    if (arguments_.fetches.empty() && !arguments_.targets.empty()) WrongFlag("--accuracy", "there is nothing to compare: give --fetch NAME");
+    if (!arguments_.session.Given("master").empty()) WrongFlag("--accuracy", "it runs the steps a second time, with variables of their own, which is for steps in this process; leave --master out");
+    if (arguments_.queue_runners) WrongFlag("--accuracy", "it runs the steps a second time, and --queue-runners takes what fills queues from elsewhere");
+  }
+  // Random ops without a seed draw the same in both.
+  void SeedBoth(host::SessionOptions* options) const {
+    if (arguments_.accuracy && arguments_.session.Given("seed").empty()) options->seed = 1;
+  }
+  // The same steps in float32, in a session of their own, and what became of the nodes of those that ran.
+  Status MeasureAccuracy() {
+    TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
+    SeedBoth(&options);
+    options.precision = host::Precision::kStrict;
+    options.calibration.clear();
+    TENON_TRY_ASSIGN(const Prepared exact, PrepareStep({*runtime_, *model_, options, run_options_, arguments_.init, arguments_.targets, fetches_}, options, {"", feeds_}));
+    std::vector<View> feeds;
+    for (const Feed& feed : feeds_) feeds.emplace_back(feed.value);
+    std::vector<Tensor> values;
+    for (uint64_t step = 0; step < arguments_.repeat; ++step) {
+      TENON_TRY_ASSIGN(values, exact.callable.Run(feeds, run_options_));
+    }
+    for (size_t k = 0; k < values.size(); ++k) TENON_TRY(accuracy_.emplace_back(fetches_[k].name).Add(values[k], values_[k]));
+    TENON_TRY_ASSIGN(const std::string explanation, callable_->Explain());
+    for (const Json& node : Json::parse(explanation)) {
+      if (!node.contains("note")) continue;
+      const auto note = node["note"].get<std::string>();
+      if (note.starts_with("stays in float")) in_float32_.emplace_back(node["name"].get<std::string>(), note.substr(note.find(": ") + 2));
+      else ++reduced_;
+    }
+    return Status();
+  }
+  void PrintAccuracyOf() const {
+    const std::string& precision = arguments_.session.Given("precision");
+    fmt::print("{}: {} nodes compute in it\n", precision, reduced_);
+    if (!in_float32_.empty()) {
+      Table table({"in float32 stays", "because"});
+      for (const auto& [node, why] : in_float32_) table.Add({node, why});
+      table.Print(2);
+    }
+    PrintAccuracy(fmt::format("how far {} is from float32{}:", precision, arguments_.repeat > 1 ? fmt::format(" after {} steps", arguments_.repeat) : ""), accuracy_);
+  }
+
   // Where it fails, it is not for the graph.
   Status OpenSession() {
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
+    SeedBoth(&options);
     if (calibrates()) options.calibration = options.precision == host::Precision::kInt8 ? calibrated_->text : std::string();
     else if (!options.calibration.empty()) TENON_TRY(CheckCalibration(options.calibration, *model_).Annotate("--calibration '" + calibration_file() + "'"));
     options.record_costs = !arguments_.session.Given("costs").empty();
@@ -234,6 +289,7 @@ class Runner {
     }
     if (calibrated_) calibrated_->Print(calibration_file());
     PrintValues(fetches_, values_);
+    if (arguments_.accuracy) PrintAccuracyOf();
     if (arguments_.explain) fmt::print("{}\n", explanation_);
     if (arguments_.time && repeat_.done() > 0) fmt::print("{}\n", repeat_.Text());
     return Status();
@@ -265,6 +321,12 @@ class Runner {
     if (signature_ != nullptr) json["signature"] = signature_->name;
     if (calibrated_) json["calibration"] = calibrated_->AsJson(calibration_file());
     json["fetches"] = ValuesJson(fetches_, values_);
+    if (arguments_.accuracy) {
+      json["accuracy"] = AccuracyJson(accuracy_);
+      json["reduced"] = reduced_;
+      json["in_float32"] = Json::array();
+      for (const auto& [node, why] : in_float32_) json["in_float32"].push_back({{"node", node}, {"reason", why}});
+    }
     if (arguments_.explain) json["explain"] = Json::parse(explanation_, nullptr, false);
     if (arguments_.time && repeat_.done() > 0) json["step"] = StepJson();
     return json;
@@ -287,6 +349,9 @@ class Runner {
   Repeat repeat_;
   std::string trace_;
   std::string explanation_;
+  std::vector<Accuracy> accuracy_;  // of each fetch
+  uint64_t reduced_ = 0;            // nodes in the reduced precision
+  std::vector<std::pair<std::string, std::string>> in_float32_;  // nodes that are not, and why
 };
 
 }  // namespace
@@ -322,6 +387,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   run->add_option("--svg", arguments->svg, "Draw the last step, as `tenon place --svg` draws the predicted one")
       ->type_name("FILE");
   run->add_flag("--explain", arguments->explain, "Print how each node runs, as JSON");
+  run->add_flag("--accuracy", arguments->accuracy,
+                "With a --precision: run the same steps in float32 too, say how far the fetches are apart, and which products stay in float32");
   run->add_flag("--allow-files", arguments->allow_files,
                 "Of a SavedModel: its graph may read and write files that it names itself; without it, it touches none "
                 "but its own while it is loaded");
@@ -340,7 +407,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
       "  tenon run graph.pb --feed x=x.npy --fetch y --repeat 100 --time\n"
       "  tenon run graph.pb --feed x=x.npy --fetch y --trace step.json --svg step.svg\n"
       "  tenon run graph.pb --fetch y --calibrate a.npz b.npz --calibration ranges.txt\n"
-      "  tenon run graph.pb --feed x=x.npy --fetch y --precision int8 --calibration ranges.txt");
+      "  tenon run graph.pb --feed x=x.npy --fetch y --precision int8 --calibration ranges.txt\n"
+      "  tenon run graph.pb --feed x=x.npy --fetch y --precision bfloat16 --accuracy");
   run->callback([arguments, &action] {
     arguments->session.writes_calibration = !arguments->calibrate.empty();
     action = [arguments] { return RunGraph(*arguments); };

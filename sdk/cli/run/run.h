@@ -26,6 +26,7 @@ struct RunArguments {
   bool time = false;
   bool json = false;
   bool explain = false;
+  bool accuracy = false;
   bool allow_files = false;
   bool queue_runners = false;
   RuntimeFlags runtime;

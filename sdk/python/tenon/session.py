@@ -82,7 +82,7 @@ class Session(_core.SessionBase):
     """Runs parts of a graph, and holds the values of its variables. It sees what the graph has when a step begins.
 
     options: those of `tenon_session_options` by their names: device, placement, soft_placement, seed, memory_limit, executor ("auto", "dynamic"), precision
-    ("strict", "tf32", ..., "int8"), calibration (the text of what `tenon run --calibrate` wrote, for "int8"), optimize, compile, check_numerics (the first NaN or infinity that a node makes is an error that names it), watch, master, ...
+    ("strict", "bfloat16", ..., "int8"), calibration (the text of what `tenon run --calibrate` wrote, for "int8"), optimize, compile, check_numerics (the first NaN or infinity that a node makes is an error that names it), watch, master, ...
     Variables whose nodes name no container are the session's own; with share_state=True they are the runtime's, and outlive the session.
 
     Fetches are Outputs, names ("node:1") or Operations, which are run and give None; alone, in a list, a tuple or a dict, and the results come in the same form. A result is a

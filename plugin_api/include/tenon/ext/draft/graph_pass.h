@@ -62,8 +62,8 @@ typedef struct tenon_graph_pass {
   /* A failure is that of the step's planning. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*run)(tenon_plugin_self* self, const tenon_graph_pass_args* args);
-  /* 0: it is called in every session. Else in those alone whose precision is this one, TENON_PRECISION_INT8 or a later one: what no kernel honours by itself.
-   * A session whose precision no pass is for is refused. */
+  /* 0: it is called in every session. Else in those alone whose precision is this one. From TENON_PRECISION_INT8 on no kernel honours it by itself: a
+   * session of a precision that no pass is for is refused. */
   uint32_t precision;
   uint32_t reserved;
 } tenon_graph_pass;

@@ -54,6 +54,12 @@ class PassContext : public NodeBuilder {
     return source;
   }
 
+  // Whether the input is a variable by reference, which is read when the node runs.
+  bool InputIsReference(int64_t id, int index) {
+    const Output source = input(id, index);
+    return ok() && source.node >= 0 && args_->builder->output_dtype(args_->builder->context, source) > TENON_DT_REF;
+  }
+
   // Nodes that are added from here on stand below node `id`'s name, wait for what it waits for, and run on the device; -1: of no node.
   void Begin(int64_t id, std::string_view device) {
     if (ok()) Check(args_->begin(args_, id, ToSpan(device)));
@@ -68,6 +74,23 @@ class PassContext : public NodeBuilder {
   // What became of the node and why, for who has the step explained.
   void Explain(int64_t id, std::string_view text) {
     if (ok()) Check(args_->explain(args_, id, ToSpan(text)));
+  }
+  // A new constant of those bytes, which are copied.
+  Output Constant(uint32_t dtype, const tenon_shape& shape, const void* data, uint64_t bytes) {
+    Output out{-1, 0, 0};
+    if (!ok()) return out;
+    alignas(16) char nothing[16] = {};
+    tenon_tensor_view view{};
+    view.dl.data = bytes == 0 ? static_cast<void*>(nothing) : const_cast<void*>(data);
+    view.dl.device_type = 1;
+    view.dl.ndim = shape.rank;
+    view.dl.shape = const_cast<int64_t*>(shape.dims);
+    view.dl.dtype = DlType(dtype);
+    view.dtype = dtype;
+    view.byte_size = bytes;
+    view.flags = TENON_VIEW_READ_ONLY | TENON_VIEW_HOST_VISIBLE;
+    Check(args_->builder->add_constant(args_->builder->context, &view, &out));
+    return out;
   }
   // How many nodes the graph has: their ids are those below.
   int64_t node_count() const {
