@@ -6,6 +6,9 @@
 #include "conv.h"
 
 #include <cmath>
+#include <cstdlib>
+
+#include "tenon/ext/draft/lasting_view.h"
 
 namespace tenon::cpu_onednn {
 
@@ -103,6 +106,8 @@ int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Ep
   if (made == reordered_filters_.end()) {
     reordered_filters_.emplace_back(wanted, c.Workspace(static_cast<int64_t>(wanted.get_size())));
     made = std::prev(reordered_filters_.end());
+    kept_.emplace_back();
+    filter_ = filter;
     Program& reorder = filters_.emplace_back();
     reorder.Finish(reorder.Input(filter, v.FilterDesc()), reorder.WorkspaceAt(made->second, wanted));
   }
@@ -110,8 +115,57 @@ int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Ep
 }
 
 void ForwardShares::Run(sdk::RunContext c) const {
-  for (const Program& filter : filters_) filter.Run(c);
-  RunShares(c, programs_, cost_);
+  if (filters_.empty()) return RunShares(c, programs_, cost_);
+  const tenon_tensor_view& given = c.input_view(filter_);
+  std::vector<std::shared_ptr<char>> kept(filters_.size());
+  std::vector<Program::Elsewhere> elsewhere;
+  for (size_t i = 0; i < filters_.size(); ++i) {
+    const int64_t at = reordered_filters_[i].second;
+    const auto make = [&](char* memory) { filters_[i].Run(c, std::array{Program::Elsewhere{at, memory}}); };
+    kept[i] = kept_[i].Find(given, reordered_filters_[i].first.get_size(), make);
+    if (kept[i] != nullptr) elsewhere.push_back({at, kept[i].get()});
+    else filters_[i].Run(c);
+  }
+  RunShares(c, programs_, cost_, elsewhere);
+}
+
+// Whether a value that nobody held is the same as before, its address does not tell: it may have been written to in place. So a try holds one, and a value that changed soon makes the next
+// try come later: in training, where each step has another, one update in so many is a copy.
+std::shared_ptr<char> KeptFilter::Find(const tenon_tensor_view& view, size_t bytes, const std::function<void(char* memory)>& make) {
+  constexpr uint32_t kLongest = 1024, kSoon = 8;
+  if ((view.flags & TENON_VIEW_LASTING) == 0 || view.buffer == nullptr) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const void* const data = sdk::Data<const char>(view);
+  if (buffer_ == view.buffer && data_ == data) {
+    found_ = std::min(found_ + 1, kSoon);
+    if (found_ == kSoon) pause_ = 1;
+    return made_;
+  }
+  if (buffer_ != nullptr) {
+    if (found_ < kSoon) pause_ = std::min(pause_ * 2, kLongest);
+    wait_ = found_ < kSoon ? pause_ : 1;
+    LetGo();
+  }
+  if (wait_ > 0) {
+    --wait_;
+    return nullptr;
+  }
+  std::shared_ptr<char> made(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)), &std::free);
+  if (made == nullptr) return nullptr;
+  make(made.get());
+  tenon_plugin_host->buffer_retain(view.buffer);
+  buffer_ = view.buffer;
+  data_ = data;
+  made_ = std::move(made);
+  found_ = 0;
+  return made_;
+}
+
+void KeptFilter::LetGo() {
+  if (buffer_ == nullptr) return;
+  tenon_plugin_host->buffer_release(buffer_);
+  buffer_ = nullptr;
+  made_ = nullptr;
 }
 
 namespace {

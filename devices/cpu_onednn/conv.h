@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolution as oneDNN sees it, and its forward pass in shares, with what is done to the result before it is stored.
 //
-// Images stay in the layout of the graph where oneDNN takes it (NHWC); filters are reordered in every run, unless they are
-// constant in the plan. Shares are parts of the batch, or rows of one image; all read one copy of the filter.
+// Images stay in the layout of the graph where oneDNN takes it (NHWC); filters are reordered once where they are
+// constant in the plan, for as long as they do not change where they are variables, and else in every run. Shares are parts of the batch, or rows of one image; all read one copy of the filter.
 #ifndef TENON_DEVICES_CPU_ONEDNN_CONV_H_
 #define TENON_DEVICES_CPU_ONEDNN_CONV_H_
 
 #include <array>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -126,6 +129,28 @@ struct Epilogue {
   } activation;
 };
 
+// A variable's value in another layout, from step to step for as long as it does not change (ext/draft/lasting_view.h). Any thread.
+class KeptFilter {
+ public:
+  KeptFilter() = default;
+  KeptFilter(KeptFilter&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)), data_(other.data_), made_(std::move(other.made_)) {}  // before it is used
+  KeptFilter(const KeptFilter&) = delete;
+  ~KeptFilter() { LetGo(); }
+
+  // The same value as before in the layout that `make` gave it, or, where it is worth a try, now gives it: it fills memory of so many bytes. NULL: it is not to be kept,
+  // which `make` is not called for.
+  std::shared_ptr<char> Find(const tenon_tensor_view& view, size_t bytes, const std::function<void(char* memory)>& make);
+
+ private:
+  void LetGo();
+  std::mutex mutex_;
+  tenon_buffer* buffer_ = nullptr;  // held
+  const void* data_ = nullptr;
+  std::shared_ptr<char> made_;
+  uint32_t found_ = 0;          // how often it was the same, since it was made
+  uint32_t pause_ = 1, wait_ = 1;  // values that are passed over after one that changed soon, and how many of them are left
+};
+
 class ForwardShares {
  public:
   // The image, the filter, and the result are inputs 0 and 1 and output 0 of the node, or as said. UNIMPLEMENTED: the plain
@@ -141,6 +166,8 @@ class ForwardShares {
   std::vector<Program> filters_;  // reorders of the filter, before the shares
   std::vector<Program> programs_;
   std::vector<std::pair<dnnl::memory::desc, int64_t>> reordered_filters_;  // where in the workspace
+  mutable std::vector<KeptFilter> kept_;                                   // of these, one each
+  int filter_ = 1;                                                         // which input it is
   double cost_;
 };
 

@@ -5,8 +5,10 @@
 
 #include <cmath>
 
+#include "conv.h"
 #include "package.h"
 #include "program.h"
+#include "tenon/ext/draft/lasting_view.h"
 #include "testing/kernel.h"
 
 namespace tenon::cpu_onednn {
@@ -179,6 +181,58 @@ TEST(Onednn, LeavesTheCallersThreadCountAlone) {
     EXPECT_EQ(omp_get_max_threads(), 1);
   }
   EXPECT_EQ(omp_get_max_threads(), 3);
+}
+
+// A variable's value as a kernel sees it.
+tenon_tensor_view Lasting(tenon_buffer* buffer) {
+  tenon_tensor_view view = testing::ViewOf(TENON_DT_FLOAT, buffer);
+  view.flags |= TENON_VIEW_LASTING;
+  return view;
+}
+
+TEST(KeptFilter, MakesAValueOnceForAsLongAsItIsHeld) {
+  tenon_buffer* const buffer = testing::NewBuffer(64, {16});
+  {
+    KeptFilter kept;
+    int made = 0;
+    const auto find = [&](const tenon_tensor_view& view) {
+      return kept.Find(view, 64, [&](char* memory) {
+        ++made;
+        memory[0] = static_cast<char>(made);
+      });
+    };
+    EXPECT_EQ(find(Lasting(buffer)), nullptr);  // seen once, it may be another the next time
+    const auto first = find(Lasting(buffer));
+    ASSERT_NE(first, nullptr);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(find(Lasting(buffer)), first);
+    EXPECT_EQ(made, 1);
+    EXPECT_EQ(buffer->references, 2);
+    EXPECT_EQ(find(testing::ViewOf(TENON_DT_FLOAT, buffer)), nullptr);  // no variable's
+    EXPECT_EQ(buffer->references, 2);
+  }
+  EXPECT_EQ(buffer->references, 1);
+  testing::Release(buffer);
+}
+
+TEST(KeptFilter, TriesLessAndLessOftenWhereValuesChange) {
+  KeptFilter kept;
+  int made = 0, held = 0;
+  tenon_buffer* buffer = testing::NewBuffer(64, {16});
+  for (int step = 0; step < 2000; ++step) {  // an update that finds another holder takes another buffer; one that does not writes in place
+    (void)kept.Find(Lasting(buffer), 64, [&](char*) { ++made; });
+    if (buffer->references == 1) continue;
+    ++held;
+    testing::Release(buffer);
+    buffer = testing::NewBuffer(64, {16});
+  }
+  EXPECT_GT(made, 3);
+  EXPECT_LT(made, 16);
+  EXPECT_EQ(made, held);
+  const int before = made;
+  for (int step = 0; step < 3000; ++step) (void)kept.Find(Lasting(buffer), 64, [&](char*) { ++made; });  // the training is over
+  EXPECT_EQ(made, before + 1);
+  EXPECT_EQ(buffer->references, 2);
+  testing::Release(buffer);
 }
 
 }  // namespace

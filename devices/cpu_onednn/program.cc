@@ -248,7 +248,7 @@ void Program::Give(Execution* execution) const {
   lock_.clear(std::memory_order_release);
 }
 
-void Program::Run(sdk::RunContext c) const {
+void Program::Run(sdk::RunContext c, std::span<const Elsewhere> elsewhere) const {
   const SingleThread single;
   struct Borrowed {
     explicit Borrowed(const Program& program) : owner(program), execution(program.Take()) {}
@@ -262,7 +262,11 @@ void Program::Run(sdk::RunContext c) const {
     char* base = slot.kind == Kind::kInput    ? const_cast<char*>(c.input<char>(slot.index))
                  : slot.kind == Kind::kOutput ? c.output<char>(slot.index)
                                               : c.workspace<char>();
-    CheckDnnl(dnnl_memory_set_data_handle(borrowed.execution->memories[i].get(), base + slot.offset), "bind a memory");
+    char* data = base + slot.offset;
+    if (slot.kind == Kind::kWorkspace)
+      for (const Elsewhere& part : elsewhere)
+        if (part.offset == slot.offset) data = part.data;
+    CheckDnnl(dnnl_memory_set_data_handle(borrowed.execution->memories[i].get(), data), "bind a memory");
   }
   const dnnl_stream_t stream = ThreadStream();
   const auto address = [&](int slot) { return borrowed.execution->memories[static_cast<size_t>(slot)].get_data_handle(); };
@@ -274,11 +278,11 @@ void Program::Run(sdk::RunContext c) const {
   }
 }
 
-void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost) {
+void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost, std::span<const Program::Elsewhere> elsewhere) {
   c.ParallelFor(static_cast<int64_t>(programs.size()), cost, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       c.CheckCancelled();
-      programs[static_cast<size_t>(i)].Run(c);
+      programs[static_cast<size_t>(i)].Run(c, elsewhere);
     }
   });
 }

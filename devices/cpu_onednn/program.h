@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -88,7 +89,12 @@ class Program {
   void Step(sdk::PrepareContext& c, const dnnl::primitive& primitive, const Desc& scratchpad,
             std::vector<std::pair<int, int>> arguments);
 
-  void Run(sdk::RunContext c) const;
+  // A part of the workspace that lies elsewhere in this run.
+  struct Elsewhere {
+    int64_t offset;
+    char* data;
+  };
+  void Run(sdk::RunContext c, std::span<const Elsewhere> elsewhere = {}) const;
 
  private:
   enum class Kind { kInput, kOutput, kWorkspace, kConstant };
@@ -182,7 +188,7 @@ inline std::vector<std::pair<int64_t, int64_t>> Parts(int64_t total, int64_t sha
 }
 
 // Runs the programs, one a share.
-void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost);
+void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost, std::span<const Program::Elsewhere> elsewhere = {});
 
 inline constexpr int32_t kPriority = 10;  // above that of devices/cpu
 

@@ -17,6 +17,7 @@
 #include "core/tensor/variant.h"
 #include "core/tensor/view_check.h"
 #include "core/trace/trace.h"
+#include "tenon/ext/draft/lasting_view.h"
 
 namespace tenon::exec {
 namespace {
@@ -242,7 +243,7 @@ tenon_status* VariableRead(tenon_frame* frame, tenon_resource* handle, tenon_ten
     if (Status status = place.work->AwaitWrite(place.queue, handle); !status.ok()) return Fail(std::move(status));
   if (Status status = ReadVariable(handle, MemoryOf(place), out_view, frame, context->step->cancellation, context->step->trace); !status.ok()) return Fail(std::move(status));
   // Who writes to a variable without references takes another buffer while this one is held: it may be shared as it is.
-  if (!ThroughReference(frame, handle)) out_view->flags |= TENON_VIEW_READ_ONLY;
+  if (!ThroughReference(frame, handle)) out_view->flags |= TENON_VIEW_READ_ONLY | TENON_VIEW_LASTING;
   if (context->pin_count < context->pins.size()) context->pins[context->pin_count++] = out_view->buffer;
   else context->more_pins.push_back(out_view->buffer);
   return nullptr;
