@@ -64,7 +64,8 @@ class Connection final : public TimerOwner, private FrameSink {
   void Cancel(uint64_t id);
   static void Respond(OpenReply* reply, tenon_status* status, const tenon_span* pieces, uint64_t count, void (*sent)(void*),
                       void* argument) {
-    reply->connection->Answer(reply, status, pieces, count, sent, argument);
+    const std::shared_ptr<Connection> connection = reply->connection;  // the reply may go while it is written, on the thread that has read it
+    connection->Answer(reply, status, pieces, count, sent, argument);
   }
 
   // ---- For the host: streams ----
