@@ -20,16 +20,7 @@ using testing::Values;
 using testing::Vector;
 using I = std::vector<int64_t>;
 
-Tensor Numbers(I dims, uint32_t seed) {
-  int64_t n = 1;
-  for (int64_t d : dims) n *= d;
-  std::vector<float> v;
-  for (int64_t i = 0; i < n; ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    v.push_back(static_cast<float>(seed >> 8) * 0x1p-23f - 1.f);
-  }
-  return testing::ValuesOf(TENON_DT_BFLOAT16, testing::Floats(std::move(dims), v));
-}
+Tensor Numbers(I dims, uint32_t seed) { return testing::ValuesOf(TENON_DT_BFLOAT16, testing::RandomFloatsOf(std::move(dims), seed)); }
 
 class OnednnBfloat16 : public ::testing::Test {
  protected:
