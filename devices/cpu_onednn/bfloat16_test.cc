@@ -20,16 +20,7 @@ using testing::Values;
 using testing::Vector;
 using I = std::vector<int64_t>;
 
-Tensor Numbers(I dims, uint32_t seed) {
-  int64_t n = 1;
-  for (int64_t d : dims) n *= d;
-  std::vector<float> v;
-  for (int64_t i = 0; i < n; ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    v.push_back(static_cast<float>(seed >> 8) * 0x1p-23f - 1.f);
-  }
-  return testing::ValuesOf(TENON_DT_BFLOAT16, testing::Floats(std::move(dims), v));
-}
+Tensor Numbers(I dims, uint32_t seed) { return testing::ValuesOf(TENON_DT_BFLOAT16, testing::RandomFloatsOf(std::move(dims), seed)); }
 
 class OnednnBfloat16 : public ::testing::Test {
  protected:
@@ -137,7 +128,6 @@ TEST_F(OnednnBfloat16, Pools) {
       };
       const int64_t to = padding[0] == 'S' ? 4 : 3;
       const I in = first ? I{3, 5, 7, 7} : I{3, 7, 7, 5}, out = first ? I{3, 5, to, to} : I{3, to, to, 5};
-      Compare("MaxPool", {Numbers(in, 1)}, out, configure);
       Compare("AvgPool", {Numbers(in, 1)}, out, configure);
     }
   }

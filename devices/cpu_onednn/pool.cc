@@ -77,6 +77,9 @@ struct PoolKernel {
   struct Plan {
     Plan(const PoolKernel& kernel, sdk::PrepareContext& c) {
       const Pooling v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), TypeOf(c.input(0)));
+      // Where all of a window is -infinity, oneDNN gives that in bfloat16, and TensorFlow and the plain kernel the lowest number: for sessions that allow bfloat16 alone.
+      if (kAlgorithm == dnnl::algorithm::pooling_max && v.type == ElementType::bf16 && c.args().precision != TENON_PRECISION_ALLOW_BFLOAT16)
+        sdk::Fail(TENON_UNIMPLEMENTED, "oneDNN's largest of nothing but -infinity is another in bfloat16");
       RefuseBelow(static_cast<double>(v.x.count()), kSmallest);
       RefuseLong(v.LongestImage());
       ForEachPart(v.x.batch, v.Parts(c), [&](int64_t from, int64_t to) {
