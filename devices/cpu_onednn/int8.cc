@@ -20,14 +20,6 @@ using Type = dnnl::memory::data_type;
 constexpr double kPerNanosecond = 300;  // multiply-adds on one core
 constexpr double kSmallest = 5e3;       // below, the plain kernel is as fast
 
-bool HasByteProducts() {
-  static const bool has = [] {
-    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-    return isa == dnnl::cpu_isa::avx2_vnni || (isa >= dnnl::cpu_isa::avx512_core_vnni && isa != dnnl::cpu_isa::avx2_vnni);
-  }();
-  return has;
-}
-
 class Int8Shares {
  public:
   Int8Shares(const sdk::Int8Product& product, const Convolution& v, const sdk::WeightMatrix& weights, sdk::PrepareContext& c, bool by_pixels)

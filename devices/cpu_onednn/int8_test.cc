@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <dnnl.hpp>
+#include <tuple>
 
 #include "package.h"
 #include "program.h"
@@ -71,6 +73,61 @@ TEST_F(OnednnInt8, AMatrixAndItsTransposeAreTwo) {
   }
   EXPECT_EQ(results[0], results[2]);
   EXPECT_NE(results[0], results[1]);
+}
+
+std::vector<uint8_t> SomeBytes(int64_t count, uint32_t seed) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(count));
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>((seed = seed * 1664525 + 1013904223) >> 24);
+  return bytes;
+}
+Tensor Bytes(const std::vector<int64_t>& dims, uint32_t seed) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  return cpu::Make<uint8_t>(dims, SomeBytes(count, seed), TENON_DT_QUINT8);
+}
+// Zeros that are bytes, at an end, and none.
+constexpr std::array<std::pair<float, float>, 4> kRanges = {{{-1.f, 2.f}, {0.f, 1.f}, {-3.f, 0.f}, {5.f, 5.5f}}};
+
+template <class Configure>
+void ExpectThePlainKernels(const char* op, const Tensor& a, const Tensor& b, const std::vector<int64_t>& out, const Configure& configure) {
+  for (const auto& [low_a, high_a] : kRanges) {
+    for (const auto& [low_b, high_b] : kRanges) {
+      std::vector<Result> results;
+      for (const bool onednn : {false, true}) {
+        Kernel kernel(op, TENON_DT_QUINT8);
+        configure(kernel);
+        kernel.Threads(3);
+        if (onednn) kernel.From(kKernelPackage);
+        results.push_back(kernel.Run({a, b, cpu::Scalar(low_a), cpu::Scalar(high_a), cpu::Scalar(low_b), cpu::Scalar(high_b)}, {Tensor(TENON_DT_QINT32, out), cpu::Out<float>(), cpu::Out<float>()}));
+        ASSERT_EQ(results.back().code, TENON_OK) << results.back().message;
+      }
+      for (size_t i = 0; i < 3; ++i) ASSERT_EQ(results[0][i].bytes, results[1][i].bytes) << op << " " << low_a << " " << low_b << " output " << i;
+    }
+  }
+}
+
+TEST_F(OnednnInt8, QuantizedProductsAreThePlainKernelsToTheLastInteger) {
+  for (const auto& [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {7, 33, 20}, {70, 50, 129}, {4, 6, 70000}}) {
+    for (int turn = 0; turn < 4; ++turn) {
+      const bool ta = turn & 1, tb = turn & 2;
+      ExpectThePlainKernels("QuantizedMatMul", Bytes(ta ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k}, 1), Bytes(tb ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n}, 2), {m, n},
+                            [&](Kernel& kernel) { kernel.Attr("transpose_a", ta).Attr("transpose_b", tb); });
+    }
+  }
+}
+
+TEST_F(OnednnInt8, QuantizedConvolutionsAreThePlainKernelsToTheLastInteger) {
+  struct Case {
+    std::vector<int64_t> x, filter, out;
+    int64_t stride;
+    const char* padding;
+  };
+  for (const Case& which : {Case{{2, 9, 11, 5}, {3, 3, 5, 7}, {2, 9, 11, 7}, 1, "SAME"}, {{1, 8, 8, 16}, {1, 1, 16, 33}, {1, 8, 8, 33}, 1, "VALID"}, {{1, 8, 9, 4}, {3, 2, 4, 6}, {1, 4, 5, 6}, 2, "SAME"},
+                            {{2, 10, 10, 3}, {4, 3, 3, 8}, {2, 4, 4, 8}, 2, "VALID"}, {{1, 3, 3, 2}, {5, 5, 2, 3}, {1, 3, 3, 3}, 1, "SAME"}}) {
+    ExpectThePlainKernels("QuantizedConv2D", Bytes(which.x, 3), Bytes(which.filter, 4), which.out, [&](Kernel& kernel) {
+      kernel.Attr("strides", std::vector<int64_t>{1, which.stride, which.stride, 1}).Attr("dilations", std::vector<int64_t>{1, 1, 1, 1}).Attr("padding", std::string(which.padding));
+    });
+  }
 }
 
 TEST_F(OnednnInt8, SmallWorkIsLeftToThePlainKernel) {

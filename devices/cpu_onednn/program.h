@@ -157,6 +157,15 @@ void RefuseSlow(const Desc& desc, ElementType type = ElementType::f32) {
     sdk::Fail(TENON_UNIMPLEMENTED, "oneDNN has no fast primitive for this; the plain kernel is faster");
 }
 
+// Whether the machine multiplies bytes without saturating in between (VNNI).
+inline bool HasByteProducts() {
+  static const bool has = [] {
+    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    return isa == dnnl::cpu_isa::avx2_vnni || (isa >= dnnl::cpu_isa::avx512_core_vnni && isa != dnnl::cpu_isa::avx2_vnni);
+  }();
+  return has;
+}
+
 inline dnnl::primitive_attr UserScratchpad() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -286,13 +286,13 @@ struct AssertCardinalityDataset final : OverOne {
         const bool some = from->Next(out);
         count += some ? 1 : 0;
         const int64_t wanted = dataset.wanted;
-        if (!some && (wanted == kInfinite || (wanted >= 0 && count < wanted)))
-          Fail(TENON_FAILED_PRECONDITION, dataset.who(), ": Input dataset was expected to contain ", Name(wanted), " but contained only ", count, " elements.");
+        if (!some && (wanted == kInfinite || (wanted >= 0 && count != wanted)))  // asked again after there were too many, it is no end either
+          Fail(TENON_FAILED_PRECONDITION, dataset.who(), ": Input dataset was expected to contain ", Name(wanted), " but contained only ", Name(count), ".");
         if (some && wanted >= 0 && count > wanted)
-          Fail(TENON_FAILED_PRECONDITION, dataset.who(), ": Input dataset was expected to contain ", Name(wanted), " but contained at least ", count, " elements.");
+          Fail(TENON_FAILED_PRECONDITION, dataset.who(), ": Input dataset was expected to contain ", Name(wanted), " but contained at least ", Name(count), ".");
         return some;
       }
-      static std::string Name(int64_t wanted) { return wanted == kInfinite ? "an infinite number of elements" : Concat(wanted, " elements"); }
+      static std::string Name(int64_t wanted) { return wanted == kInfinite ? "an infinite number of elements" : Concat(wanted, wanted == 1 ? " element" : " elements"); }
       void Own(Archive& archive) override { archive.Number(count); }
       int64_t count = 0;
     };

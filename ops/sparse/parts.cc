@@ -169,15 +169,18 @@ struct SliceGrad {
     if (Count(dy) != given) Fail(TENON_INVALID_ARGUMENT, "Number of rows in output_indices should be equal to number of elements in backprop_val_grad: ", given, " and ", Count(dy));
     DispatchSize(dy.dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
+      const T* from = c.input<T>(0);
+      const int64_t *whole = Data<const int64_t>(indices), *part = Data<const int64_t>(sliced), *start = c.input<int64_t>(2);
       int64_t next = 0;
       CancelPoll poll(c);
-      for (int64_t i = 0; i < count; ++i, poll(rank + 1)) {
+      for (int64_t i = 0; i < count; ++i, whole += rank, poll(rank + 1)) {
         bool same = next < given;
         for (int64_t d = 0; d < rank && same; ++d) {
           int64_t at = 0;
-          same = !__builtin_add_overflow(Data<const int64_t>(sliced)[next * rank + d], c.input<int64_t>(2)[d], &at) && at == Data<const int64_t>(indices)[i * rank + d];
+          same = !__builtin_add_overflow(part[d], start[d], &at) && at == whole[d];
         }
-        out[i] = same ? c.input<T>(0)[next++] : T{};
+        out[i] = same ? from[next++] : T{};
+        if (same) part += rank;
       }
       if (next != given) Fail(TENON_INVALID_ARGUMENT, "Elements of backprop_val_grad aren't all propagated. Num elements:", given, ", used: ", next);
     });
@@ -205,7 +208,15 @@ struct RaggedToSparse {
     int64_t* to = c.output<int64_t>(0);
     std::vector<int64_t> at(levels + 1, 0);  // the row of each level that the value is in
     CancelPoll poll(c);
-    for (int64_t i = 0; i < (row == 0 ? 0 : DimsOf(values)[0]); ++i) {
+    // The usual case: rows of single values.
+    if (levels == 1 && inner.empty()) {
+      for (int64_t r = 0; r < splits[0].rows(); ++r) {
+        const int64_t first = splits[0][r], many = splits[0][r + 1] - first;
+        for (int64_t k = 0; k < many; ++k, to += 2) to[0] = r, to[1] = k;
+        poll(many + 1);
+      }
+    }
+    for (int64_t i = 0; i < (row == 0 || (levels == 1 && inner.empty()) ? 0 : DimsOf(values)[0]); ++i) {
       at[levels] = i;
       for (size_t level = levels; level-- > 0;)
         while (splits[level][at[level] + 1] <= at[level + 1]) ++at[level];

@@ -13,7 +13,9 @@ struct HashBucket {
   explicit HashBucket(CreateContext& c) : buckets(static_cast<uint64_t>(c.Int("num_buckets"))) {}
   void Run(RunContext c) const {
     int64_t* out = c.output<int64_t>(0);
-    for (int64_t i = 0; i < Count(c.output_view(0)); ++i) out[i] = static_cast<int64_t>(Fingerprint(StringAt(c.input_view(0), i)) % buckets);
+    const tenon_tensor_view& texts = c.input_view(0);
+    const uint64_t many = buckets;
+    for (int64_t i = 0, count = Count(texts); i < count; ++i) out[i] = static_cast<int64_t>(Fingerprint(StringAt(texts, i)) % many);
   }
   uint64_t buckets;
 };

@@ -28,23 +28,19 @@ struct SegmentJoin {
     out.insert(out.end(), inner.begin(), inner.end());
     const int64_t row = Count(inner), rows = Count(ids);
     NewTensor(c, TENON_DT_STRING, out);  // whether there is memory for so many
-    // The rows in the order of their segments, and among them as they stand.
+    // The rows in the order of their segments, and among them as they stand: how many each has says where its own begin.
     StepMemory memory(c);
-    std::pmr::vector<int64_t> order(&memory);
-    order.reserve(static_cast<size_t>(rows));
+    std::pmr::vector<int64_t> order(static_cast<size_t>(rows), &memory), ends(static_cast<size_t>(segments), &memory);
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t id = NumberAt(ids, i);
       if (id < 0 || id >= segments) Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is out of range [0, ", segments, ")");
-      order.push_back(i);
+      ++ends[static_cast<size_t>(id)];
     }
-    std::sort(order.begin(), order.end(), [&ids](int64_t a, int64_t b) {
-      const int64_t x = NumberAt(ids, a), y = NumberAt(ids, b);
-      return x != y ? x < y : a < b;
-    });
+    std::exclusive_scan(ends.begin(), ends.end(), ends.begin(), int64_t{0});
+    for (int64_t i = 0; i < rows; ++i) order[static_cast<size_t>(ends[static_cast<size_t>(NumberAt(ids, i))]++)] = i;
     Texts texts(c);
     for (size_t first = 0, segment = 0; segment < static_cast<size_t>(segments); ++segment) {
-      size_t end = first;
-      while (end < order.size() && NumberAt(ids, order[end]) == static_cast<int64_t>(segment)) ++end;
+      const auto end = static_cast<size_t>(ends[segment]);
       for (int64_t k = 0; k < row; ++k) {
         for (size_t i = first; i < end; ++i) {
           if (!texts.Begun().empty()) texts.Append(separator);  // none behind nothing, as TensorFlow has it

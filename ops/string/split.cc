@@ -11,7 +11,7 @@ using namespace sdk;
 
 namespace {
 
-constexpr std::string_view kSpaces = " \t\n\v\f\r";
+bool IsSpace(char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
 
 // Calls each(part) for the parts between bytes of `delimiters`; without any, for each byte.
 template <class Each>
@@ -38,10 +38,13 @@ void SplitAtText(std::string_view text, std::string_view separator, int64_t most
   int64_t parts = 0;
   if (separator.empty()) {
     for (;;) {
-      text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
+      size_t begin = 0;
+      while (begin < text.size() && IsSpace(text[begin])) ++begin;
+      text.remove_prefix(begin);
       if (most > 0 && parts == most) return each(text);
       if (text.empty()) return;
-      const size_t end = std::min(text.find_first_of(kSpaces), text.size());
+      size_t end = 0;
+      while (end < text.size() && !IsSpace(text[end])) ++end;
       each(text.substr(0, end));
       text.remove_prefix(end);
       ++parts;

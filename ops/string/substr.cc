@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
 
-#include "tenon/sdk/kernel/texts.h"
+#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
 #include "utf8.h"
 
@@ -55,25 +59,36 @@ struct Substr {
       if (x != y && x != 1 && y != 1) Fail(TENON_INVALID_ARGUMENT, "texts of shape ", dims, " and positions of shape ", other, " do not broadcast against each other");
       out[i] = x == 1 ? y : x;
     }
-    Texts texts(c);
-    for (int64_t i = 0, count = Count(out); i < count; ++i) {
-      int64_t text = 0, place = 0, rest = i, text_stride = 1, place_stride = 1;
-      for (size_t d = rank; d-- > 0;) {
-        const int64_t index = rest % out[d];
-        rest /= out[d];
+    // Of element i of the result: the number of the text, and of the position.
+    const auto broadcast = [&](int64_t i) {
+      int64_t text = 0, place = 0, text_stride = 1, place_stride = 1;
+      for (size_t d = rank; d-- > 0; i /= out[d]) {
+        const int64_t index = i % out[d];
         if (at(dims, d) != 1) text += index * text_stride;
         if (at(other, d) != 1) place += index * place_stride;
         text_stride *= at(dims, d);
         place_stride *= at(other, d);
       }
+      return std::pair(text, place);
+    };
+    const int64_t count = Count(out);
+    // One position for all texts, or one for each.
+    const bool alone = Count(positions) == 1 && Count(input) == count, alike = !alone && std::equal(dims.begin(), dims.end(), other.begin(), other.end());
+    StepMemory memory(c);
+    std::pmr::vector<std::string_view> parts(&memory);
+    parts.reserve(static_cast<size_t>(count));
+    CancelPoll poll(c);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t text = i, place = alike ? i : 0;
+      if (!alone && !alike) std::tie(text, place) = broadcast(i);
       const std::string_view whole = StringAt(input, text);
       const int64_t position = NumberAt(positions, place), length = NumberAt(c.input_view(2), place);
       const auto part = characters ? CharactersAt(whole, position, length) : BytesAt(whole, position, length);
       if (!part.has_value()) Fail(TENON_INVALID_ARGUMENT, "pos ", position, " out of range for string of ", whole.size(), " bytes at index ", i);
-      texts.Add(*part);
-      if (characters) texts.Poll(4 * whole.size());
+      parts.push_back(*part);
+      poll(characters ? static_cast<int64_t>(whole.size()) + 10 : 10);
     }
-    texts.Give(0, out);
+    SetStrings(c, 0, out, parts);
   }
   static int64_t NumberAt(const tenon_tensor_view& view, int64_t i) { return view.dtype == TENON_DT_INT32 ? Data<const int32_t>(view)[i] : Data<const int64_t>(view)[i]; }
   bool characters;
@@ -82,13 +97,19 @@ struct Substr {
 struct StringLength {
   explicit StringLength(CreateContext& c) : characters(CountsCharacters(c)) {}
   void Run(RunContext c) const {
+    const tenon_tensor_view& texts = c.input_view(0);
+    const int64_t count = Count(texts);
+    int32_t* out = c.output<int32_t>(0);
+    if (!characters) {
+      const auto* cells = Data<const tenon_string_cell>(texts);
+      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<int32_t>(cells[i].size);
+      return;
+    }
     CancelPoll poll(c);
-    for (int64_t i = 0, count = Count(c.input_view(0)); i < count; ++i) {
-      const std::string_view text = StringAt(c.input_view(0), i);
-      int64_t length = static_cast<int64_t>(text.size());
-      if (characters) length = std::count_if(text.begin(), text.end(), [](char byte) { return !string::FollowsInCharacter(byte); });
-      c.output<int32_t>(0)[i] = static_cast<int32_t>(length);
-      poll(characters ? static_cast<int64_t>(text.size()) + 1 : 1);
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string_view text = StringAt(texts, i);
+      out[i] = static_cast<int32_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !string::FollowsInCharacter(byte); }));
+      poll(static_cast<int64_t>(text.size()) + 1);
     }
   }
   bool characters;

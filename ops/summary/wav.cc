@@ -75,14 +75,18 @@ std::string EncodeWav(const RunContext& c, const float* samples, int64_t frames,
   }
   std::string out = "RIFF" + Little(size + kHeader - 8, 4) + "WAVEfmt " + Little(16, 4) + Little(1, 2) + Little(channels, 2) + Little(rate, 4) +
                     Little(rate * channels * kBytes, 4) + Little(channels * kBytes, 2) + Little(8 * kBytes, 2) + "data" + Little(size, 4);
-  out.reserve(static_cast<size_t>(kHeader + size));
+  out.resize(static_cast<size_t>(kHeader + size));
+  char* to = out.data() + kHeader;
+  constexpr int64_t kPiece = 1 << 14;
   CancelPoll poll(c);
-  for (int64_t i = 0; i < frames * channels; ++i) {
-    poll(5);
-    const float loud = samples[i] * 32768.0f;
-    const auto sample = static_cast<uint16_t>(static_cast<int16_t>(std::isnan(loud) ? 0 : std::round(std::clamp(loud, -32768.0f, 32767.0f))));
-    out += static_cast<char>(sample & 0xff);
-    out += static_cast<char>(sample >> 8);
+  for (int64_t first = 0; first < frames * channels; first += kPiece, poll(kPiece)) {
+    for (int64_t i = first; i < std::min(first + kPiece, frames * channels); ++i, to += kBytes) {
+      const float loud = std::clamp(std::isnan(samples[i]) ? 0.0f : samples[i] * 32768.0f, -32768.0f, 32767.0f);
+      // Halves away from 0; a double adds one half to any float of this size exactly.
+      const auto sample = static_cast<uint32_t>(static_cast<int32_t>(static_cast<double>(loud) + std::copysign(0.5, static_cast<double>(loud))));
+      to[0] = static_cast<char>(sample & 0xff);
+      to[1] = static_cast<char>(sample >> 8 & 0xff);
+    }
   }
   return out;
 }

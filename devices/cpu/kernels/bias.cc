@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BiasAdd, BiasAddGrad, L2Loss, InTopKV2.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "kernels/fold.h"
@@ -211,12 +212,16 @@ struct InTopKKernel {
       const float* row = predictions + i * dims[1];
       bool valid = target >= 0 && target < dims[1] && std::isfinite(row[target]);
       const float wanted = valid ? row[target] : 0;
-      int32_t larger = 0, odd = 0;
-      for (int64_t j = 0; valid && j < dims[1]; ++j) {
-        odd += row[j] - row[j] != 0 ? 1 : 0;  // NaN, of infinity as of NaN
-        larger += row[j] > wanted ? 1 : 0;
+      int32_t larger = 0;
+      uint32_t odd = 0;  // of the sign and the exponent: all ones of infinity as of NaN
+      constexpr int64_t kPiece = 128;
+      for (int64_t first = 0; valid && first < dims[1] && larger < k; first += kPiece) {  // k that are larger are enough
+        for (int64_t j = first; j < std::min(dims[1], first + kPiece); ++j) {
+          odd = std::max(odd, std::bit_cast<uint32_t>(row[j]) & 0x7fffffffu);
+          larger += row[j] > wanted ? 1 : 0;
+        }
       }
-      valid = valid && odd == 0;
+      valid = valid && odd < 0x7f800000u;
       out[i] = valid && larger < k;
     }
   }

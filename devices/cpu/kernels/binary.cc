@@ -78,7 +78,7 @@ inline void FloatRests(const float* x, const float* y, float* out) {
     // A quotient that was rounded up to a whole number leaves less than nothing.
     const double right = rest * numerator < 0 ? rest + std::copysign(denominator, numerator) : rest;
     rests[k] = std::copysign(static_cast<float>(right), x[k]);
-    far |= !(std::fabs(whole) < 0x1p29);
+    far |= !(std::fabs(whole) < 0x1p29) | !(std::fabs(denominator) <= std::numeric_limits<float>::max());  // of infinity x is left
   }
   if (far) [[unlikely]] {
     for (int64_t k = 0; k < kBlock; ++k) rests[k] = std::fmod(x[k], y[k]);

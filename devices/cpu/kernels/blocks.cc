@@ -26,7 +26,7 @@ struct BatchKernel {
     for (int64_t i = 0; i < count; ++i) places = sdk::Multiply(places, Block(c, i));
     if (sdk::Multiply(in[0], places) != out[0]) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", in[0], " and ", out[0], " do not go with ", places, " places");
     if (c.output_view(0).byte_size == 0) return;
-    if (kToBatch) std::memset(c.output<void>(0), 0, static_cast<size_t>(c.output_view(0).byte_size));
+    if (kToBatch && sdk::Count(in) != sdk::Count(out)) std::memset(c.output<void>(0), 0, static_cast<size_t>(c.output_view(0).byte_size));
     for (int64_t place = 0; place < places; ++place) CopyPlace(c, place, count, in, out);
   }
 

@@ -87,17 +87,18 @@ struct DilationGradKernel {
     Numbers::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       std::fill_n(c.output<T>(0), sdk::Count(c.output_view(0)), T(0));
       const int64_t windows = plan.y.batch * plan.y.pixels();
-      c.ParallelFor(plan.x.channels, plan.Cost() * static_cast<double>(windows), [&](int64_t begin, int64_t end) {
+      // A share is some channels of all windows, as many as fill vectors.
+      const int64_t blocks = (plan.x.channels + kLanes - 1) / kLanes;
+      c.ParallelFor(blocks, 0.25 * plan.Cost() * static_cast<double>(windows * kLanes), [&](int64_t begin, int64_t end) {
         sdk::CancelPoll poll(c);
-        for (int64_t at = 0; at < windows; ++at) {
-          for (int64_t k = begin; k < end; poll(2 * plan.taps() + 1), k += kLanes) Add<T>(plan, c, at, k, std::min(kLanes, end - k));
-        }
+        for (int64_t k = begin * kLanes; k < std::min(end * kLanes, plan.x.channels); k += kLanes)
+          for (int64_t at = 0; at < windows; poll(2 * plan.taps() + 1), ++at) Add<T>(plan, c, at, k, std::min(kLanes, plan.x.channels - k));
       });
     });
   }
 
  private:
-  static constexpr int64_t kLanes = 64;
+  static constexpr int64_t kLanes = 16;
   // The window's gradients of some channels, each to its place in x or in the filter. Where nothing is larger than the lowest number, that is the
   // window's first cell inside, and the filter's first tap.
   template <class T>
@@ -107,12 +108,15 @@ struct DilationGradKernel {
     const int64_t start = kOfInput ? Geometry::At(plan.x, n, first(plan.rows, oy), first(plan.columns, ox)) : 0;
     Wide<T> largest[kLanes];
     int32_t winners[kLanes];  // the number of the tap; -1: none
+    constexpr int64_t kKept = 64;
+    int64_t cells[kKept];  // where the first taps' cells stand
     std::fill_n(largest, kLanes, sdk::Lowest<T>());
     std::fill_n(winners, kLanes, -1);
     plan.ForEachCell(n, oy, ox, [&](int64_t cell, int64_t tap) {
       const T* x = c.input<T>(0) + cell + k;
       const T* filter = c.input<T>(1) + tap + k;
       const auto number = static_cast<int32_t>(tap / plan.x.channels);
+      if (kOfInput && number < kKept) cells[number] = cell;
 #pragma GCC ivdep
       for (int64_t l = 0; l < lanes; ++l) {
         const auto sum = static_cast<Wide<T>>(Sum(x[l], filter[l]));
@@ -126,7 +130,9 @@ struct DilationGradKernel {
     for (int64_t l = 0; l < lanes; ++l) {
       const int64_t tap = winners[l];
       int64_t to = start;
-      if (tap >= 0 && kOfInput) {
+      if (tap >= 0 && kOfInput && tap < kKept) {
+        to = cells[tap];
+      } else if (tap >= 0 && kOfInput) {
         to = Geometry::At(plan.x, n, oy * plan.rows.stride + tap / plan.columns.size * plan.rows.dilation - plan.rows.before,
                           ox * plan.columns.stride + tap % plan.columns.size * plan.columns.dilation - plan.columns.before);
       } else if (tap >= 0) {

@@ -144,7 +144,7 @@ sdk::Dims CountParts(sdk::RunContext c, int64_t* sizes) {
 
 struct DynamicPartitionKernel {
   struct Plan {
-    Plan(const DynamicPartitionKernel&, sdk::PrepareContext& c) { c.Workspace(8 * (c.output_count() + 1)); }
+    Plan(const DynamicPartitionKernel&, sdk::PrepareContext& c) { c.Workspace(16 * (c.output_count() + 1)); }
   };
   void Run(const Plan&, sdk::RunContext c) const {
     int64_t* sizes = c.workspace<int64_t>();
@@ -156,11 +156,24 @@ struct DynamicPartitionKernel {
       sdk::AllocRows(c, k, sizes[k], tail);
       sizes[k] = 0;
     }
-    const char* from = c.input<char>(0);
     sdk::CancelPoll poll(c);
+    if (sdk::Count(tail) == 1) return DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Share<T>(c, count, reinterpret_cast<T**>(sizes + c.output_count()), poll); });
+    const char* from = c.input<char>(0);
     for (int64_t i = 0; i < count && width != 0; poll(1 + width / 8), ++i) {
       std::memcpy(c.output<char>(part[i]) + sizes[part[i]]++ * width, from + i * width, static_cast<size_t>(width));
     }
+  }
+
+ private:
+  // Rows of one element. next: room for a pointer for each output.
+  template <class T>
+  static void Share(const sdk::RunContext& c, int64_t count, T** next, sdk::CancelPoll& poll) {
+    constexpr int64_t kPiece = 1 << 14;
+    const int32_t* part = c.input<int32_t>(1);
+    const T* from = c.input<T>(0);
+    for (int32_t k = 0; k < c.output_count(); ++k) next[k] = c.output<T>(k);
+    for (int64_t first = 0; first < count; first += kPiece, poll(kPiece))
+      for (int64_t i = first, last = std::min(count, first + kPiece); i < last; ++i) *next[part[i]]++ = from[i];
   }
 };
 

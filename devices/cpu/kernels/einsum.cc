@@ -6,8 +6,10 @@
 #include "tenon/sdk/walk/einsum_shape.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
+#include "kernels/fold.h"
 #include "kernels/product.h"
 #include "kernels/strided_copy.h"
 #include "kernels/types.h"
@@ -42,6 +44,22 @@ struct Move {
     for (size_t i = 0; i < dims.size(); ++i) copy.Add(dims[i], from[i], to[i]);
     return copy;
   }
+  // The labels in the target's order; of the terms those that lie side by side, or nearest to each other, come one after the other.
+  void Sort() {
+    std::vector<size_t> order(dims.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) { return to[a] > to[b]; });
+    const auto sorted = [&order](const std::vector<int64_t>& of) {
+      std::vector<int64_t> out;
+      for (const size_t i : order) out.push_back(of[i]);
+      return out;
+    };
+    dims = sorted(dims), from = sorted(from), to = sorted(to);
+    const auto nearest = std::min_element(summed_from.begin(), summed_from.end());
+    if (nearest == summed_from.end()) return;
+    std::swap(summed[static_cast<size_t>(nearest - summed_from.begin())], summed.back());
+    std::swap(*nearest, summed_from.back());
+  }
 };
 
 int64_t At(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, int64_t cell) {
@@ -59,9 +77,19 @@ void Run(sdk::RunContext c, const Move& move, const From* from, To* to) {
   c.ParallelFor(move.total, 5 + 3.0 * static_cast<double>(move.terms), [&](int64_t begin, int64_t end) {
     for (int64_t cell = begin; cell < end; ++cell) {
       const From* base = from + At(move.dims, move.from, cell);
+      const int64_t row = move.summed.empty() ? 1 : std::max<int64_t>(move.summed.back(), 1), step = move.summed.empty() ? 1 : move.summed_from.back();
       Sum sum{0};
-      for (int64_t term = 0; term < move.terms; ++term) {
-        sum = sdk::AddOp()(sum, static_cast<Sum>(static_cast<Wide<From>>(base[At(move.summed, move.summed_from, term)])));
+      for (int64_t term = 0; term < move.terms; term += row) {
+        const From* line = base + At(move.summed, move.summed_from, term);
+        constexpr int64_t kLanes = 16;
+        int64_t i = 0;
+        if (step == 1 && row >= kLanes) {
+          Sum lanes[kLanes] = {};
+          for (; i + kLanes <= row; i += kLanes)
+            for (int64_t l = 0; l < kLanes; ++l) lanes[l] = sdk::AddOp()(lanes[l], static_cast<Sum>(static_cast<Wide<From>>(line[i + l])));
+          sum = sdk::AddOp()(sum, Fold(lanes, sdk::AddOp()));
+        }
+        for (; i < row; ++i) sum = sdk::AddOp()(sum, static_cast<Sum>(static_cast<Wide<From>>(line[i * step])));
       }
       to[At(move.dims, move.to, cell)] = static_cast<To>(static_cast<Wide<To>>(sum));
     }
@@ -92,6 +120,7 @@ class Plan {
     for (const auto& [label, stride] : s.sources[0]) {
       if (!s.target.contains(label)) move_[0].AddSum(s.size(label), stride);
     }
+    move_[0].Sort();
   }
 
   void PlanTwo(const EinsumShape& s, sdk::PrepareContext& c) {
@@ -135,6 +164,7 @@ class Plan {
     for (const auto& [label, stride] : s.sources[i]) {
       if (std::find(order.begin(), order.end(), label) == order.end()) move_[i].AddSum(s.size(label), stride);
     }
+    move_[i].Sort();
   }
   template <class E>
   void PlanProducts(sdk::PrepareContext& c) {

@@ -153,20 +153,33 @@ struct FractionalMaxPoolGradKernel {
           std::fill_n(dx, plan.x.pixels() * lanes, T(0));
           for (int64_t o = 0; o < plan.y.pixels(); ++o) {
             const Region ys(rows, o / plan.y.width, overlapping, plan.x.height), xs(columns, o % plan.y.width, overlapping, plan.x.width);
-            for (int64_t k = 0; k < lanes; poll(2 * ys.size() * xs.size() + 1), ++k) {
-              T largest = sdk::Lowest<T>();
-              int64_t where = -1;
+            constexpr int64_t kLanes = 64;
+            using Place = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;  // the cell's number in the region; as wide as what it is chosen with
+            for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+              const int64_t many = std::min(kLanes, lanes - k0);
+              T largest[kLanes];
+              Place winners[kLanes] = {};  // where nothing is larger, the first cell
+              std::fill_n(largest, kLanes, sdk::Lowest<T>());
+              Place number = 0;
               for (int64_t y = ys.begin; y < ys.end; ++y) {
-                for (int64_t x = xs.begin; x < xs.end; ++x) {
-                  const int64_t at = (y * plan.x.width + x) * lanes + k;
-                  if (where < 0 || in[at] > largest) largest = in[at] > largest ? in[at] : largest, where = at;
+                for (int64_t x = xs.begin; x < xs.end; poll(2 * many), ++x, ++number) {
+                  const T* cell = in + (y * plan.x.width + x) * lanes + k0;
+                  for (int64_t k = 0; k < many; ++k) {
+                    const T one = cell[k];
+                    winners[k] = one > largest[k] ? number : winners[k];
+                    largest[k] = one > largest[k] ? one : largest[k];
+                  }
                 }
               }
-              const int64_t at = (n * plan.y.pixels() + o) * lanes + k;
-              if (where < 0 || !(largest == c.input<T>(1)[at])) {
-                sdk::Fail(TENON_INVALID_ARGUMENT, "orig_output[", at, "] is not the largest element of its region of orig_input");
+              const T *given = c.input<T>(1) + (n * plan.y.pixels() + o) * lanes + k0, *dy = c.input<T>(2) + (n * plan.y.pixels() + o) * lanes + k0;
+              for (int64_t k = 0; k < many; ++k) {
+                if (number == 0 || !(largest[k] == given[k])) {
+                  sdk::Fail(TENON_INVALID_ARGUMENT, "orig_output[", (n * plan.y.pixels() + o) * lanes + k0 + k, "] is not the largest element of its region of orig_input");
+                }
+                const int64_t row = ys.begin + winners[k] / xs.size(), column = xs.begin + winners[k] % xs.size();
+                T& to = dx[(row * plan.x.width + column) * lanes + k0 + k];
+                to = sdk::AddOp()(to, dy[k]);
               }
-              dx[where] = sdk::AddOp()(dx[where], c.input<T>(2)[at]);
             }
           }
         }

@@ -4,9 +4,14 @@
 #include <array>
 #include <complex>
 #include <cstring>
+#include <memory_resource>
+#include <string>
+#include <vector>
 
 #include "kernels/string_copy.h"
+#include "kernels/string_update.h"
 #include "kernels/types.h"
+#include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {
@@ -47,6 +52,30 @@ class NamedSlices {
   // Fails before anything is written.
   void CheckAll() const {
     for (int64_t i = 0; i < count_; ++i) At(i);
+  }
+  // The same as At, where the indices are Index and name kDepth dims.
+  template <class Index, int64_t kDepth>
+  int64_t AtOf(int64_t i) const {
+    const Index* index = static_cast<const Index*>(data_) + i * kDepth;
+    int64_t at = 0;
+    for (int64_t d = 0; d < kDepth; ++d) {
+      const int64_t one = index[d], dim = dims_[static_cast<size_t>(d)];
+      if (one < 0 || one >= dim) [[unlikely]] return At(i);
+      at = at * dim + one;
+    }
+    return at * slice_;
+  }
+  // function(at), where at(i) is At(i) at the least cost.
+  template <class Function>
+  void WithAt(const Function& function) const {
+    const auto of = [&]<class Index>(Tag<Index>) {
+      if (depth_ == 1) return function([this](int64_t i) { return AtOf<Index, 1>(i); });
+      if (depth_ == 2) return function([this](int64_t i) { return AtOf<Index, 2>(i); });
+      function([this](int64_t i) { return At(i); });
+    };
+    if (dtype_ == TENON_DT_INT32) return of(Tag<int32_t>{});
+    if (dtype_ == TENON_DT_INT64) return of(Tag<int64_t>{});
+    function([this](int64_t i) { return At(i); });
   }
 
  private:
@@ -95,6 +124,14 @@ struct GatherNdKernel : Policy {
       T* to = c.output<T>(0);
       const auto bytes = static_cast<size_t>(slices.slice()) * sizeof(T);
       c.ParallelFor(slices.count(), 5 + 0.05 * static_cast<double>(bytes), [&](int64_t begin, int64_t end) {
+        if (slices.slice() == 1) {
+          return slices.WithAt([&](const auto& at_of) {
+            for (int64_t i = begin; i < end; ++i) {
+              const int64_t at = at_of(i);
+              to[i] = at < 0 ? T{} : from[at];
+            }
+          });
+        }
         for (int64_t i = begin; i < end; ++i) {
           const int64_t at = slices.At(i);
           if (bytes == 0) continue;
@@ -118,6 +155,32 @@ struct ResourceGatherNdKernel : GatherNdKernel {
       sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is ", sdk::TypeName(c.output_view(0).dtype));
     }
     Gather(c, params);
+  }
+};
+
+// Rows of a variable of strings.
+struct ResourceGatherNdStringsKernel : Policy {
+  using Policy::Policy;
+  struct Plan {
+    Plan(const ResourceGatherNdStringsKernel&, sdk::PrepareContext& c) : dims(sdk::DimsOf(c.output(0)).begin(), sdk::DimsOf(c.output(0)).end()) {}
+    std::vector<int64_t> dims;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    View params = {};
+    sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &params));
+    if (params.dtype != TENON_DT_STRING) sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is string");
+    const NamedSlices slices(c.input_view(1), sdk::DimsOf(params), ignore_bad);
+    const int64_t total = sdk::Multiply(slices.count(), slices.slice());
+    if (total != sdk::Count(plan.dims)) sdk::Fail(TENON_INTERNAL, "indices give ", total, " texts, the output has the shape ", sdk::Dims(plan.dims));
+    if (slices.count() > 0 && sdk::Count(params) == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Requested more than 0 entries, but params is empty.  Params shape: ", sdk::DimsOf(params));
+    sdk::StepMemory memory(c);
+    std::pmr::vector<std::string_view> texts(static_cast<size_t>(total), &memory);
+    sdk::CancelPoll poll(c);
+    for (int64_t i = 0; i < slices.count(); ++i) {
+      const int64_t at = slices.At(i);
+      for (int64_t j = 0; at >= 0 && j < slices.slice(); poll(5), ++j) texts[static_cast<size_t>(i * slices.slice() + j)] = sdk::StringAt(params, at + j);
+    }
+    sdk::SetStrings(c, 0, plan.dims, texts);
   }
 };
 
@@ -167,18 +230,7 @@ struct Scatter : Policy {
   }
   // begin: called when all has been checked, before anything is written.
   void Apply(const View& output, const View& indices, const View& updates, auto&& poll, const auto& begin) const {
-    const NamedSlices slices(indices, sdk::DimsOf(output), ignore_bad);
-    if (sdk::Multiply(slices.count(), slices.slice()) != sdk::Count(updates)) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit indices of shape ", sdk::DimsOf(indices),
-                " into a tensor of shape ", sdk::DimsOf(output));
-    }
-    // Nothing is put into nothing, or something into something.
-    const bool nothing = sdk::Count(indices) == 0;
-    if (nothing != (sdk::Count(updates) == 0) || (!nothing && sdk::Count(output) == 0)) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", sdk::DimsOf(indices), " and updates of shape ", sdk::DimsOf(updates),
-                " into a tensor of shape ", sdk::DimsOf(output), ": some are empty and others are not");
-    }
-    slices.CheckAll();
+    const NamedSlices slices = Checked(sdk::DimsOf(output), indices, updates);
     begin();
     const auto typed = [&]<class T>(Tag<T>) {
       T* to = sdk::Data<T>(output);
@@ -195,6 +247,38 @@ struct Scatter : Policy {
       DispatchAdded(updates.dtype, typed);
     } else {
       Ordered::Dispatch(updates.dtype, typed);
+    }
+  }
+
+  // All that indices name in a tensor of shape `dims`: each is there, and has its updates.
+  NamedSlices Checked(sdk::Dims dims, const View& indices, const View& updates) const {
+    const NamedSlices slices(indices, dims, ignore_bad);
+    if (sdk::Multiply(slices.count(), slices.slice()) != sdk::Count(updates)) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit indices of shape ", sdk::DimsOf(indices),
+                " into a tensor of shape ", dims);
+    }
+    // Nothing is put into nothing, or something into something.
+    const bool nothing = sdk::Count(indices) == 0;
+    if (nothing != (sdk::Count(updates) == 0) || (!nothing && sdk::Count(dims) == 0)) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", sdk::DimsOf(indices), " and updates of shape ", sdk::DimsOf(updates),
+                " into a tensor of shape ", dims, ": some are empty and others are not");
+    }
+    slices.CheckAll();
+    return slices;
+  }
+  // The same as Apply of texts: they are put, or appended to what is there.
+  void ApplyTexts(const sdk::RunContext& c, sdk::Dims dims, const View& indices, const View& updates, std::vector<std::string>& texts) const {
+    const NamedSlices slices = Checked(dims, indices, updates);
+    sdk::CancelPoll poll(c);
+    for (int64_t i = 0; i < slices.count(); ++i) {
+      const int64_t at = slices.At(i);
+      for (int64_t j = 0; at >= 0 && j < slices.slice(); ++j) {
+        const std::string_view update = sdk::StringAt(updates, i * slices.slice() + j);
+        std::string& text = texts[static_cast<size_t>(at + j)];
+        if constexpr (std::is_same_v<Op, Put>) text = update;
+        else text += update;
+        poll(50 + static_cast<int64_t>(update.size()));
+      }
     }
   }
 };
@@ -239,6 +323,32 @@ struct VariableScatterKernel : Scatter<Op> {
   uint32_t lock;
 };
 
+template <bool kReference>
+struct VariableScatterStringsKernel : Scatter<Put> {
+  explicit VariableScatterStringsKernel(sdk::CreateContext& c) : Scatter<Put>(c), lock(sdk::UpdateLock(c)) {}
+  void Run(sdk::RunContext c) const {
+    UpdateStrings(c, c.resource(0), lock, [this](const sdk::RunContext& context, const View& value, std::vector<std::string>& texts) {
+      this->ApplyTexts(context, sdk::DimsOf(value), context.input_view(1), context.input_view(2), texts);
+    });
+    if (kReference) *c.output<tenon_resource*>(0) = c.resource(0);
+  }
+  uint32_t lock;
+};
+
+// Texts of one element are joined.
+struct ScatterNdStringsKernel : Scatter<AddTo<false>> {
+  using Scatter<AddTo<false>>::Scatter;
+  struct Plan {
+    Plan(const ScatterNdStringsKernel&, sdk::PrepareContext& c) : dims(sdk::DimsOf(c.output(0)).begin(), sdk::DimsOf(c.output(0)).end()) {}
+    std::vector<int64_t> dims;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    std::vector<std::string> texts(static_cast<size_t>(sdk::Count(plan.dims)));
+    ApplyTexts(c, plan.dims, c.input_view(0), c.input_view(1), texts);
+    sdk::SetStrings(c, 0, plan.dims, texts);
+  }
+};
+
 constexpr sdk::Traits kGather = {.constraints = sdk::Constraints<PlainConstraint<"Tparams">>::list};
 constexpr sdk::Traits kPut = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst};
 using AddedConstraint =
@@ -256,7 +366,13 @@ constexpr sdk::Traits kOrdered = {.constraints = sdk::Constraints<Ordered::Const
 TENON_CPU_KERNEL(GatherNd) = CpuKernel<GatherNdKernel>("GatherNd", kGather);
 TENON_CPU_KERNEL(ResourceGatherNd) =
     CpuKernel<ResourceGatherNdKernel>("ResourceGatherNd", {.constraints = sdk::Constraints<PlainConstraint<"dtype">>::list});
+TENON_CPU_KERNEL(ResourceGatherNdString) =
+    CpuKernel<ResourceGatherNdStringsKernel>("ResourceGatherNd", {.constraints = sdk::Constraints<sdk::Allowed<"dtype", TENON_DT_STRING>>::list, .dynamic_outputs = 1});
 TENON_CPU_KERNEL(GatherNdString) = CpuStringKernel<GatherNdKernel, "Tparams">("GatherNd");
+TENON_CPU_KERNEL(ScatterNdString) = CpuKernel<ScatterNdStringsKernel>("ScatterNd", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .dynamic_outputs = 1});
+TENON_CPU_KERNEL(ScatterNdUpdateString) = CpuKernel<VariableScatterStringsKernel<true>>("ScatterNdUpdate", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list});
+TENON_CPU_KERNEL(ResourceScatterNdUpdateString) =
+    CpuKernel<VariableScatterStringsKernel<false>>("ResourceScatterNdUpdate", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list});
 TENON_CPU_KERNEL(ScatterNd) = CpuKernel<ScatterNdKernel>("ScatterNd", kZeros);
 TENON_CPU_KERNEL(TensorScatterUpdate) = CpuKernel<TensorScatterKernel<Put>>("TensorScatterUpdate", kPut);
 TENON_CPU_KERNEL(TensorScatterUpdateString) = CpuStringKernel<TensorScatterKernel<Put>>("TensorScatterUpdate");

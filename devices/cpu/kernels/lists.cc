@@ -56,6 +56,9 @@ void Gather(sdk::RunContext c, int32_t output, sdk::Dims dims, const View& from,
   }
 }
 
+// How many elements are looked at between two questions whether the step was given up.
+constexpr int64_t kPiece = 1 << 14;
+
 inline uint64_t HashOf(std::string_view text) { return std::hash<std::string_view>()(text); }
 template <class Number>
 uint64_t HashOf(Number number) {
@@ -66,33 +69,50 @@ uint64_t HashOf(Number number) {
   return bits ^ bits >> 29;
 }
 
-// Of each element the first one that equals it, by a table of those that came so far; it is at most half full.
-template <class At>
-void FindEqual(int64_t n, const At& element, sdk::CancelPoll& poll, std::pmr::vector<int64_t>& firsts) {
-  std::pmr::vector<int64_t> table(1024, -1, firsts.get_allocator().resource());
-  uint64_t used = 0;
-  const auto place_of = [&](const auto& value) {
-    uint64_t at = HashOf(value) & (table.size() - 1);
-    for (; table[at] >= 0 && !(element(table[at]) == value); at = (at + 1) & (table.size() - 1)) poll();
-    return at;
-  };
-  for (int64_t i = 0; i < n; poll(), ++i) {
-    const auto value = element(i);
-    firsts[static_cast<size_t>(i)] = i;
-    if (!(value == value)) continue;
-    const uint64_t at = place_of(value);
-    if (table[at] >= 0) {
-      firsts[static_cast<size_t>(i)] = table[at];
-      continue;
-    }
-    table[at] = i;
-    if (2 * ++used < table.size()) continue;
-    const std::pmr::vector<int64_t> before(std::move(table), firsts.get_allocator().resource());
-    table.assign(2 * before.size(), -1);
-    for (const int64_t one : before)
-      if (one >= 0) table[place_of(element(one))] = one;
+// A slice of many elements: its number, and what its elements hash to.
+struct Slice {
+  int64_t number;
+  uint64_t hash;
+};
+inline uint64_t HashOf(const Slice& slice) { return slice.hash; }
+
+// Keys and their numbers, by a table that is at most half full. Equal(key, key); a key that does not equal itself is never put.
+template <class Key, class Equal>
+class Table {
+ public:
+  Table(std::pmr::memory_resource* memory, sdk::CancelPoll& poll, Equal equal) : entries_(1024, Entry{Key(), -1}, memory), poll_(poll), equal_(equal) {}
+  // The number of the key; -1: it is not there.
+  int64_t Find(const Key& key, uint64_t hash) { return At(key, hash).number; }
+  // The same, where it is not there, `number` from now on.
+  int64_t FindOrPut(const Key& key, uint64_t hash, int64_t number) {
+    Entry& entry = At(key, hash);
+    if (entry.number >= 0) return entry.number;
+    entry = {key, number};
+    if (2 * ++used_ >= entries_.size()) Grow();
+    return number;
   }
-}
+
+ private:
+  struct Entry {
+    Key key;
+    int64_t number;
+  };
+  Entry& At(const Key& key, uint64_t hash) {
+    uint64_t at = hash & (entries_.size() - 1);
+    for (; entries_[at].number >= 0 && !equal_(entries_[at].key, key); at = (at + 1) & (entries_.size() - 1)) poll_();
+    return entries_[at];
+  }
+  void Grow() {
+    const std::pmr::vector<Entry> before(std::move(entries_), entries_.get_allocator().resource());
+    entries_.assign(2 * before.size(), Entry{Key(), -1});
+    for (const Entry& one : before)
+      if (one.number >= 0) At(one.key, HashOf(one.key)) = one;
+  }
+  std::pmr::vector<Entry> entries_;
+  size_t used_ = 0;
+  sdk::CancelPoll& poll_;
+  Equal equal_;
+};
 
 template <bool kCounts>
 struct UniqueV2Kernel {
@@ -124,28 +144,30 @@ struct UniqueV2Kernel {
           if (!(element(place(i, k)) == element(place(i, k)))) return true;
         return false;
       };
-      const auto order = [&](int64_t a, int64_t b) {
-        poll(3);
-        for (int64_t k = 0; k < width; ++k) {
-          const auto u = element(place(a, k)), v = element(place(b, k));
-          if (u < v) return -1;
-          if (v < u) return 1;
-          poll();
-        }
-        return 0;
+      const auto same = [&](int64_t a, int64_t b) {
+        poll(width);
+        for (int64_t k = 0; k < width; ++k)
+          if (!(element(place(a, k)) == element(place(b, k)))) return false;
+        return true;
       };
-      if (width == 1) return FindEqual(n, element, poll, numbers);
-      std::pmr::vector<int64_t> sorted(&memory);
-      for (int64_t i = 0; i < n; ++i) {
-        numbers[static_cast<size_t>(i)] = i;
-        if (!odd(i)) sorted.push_back(i);
+      if (width == 1) {
+        using Value = decltype(element(0));
+        Table<Value, std::equal_to<>> table(&memory, poll, {});
+        for (int64_t i = 0; i < n; ++i) {
+          const Value value = element(i);
+          if (i % kPiece == 0) poll(kPiece);
+          numbers[static_cast<size_t>(i)] = value == value ? table.FindOrPut(value, HashOf(value), i) : i;
+        }
+        return;
       }
-      std::sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) {
-        const int way = order(a, b);
-        return way != 0 ? way < 0 : a < b;
-      });
-      for (size_t i = 1; i < sorted.size(); ++i)
-        if (order(sorted[i - 1], sorted[i]) == 0) numbers[static_cast<size_t>(sorted[i])] = numbers[static_cast<size_t>(sorted[i - 1])];
+      const auto equal = [&same](const Slice& a, const Slice& b) { return a.hash == b.hash && same(a.number, b.number); };
+      Table<Slice, decltype(equal)> table(&memory, poll, equal);
+      for (int64_t i = 0; i < n; ++i) {
+        uint64_t hash = 0;
+        for (int64_t k = 0; k < width; ++k) hash = (hash ^ HashOf(element(place(i, k)))) * 0x9e3779b97f4a7c15u, hash ^= hash >> 32;
+        poll(width);
+        numbers[static_cast<size_t>(i)] = odd(i) ? i : table.FindOrPut({i, hash}, hash, i);
+      }
     });
     c.AllocOutput(1, std::array{n});
     std::pmr::vector<int64_t> counts(&memory), places(&memory);
@@ -182,18 +204,15 @@ struct ListDiffKernel {
     DispatchElements(x.dtype, [&]<class At>(sdk::Tag<At>) {
       const At element(x), other(y);
       using Value = decltype(other(0));
-      std::pmr::vector<Value> removed(&memory);
-      for (int64_t i = 0; i < sdk::Count(y); ++i)
-        if (other(i) == other(i)) removed.push_back(other(i));
       sdk::CancelPoll poll(c);
-      std::sort(removed.begin(), removed.end(), [&](const Value& a, const Value& b) {
-        poll(5);
-        return a < b;
-      });
-      for (int64_t i = 0; i < sdk::Count(x); ++i) {
-        poll(50);
+      Table<Value, std::equal_to<>> removed(&memory, poll, {});
+      for (int64_t i = 0, count = sdk::Count(y); i < count; poll(10), ++i) {
+        const Value value = other(i);
+        if (value == value) removed.FindOrPut(value, HashOf(value), i);
+      }
+      for (int64_t i = 0, count = sdk::Count(x); i < count; poll(10), ++i) {
         const Value value = element(i);
-        if (!(value == value) || !std::binary_search(removed.begin(), removed.end(), value)) places.push_back(i);
+        if (!(value == value) || removed.Find(value, HashOf(value)) < 0) places.push_back(i);
       }
     });
     const auto count = static_cast<int64_t>(places.size());

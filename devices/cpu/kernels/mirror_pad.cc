@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MirrorPad and MirrorPadGrad, through a table a dim that says which inner element each outer one mirrors.
+#include <algorithm>
 #include <array>
 #include <complex>
 
@@ -27,6 +28,7 @@ class Mirror {
         sdk::Fail(TENON_INVALID_ARGUMENT, "paddings ", before, " and ", after, " of dim ", static_cast<int64_t>(d),
                   " must be ", reflect ? "less than" : "no greater than", " its ", inner[d], " elements");
       }
+      before_ = before, middle_ = inner[d];
       memory = Fill(memory, before, inner[d], outer[d], reflect ? 1 : 0, strides[d]);
     }
   }
@@ -36,11 +38,11 @@ class Mirror {
     return sdk::Multiply(sum, sizeof(int64_t));
   }
 
-  // function(outer, inner) for every outer element in order.
+  // function(outer, inner, count) for every run of outer elements in order, whose inner ones lie side by side too.
   template <class Function>
   void ForEach(Function&& function) const {
     if (total_ == 0) return;
-    if (dims_.empty()) return function(int64_t{0}, int64_t{0});
+    if (dims_.empty()) return function(int64_t{0}, int64_t{0}, int64_t{1});
     const size_t last = dims_.size() - 1;
     for (int64_t i = 0; i < total_; i += dims_[last]) {
       int64_t base = 0, rest = i / dims_[last];
@@ -51,7 +53,9 @@ class Mirror {
         base += table[rest % dims_[d]];
         rest /= dims_[d];
       }
-      for (int64_t k = 0; k < dims_[last]; ++k) function(i + k, base + row[k]);
+      for (int64_t k = 0; k < before_; ++k) function(i + k, base + row[k], int64_t{1});
+      if (middle_ != 0) function(i + before_, base, middle_);
+      for (int64_t k = before_ + middle_; k < dims_[last]; ++k) function(i + k, base + row[k], int64_t{1});
     }
   }
 
@@ -68,7 +72,8 @@ class Mirror {
   }
   sdk::Dims dims_;
   int64_t total_;
-  int64_t* table_;  // dim after dim
+  int64_t before_ = 0, middle_ = 0;  // of the last dim
+  int64_t* table_;                   // dim after dim
 };
 
 struct MirrorKernel {
@@ -86,7 +91,7 @@ struct MirrorPadKernel : MirrorKernel {
     DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       const T* from = c.input<T>(0);
       T* to = c.output<T>(0);
-      mirror.ForEach([&](int64_t outer, int64_t inner) { to[outer] = from[inner]; });
+      mirror.ForEach([&](int64_t outer, int64_t inner, int64_t count) { std::copy_n(from + inner, count, to + outer); });
     });
   }
 };
@@ -111,7 +116,14 @@ struct MirrorPadGradKernel : MirrorKernel {
     const T* from = c.input<T>(0);
     T* to = c.output<T>(0);
     std::fill_n(to, sdk::Count(c.output_view(0)), T(0));
-    mirror.ForEach([&](int64_t outer, int64_t inner) { to[inner] = sdk::AddOrSubtract<false>(to[inner], from[outer]); });
+    mirror.ForEach([=](int64_t outer, int64_t inner, int64_t count) {
+      if (count == 1) {
+        to[inner] = sdk::AddOrSubtract<false>(to[inner], from[outer]);
+        return;
+      }
+#pragma GCC ivdep
+      for (int64_t k = 0; k < count; ++k) to[inner + k] = sdk::AddOrSubtract<false>(to[inner + k], from[outer + k]);
+    });
   }
 };
 

@@ -11,8 +11,17 @@
 #include <limits>
 
 #include "kernels/types.h"
+#include "tenon/sdk/kernel/quantization.h"
 
 namespace tenon::cpu {
+
+using sdk::Bounded;
+using sdk::Bounds;
+using sdk::kHighest;
+using sdk::kIntervals;
+using sdk::kLowest;
+using sdk::ProductRange;
+using sdk::Unbounded;
 
 template <sdk::FixedString kAttr>
 using QuantizedConstraint = sdk::Allowed<kAttr, TENON_DT_QINT8, TENON_DT_QUINT8, TENON_DT_QINT16, TENON_DT_QUINT16, TENON_DT_QINT32>;
@@ -30,19 +39,6 @@ void DispatchQuantized(uint32_t dtype, Function&& function) {
   }
 }
 
-template <class T>
-inline constexpr int64_t kLowest = std::numeric_limits<T>::lowest();
-template <class T>
-inline constexpr int64_t kHighest = std::numeric_limits<T>::max();
-// One less than the number of integers.
-template <class T>
-inline constexpr double kIntervals = static_cast<double>(kHighest<T> - kLowest<T>);
-
-// The integer that value is, or the nearest one in [least, most].
-inline int64_t Bounded(double value, int64_t least, int64_t most) {
-  if (!(value > static_cast<double>(least))) return least;
-  return value >= static_cast<double>(most) ? most : static_cast<int64_t>(value);
-}
 // The same for many, without a branch: T's integer for value, at most `most`. Integers of 16 bits are floats.
 template <class T>
 T Integer(float value, int64_t most = kHighest<T>) {
@@ -54,17 +50,6 @@ T Integer(float value, int64_t most = kHighest<T>) {
 }
 // To the nearest, halves away from 0: what is added is the largest number below a half.
 inline float Round(float x) { return std::trunc(x + std::copysign(0x1.fffffep-2F, x)); }
-
-// The integer for x, which may lie outside of T.
-template <class T>
-int64_t Unbounded(float x, float low, float high) {
-  if (low == high) return kLowest<T>;
-  const double steps = kIntervals<T> + 1;
-  const double range = static_cast<double>(high - low) * (steps / (steps - 1));
-  const double scale = steps / range;
-  constexpr int64_t kFar = int64_t{1} << 62;
-  return Bounded(std::round(static_cast<double>(x) * scale) - std::round(static_cast<double>(low) * scale), -kFar, kFar) + kLowest<T>;
-}
 
 // The integer for x in T.
 template <class T>
@@ -102,26 +87,6 @@ struct ToQuantized {
   // The largest int32 that a float is.
   static constexpr int64_t kMost = std::min<int64_t>(kHighest<T>, 2147483520);
   float scale, first;
-};
-
-// What the product of two numbers of T1 and T2 stands for, as an integer of T3: its bounds.
-template <class T1, class T2, class T3>
-void ProductRange(float low_a, float high_a, float low_b, float high_b, float* low, float* high) {
-  const float a = (high_a - low_a) / static_cast<float>(kHighest<T1> - kLowest<T1>), b = (high_b - low_b) / static_cast<float>(kHighest<T2> - kLowest<T2>);
-  const float level = a * b;
-  *low = level * static_cast<float>(kLowest<T3>);
-  *high = level * static_cast<float>(kHighest<T3>);
-}
-
-// The bounds of the tensor before inputs `index` and index + 1, which are scalars.
-struct Bounds {
-  Bounds(sdk::RunContext c, int32_t index) : low(*c.input<float>(index)), high(*c.input<float>(index + 1)) {}
-  Bounds(float low_bound, float high_bound) : low(low_bound), high(high_bound) {}
-  void Write(sdk::RunContext c, int32_t output) const {
-    *c.output<float>(output) = low;
-    *c.output<float>(output + 1) = high;
-  }
-  float low, high;
 };
 
 // A tensor along an axis: [before, count, after] of it. axis -1: [1, 1, all].

@@ -233,27 +233,11 @@ struct MatMulKernel {
   bool transpose_a, transpose_b;
 };
 
-// By its definition. Outside of the image is 0. As in TensorFlow windows that leave a part of the image out lie in its middle, not at its beginning.
+// By its definition.
 struct Conv2DKernel {
-  explicit Conv2DKernel(sdk::CreateContext& c) {
-    const std::vector<int64_t> strides = c.Ints("strides"), dilations = c.Ints("dilations");
-    if (strides.size() != 4 || strides[0] != 1 || strides[3] != 1 || strides[1] != strides[2] || strides[1] < 1)
-      c.Invalid("strides must be 1 for batch and channels, and one number for height and width; they are ", strides);
-    valid = c.String("padding") == "VALID";
-    if (dilations.size() != 4 || std::ranges::any_of(dilations, [](int64_t d) { return d != 1; })) c.Invalid("dilations must be 1; they are ", dilations);
-    if (c.ok()) stride = strides[1];
-  }
-  struct Plan {
-    Plan(const Conv2DKernel& kernel, sdk::PrepareContext& c)
-        : in(sdk::DimsOf(c.input(0)), false), out(sdk::DimsOf(c.output(0)), false), filter(sdk::DimsOf(c.input(1)), in.channels, out.channels), stride(kernel.stride) {
-      if (filter.in != in.channels) sdk::Fail(TENON_INVALID_ARGUMENT, "input has ", in.channels, " channels, filter ", filter.in);
-      const int64_t more = kernel.valid ? 1 : 0;
-      top = ((out.height - 1) * stride + filter.height - in.height + more) / 2;
-      left = ((out.width - 1) * stride + filter.width - in.width + more) / 2;
-    }
-    Image in, out;
-    sdk::Filter filter;
-    int64_t stride, top, left;
+  explicit Conv2DKernel(sdk::CreateContext& c) : attributes(c) {}
+  struct Plan : sdk::QuantizedConvolution {
+    Plan(const Conv2DKernel& kernel, sdk::PrepareContext& c) : QuantizedConvolution(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))) {}
   };
   void Run(const Plan& p, sdk::RunContext c) const {
     const Bounds input(c, 2), filter(c, 4);
@@ -289,8 +273,7 @@ struct Conv2DKernel {
       poll(p.filter.width * p.filter.in * (p.filter.out / 4 + 1));
     }
   }
-  int64_t stride = 1;
-  bool valid = false;
+  sdk::QuantizedConvolution::Attributes attributes;
 };
 
 // ---- Side by side ----

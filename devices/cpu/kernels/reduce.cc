@@ -88,7 +88,7 @@ struct AnyOp {
 constexpr int kFewLanes = 16;
 constexpr int kManyLanes = 64;
 template <class Op>
-constexpr int64_t kLong = std::is_base_of_v<Arithmetic, Op> ? 512 : kManyLanes;
+constexpr int64_t kLong = std::is_same_v<Op, ProdOp> ? 128 : std::is_base_of_v<Arithmetic, Op> ? 512 : kManyLanes;
 
 // A mean of integers is of a sum that does not wrap.
 template <class Op, class T>
@@ -119,6 +119,12 @@ Accumulator<Op, T> ReduceBlock(const T* x, int64_t n) {
 // n contiguous elements into total.
 template <class Op, class T>
 void ReduceRow(const T* x, int64_t n, Total<Op, Accumulator<Op, T>>* total) {
+  if constexpr (std::is_same_v<T, bool>) {  // decided by the first that is unlike First()
+    constexpr bool kAny = std::is_same_v<Op, AnyOp>;
+    if (!n || *total == kAny) return;
+    *total = kAny == (std::memchr(x, kAny, static_cast<size_t>(n)) != nullptr);
+    return;
+  }
   using S = Total<Op, Accumulator<Op, T>>;
   for (int64_t i = 0; i < n; i += kBlockLength) {
     *total = Op::template Step<S>(*total, static_cast<S>(ReduceBlock<Op, T>(x + i, std::min(kBlockLength, n - i))));

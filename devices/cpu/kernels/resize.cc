@@ -147,12 +147,16 @@ struct BilinearGradKernel : ResizeKernel<Positions, true, true> {
             poll(8 * s.from_width * s.channels);
             for (const Between& column : columns) {
               const float up = 1 - row.weight, left = 1 - column.weight;
-              for (int64_t k = 0; k < s.channels; ++k, ++dy) {
-                AddTo(out[s.To(n, row.low, column.low) + k], T(*dy * up * left));
-                AddTo(out[s.To(n, row.low, column.high) + k], T(*dy * up * column.weight));
-                AddTo(out[s.To(n, row.high, column.low) + k], T(*dy * row.weight * left));
-                AddTo(out[s.To(n, row.high, column.high) + k], T(*dy * row.weight * column.weight));
-              }
+              const auto add = [&](int64_t y, int64_t x, float down, float right) {
+                T* to = out + s.To(n, y, x);
+#pragma GCC ivdep
+                for (int64_t k = 0; k < s.channels; ++k) AddTo(to[k], T(dy[k] * down * right));
+              };
+              add(row.low, column.low, up, left);
+              add(row.low, column.high, up, column.weight);
+              add(row.high, column.low, row.weight, left);
+              add(row.high, column.high, row.weight, column.weight);
+              dy += s.channels;
             }
           }
         }

@@ -186,27 +186,42 @@ struct ScaleGradKernel : Resampling {
     }
     const Sizes s(sdk::DimsOf(c.input_view(1)), sdk::DimsOf(c.input_view(0)));
     const Spans rows = Along(c, 2, 0, s.height, s.to_height), columns = Along(c, 2, 1, s.width, s.to_width);
-    const double cost = static_cast<double>(s.to_height * s.to_width * s.channels) * static_cast<double>(rows.most()) * static_cast<double>(columns.most());
+    // Pixels go up to their rows first, and then along them: of each image the rows between are as long as the resized ones.
+    const int64_t line = sdk::Multiply(s.to_width, s.channels), between = sdk::Multiply(s.batch, sdk::Multiply(s.height, line));
+    const sdk::KeptTensor memory = sdk::NewTensor(c, TENON_DT_FLOAT, {&between, 1});
+    const double cost = static_cast<double>(s.to_height * rows.most() + s.height * columns.most()) * static_cast<double>(line) * 0.2;
     c.ParallelFor(s.batch, cost, [&](int64_t begin, int64_t end) {
       sdk::CancelPoll poll(c);
       for (int64_t n = begin; n < end; ++n) {
-        Image(s, rows, columns, c.input<float>(0) + n * s.to_height * s.to_width * s.channels, poll, c.output<float>(0) + n * s.height * s.width * s.channels);
+        float* lines = sdk::Data<float>(memory.view()) + n * s.height * line;
+        Up(s, rows, line, c.input<float>(0) + n * s.to_height * line, poll, lines);
+        Along(s, columns, line, lines, poll, c.output<float>(0) + n * s.height * s.width * s.channels);
       }
     });
   }
 
  private:
-  static void Image(const Sizes& s, const Spans& rows, const Spans& columns, const float* dy, sdk::CancelPoll& poll, float* out) {
+  using Resampling::Along;
+  static void Up(const Sizes& s, const Spans& rows, int64_t line, const float* dy, sdk::CancelPoll& poll, float* out) {
+    std::fill_n(out, s.height * line, 0.0f);
+    for (int64_t y = 0; y < s.to_height; ++y, dy += line) {
+      for (int64_t i = 0; i < rows.size(y); poll(line / 4 + 1), ++i) {
+        const float weight = rows.weights(y)[i];
+        float* to = out + (rows.begin(y) + i) * line;
+#pragma GCC ivdep
+        for (int64_t k = 0; k < line; ++k) to[k] += dy[k] * weight;
+      }
+    }
+  }
+  static void Along(const Sizes& s, const Spans& columns, int64_t line, const float* from, sdk::CancelPoll& poll, float* out) {
     std::fill_n(out, s.height * s.width * s.channels, 0.0f);
-    for (int64_t y = 0; y < s.to_height; ++y) {
-      for (int64_t x = 0; x < s.to_width; ++x, dy += s.channels) {
-        poll(rows.size(y) * columns.size(x) * s.channels + 1);
-        for (int64_t i = 0; i < rows.size(y); ++i) {
-          for (int64_t j = 0; j < columns.size(x); ++j) {
-            const float weight = rows.weights(y)[i] * columns.weights(x)[j];
-            float* to = out + ((rows.begin(y) + i) * s.width + columns.begin(x) + j) * s.channels;
-            for (int64_t k = 0; k < s.channels; ++k) to[k] += dy[k] * weight;
-          }
+    for (int64_t y = 0; y < s.height; poll(columns.most() * line / 4 + 1), ++y, out += s.width * s.channels) {
+      for (int64_t x = 0; x < s.to_width; ++x, from += s.channels) {
+        for (int64_t j = 0; j < columns.size(x); ++j) {
+          const float weight = columns.weights(x)[j];
+          float* to = out + (columns.begin(x) + j) * s.channels;
+#pragma GCC ivdep
+          for (int64_t k = 0; k < s.channels; ++k) to[k] += from[k] * weight;
         }
       }
     }

@@ -16,13 +16,16 @@ struct InvertPermutationKernel {
       const T* x = c.input<T>(0);
       T* out = c.output<T>(0);
       const int64_t n = sdk::Count(c.input_view(0));
+      constexpr int64_t kPiece = 1 << 14;
       std::fill_n(out, n, T(-1));
       sdk::CancelPoll poll(c);
-      for (int64_t i = 0; i < n; ++i, poll()) {
-        const T at = x[i];
-        if (at < 0 || at >= n) sdk::Fail(TENON_INVALID_ARGUMENT, at, " is not between 0 and ", n);
-        if (out[at] != -1) sdk::Fail(TENON_INVALID_ARGUMENT, at, " is duplicated in the input.");
-        out[at] = static_cast<T>(i);
+      for (int64_t first = 0; first < n; first += kPiece, poll(kPiece)) {
+        for (int64_t i = first, last = std::min(n, first + kPiece); i < last; ++i) {
+          const T at = x[i];
+          if (at < 0 || at >= n) sdk::Fail(TENON_INVALID_ARGUMENT, at, " is not between 0 and ", n);
+          if (out[at] != -1) sdk::Fail(TENON_INVALID_ARGUMENT, at, " is duplicated in the input.");
+          out[at] = static_cast<T>(i);
+        }
       }
     });
   }

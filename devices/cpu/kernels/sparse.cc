@@ -2,6 +2,7 @@
 // SparseToDense, SparseReshape, SparseFillEmptyRows and its gradient, SparseTensorDenseMatMul.
 #include <algorithm>
 #include <complex>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,25 +31,35 @@ struct SparseToDenseKernel {
     const View& values = c.input_view(2);
     const bool one_for_all = values.dl.ndim == 0;
     if (!one_for_all && sdk::Count(values) != count) sdk::Fail(TENON_INVALID_ARGUMENT, "sparse_values of shape ", sdk::DimsOf(values), " for ", count, " indices");
-    int64_t before = -1;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t at = Place(indices, i, rank, out);
-      if (validate && at <= before) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] is ", at == before ? "repeated" : "out of order", ". Many sparse ops require sorted indices.");
-      before = at;
-    }
-    DispatchSize(values.dtype, [&]<class T>(Tag<T>) {
-      T* to = c.output<T>(0);
-      std::fill_n(to, sdk::Count(out), *c.input<T>(3));
-      sdk::CancelPoll poll(c);
-      for (int64_t i = 0; i < count; poll(rank), ++i) to[Place(indices, i, rank, out)] = c.input<T>(2)[one_for_all ? 0 : i];
+    Indices::Dispatch(indices.dtype, [&]<class Index>(Tag<Index>) {
+      const Index* index = sdk::Data<const Index>(indices);
+      int64_t before = -1;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = Place(index, i, rank, out);
+        if (validate && at <= before) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] is ", at == before ? "repeated" : "out of order", ". Many sparse ops require sorted indices.");
+        before = at;
+      }
+      DispatchSize(values.dtype, [&]<class T>(Tag<T>) {
+        T* to = c.output<T>(0);
+        const T* from = c.input<T>(2);
+        const int64_t step = one_for_all ? 0 : 1;
+        std::fill_n(to, sdk::Count(out), *c.input<T>(3));
+        sdk::CancelPoll poll(c);
+        for (int64_t i = 0; i < count; poll(rank), ++i) to[Place(index, i, rank, out)] = from[step * i];
+      });
     });
   }
 
  private:
-  static int64_t Place(const View& indices, int64_t i, int64_t rank, sdk::Dims out) {
+  template <class Index>
+  static int64_t Place(const Index* indices, int64_t i, int64_t rank, sdk::Dims out) {
+    if (rank == 2) {  // the usual one without a loop
+      const int64_t row = indices[2 * i], column = indices[2 * i + 1];
+      if (row >= 0 && row < out[0] && column >= 0 && column < out[1]) [[likely]] return row * out[1] + column;
+    }
     int64_t at = 0;
     for (int64_t d = 0; d < rank; ++d) {
-      const int64_t index = sdk::ValueAt(indices, i * rank + d), dim = out[static_cast<size_t>(d)];
+      const int64_t index = indices[i * rank + d], dim = out[static_cast<size_t>(d)];
       if (index < 0 || index >= dim) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] is out of bounds: ", index, " is not in [0, ", dim, ")");
       at = at * dim + index;
     }
@@ -65,16 +76,25 @@ struct SparseReshapeKernel {
     int64_t* out = c.output<int64_t>(1);
     sdk::FillSparseShape(shape, rank, c.input<int64_t>(2), new_rank, out);
     sdk::CancelPoll poll(c);
+    const int64_t* from = c.input<int64_t>(0);
+    int64_t* to = c.output<int64_t>(0);
     for (int64_t i = 0; i < count; poll(5 * (rank + new_rank)), ++i) {
       int64_t at = 0;
       for (int64_t d = 0; d < rank; ++d) {
-        const int64_t index = c.input<int64_t>(0)[i * rank + d];
+        const int64_t index = from[i * rank + d];
         if (index < 0 || index >= shape[d]) sdk::Fail(TENON_INVALID_ARGUMENT, "input_indices[", i, "] has ", index, ", which is not in [0, ", shape[d], ")");
         at = at * shape[d] + index;
       }
       for (int64_t d = new_rank; d-- > 0;) {
-        c.output<int64_t>(0)[i * new_rank + d] = at % out[d];
-        at /= out[d];
+        // Divisions of 32 bits take a fraction of the time.
+        if (at <= UINT32_MAX && out[d] <= UINT32_MAX) {
+          const auto low = static_cast<uint32_t>(at), dim = static_cast<uint32_t>(out[d]);
+          to[i * new_rank + d] = low % dim;
+          at = low / dim;
+        } else {
+          to[i * new_rank + d] = at % out[d];
+          at /= out[d];
+        }
       }
     }
   }
@@ -95,8 +115,12 @@ struct FillEmptyRowsKernel {
     const sdk::KeptTensor memory = sdk::NewTensor(c, TENON_DT_INT64, start_dims);
     const std::span<int64_t> starts(sdk::Data<int64_t>(memory.view()), static_cast<size_t>(rows) + 1);
     std::fill(starts.begin(), starts.end(), 0);
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t row = c.input<int64_t>(0)[i * rank];
+    const int64_t* indices_in = c.input<int64_t>(0);
+    bool in_order = true;
+    for (int64_t i = 0, before = 0; i < count; ++i) {
+      const int64_t row = indices_in[i * rank];
+      in_order &= row >= before;
+      before = row;
       if (row < 0 || row >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "indices(", i, ", 0) is invalid: ", row, " is not in [0, ", rows, ")");
       ++starts[static_cast<size_t>(row) + 1];
     }
@@ -109,22 +133,23 @@ struct FillEmptyRowsKernel {
     const int64_t index_dims[] = {total, rank}, value_dims[] = {total}, map_dims[] = {count};
     c.AllocOutput(0, index_dims);
     c.AllocOutput(3, map_dims);
-    int64_t* out = c.output<int64_t>(0);
+    int64_t *out = c.output<int64_t>(0), *map = c.output<int64_t>(3);
+    const bool* empty_rows = c.output<bool>(2);
     // put(place, i): value i, or the default (kDefault), is the output's value there.
     const auto place = [&](const auto& put) {
       for (int64_t r = 0; r < rows; ++r) {
-        if (!c.output<bool>(2)[r]) continue;
+        if (!empty_rows[r]) continue;
         const int64_t at = starts[static_cast<size_t>(r)];
         std::fill_n(out + at * rank, rank, int64_t{0});
         out[at * rank] = r;
         put(at, kDefault);
       }
       for (int64_t i = 0; i < count; ++i) {
-        const int64_t* index = c.input<int64_t>(0) + i * rank;
+        const int64_t* index = indices_in + i * rank;
         const int64_t at = starts[static_cast<size_t>(index[0])]++;
-        std::copy_n(index, rank, out + at * rank);
+        for (int64_t d = 0; d < rank; ++d) out[at * rank + d] = index[d];
         put(at, i);
-        c.output<int64_t>(3)[i] = at;
+        map[i] = at;
       }
     };
     if (c.input_view(1).dtype == TENON_DT_STRING) {
@@ -134,7 +159,15 @@ struct FillEmptyRowsKernel {
     }
     c.AllocOutput(1, value_dims);
     DispatchSize(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
-      place([&](int64_t at, int64_t i) { c.output<T>(1)[at] = i == kDefault ? *c.input<T>(3) : c.input<T>(1)[i]; });
+      T* to = c.output<T>(1);
+      const T *from = c.input<T>(1), other = *c.input<T>(3);
+      if (in_order && total == count) {  // all stays as it is
+        std::copy_n(indices_in, count * rank, out);
+        std::copy_n(from, count, to);
+        std::iota(map, map + count, int64_t{0});
+        return;
+      }
+      place([=](int64_t at, int64_t i) { to[at] = i == kDefault ? other : from[i]; });
     });
   }
 
@@ -184,25 +217,39 @@ struct SparseMatMulKernel {
     const int64_t columns = out[1];
     if (rows == 0 || columns == 0) return;
     Multiplied::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
-      using A = std::conditional_t<std::is_integral_v<T>, uint32_t, Wide<T>>;
-      A* sums = c.workspace<A>();
-      std::fill_n(sums, rows * columns, A(0));
-      sdk::CancelPoll poll(c);
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t m = sdk::ValueAt(c.input_view(0), 2 * i + (adjoint_a ? 1 : 0)), k = sdk::ValueAt(c.input_view(0), 2 * i + (adjoint_a ? 0 : 1));
-        if (k < 0 || k >= inner) sdk::Fail(TENON_INVALID_ARGUMENT, "k (", k, ") from index[", i, ",", adjoint_a ? 0 : 1, "] out of bounds (>=", inner, ")");
-        if (m < 0 || m >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "m (", m, ") from index[", i, ",", adjoint_a ? 1 : 0, "] out of bounds (>=", rows, ")");
-        const A value = Turned(static_cast<A>(c.input<T>(1)[i]), adjoint_a);
-        poll(1 + columns);
-        for (int64_t n = 0; n < columns; ++n) {
-          sums[m * columns + n] += value * Turned(static_cast<A>(c.input<T>(3)[adjoint_b ? n * inner + k : k * columns + n]), adjoint_b);
-        }
-      }
-      for (int64_t i = 0; i < rows * columns; ++i) c.output<T>(0)[i] = static_cast<T>(sums[i]);
+      Indices::Dispatch(c.input_view(0).dtype, [&]<class Index>(Tag<Index>) { Typed<T, Index>(c, count, rows, inner, columns); });
     });
   }
 
  private:
+  template <class T, class Index>
+  void Typed(const sdk::RunContext& c, int64_t count, int64_t rows, int64_t inner, int64_t columns) const {
+      using A = std::conditional_t<std::is_integral_v<T>, uint32_t, Wide<T>>;
+      A* sums = c.workspace<A>();
+      const Index* index = c.input<Index>(0);
+      const T *values = c.input<T>(1), *b = c.input<T>(3);
+      T* out = c.output<T>(0);
+      std::fill_n(sums, rows * columns, A(0));
+      sdk::CancelPoll poll(c);
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t m = index[2 * i + (adjoint_a ? 1 : 0)], k = index[2 * i + (adjoint_a ? 0 : 1)];
+        if (k < 0 || k >= inner) sdk::Fail(TENON_INVALID_ARGUMENT, "k (", k, ") from index[", i, ",", adjoint_a ? 0 : 1, "] out of bounds (>=", inner, ")");
+        if (m < 0 || m >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "m (", m, ") from index[", i, ",", adjoint_a ? 1 : 0, "] out of bounds (>=", rows, ")");
+        const A value = Turned(static_cast<A>(values[i]), adjoint_a);
+        poll(1 + columns);
+        A* to = sums + m * columns;
+        if (columns == 1) {
+          to[0] += value * Turned(static_cast<A>(b[k]), adjoint_b);
+        } else if (adjoint_b) {
+          for (int64_t n = 0; n < columns; ++n) to[n] += value * Turned(static_cast<A>(b[n * inner + k]), true);
+        } else {
+          const T* from = b + k * columns;
+          for (int64_t n = 0; n < columns; ++n) to[n] += value * static_cast<A>(from[n]);
+        }
+      }
+      for (int64_t i = 0; i < rows * columns; ++i) out[i] = static_cast<T>(sums[i]);
+  }
+
   template <class A>
   static A Turned(A x, bool conjugate) {
     if constexpr (sdk::kIsComplex<A>) return conjugate ? std::conj(x) : x;

@@ -69,7 +69,7 @@ constexpr tenon_kernel_registration CpuArray(std::string_view op) {
 #define TENON_CPU_ARRAY(Name, expression)    \
   struct Name##Op {                          \
     template <class Block>                   \
-    static Block Of(const Block& x) { return expression; } \
+    [[gnu::flatten]] static Block Of(const Block& x) { return expression; } \
   };
 TENON_CPU_ARRAY(BesselI0, Eigen::bessel_i0(x))
 TENON_CPU_ARRAY(BesselI0e, Eigen::bessel_i0e(x))

@@ -172,7 +172,14 @@ struct ShufflePlan {
     for (int64_t i = 0; i < rows; ++i) at[i] = i;
     for (int64_t i = 0; numbers != nullptr && i + 1 < rows; ++i) std::swap(at[i], at[i + numbers->Next() % static_cast<uint32_t>(rows - i)]);
     const int64_t row = bytes / rows;
-    for (int64_t i = 0; i < rows; ++i) std::memcpy(c.output<char>(0) + i * row, c.input<char>(0) + at[i] * row, static_cast<size_t>(row));
+    const char* from = c.input<char>(0);
+    char* to = c.output<char>(0);
+    const auto by = [&]<int64_t kBytes>() {
+      for (int64_t i = 0; i < rows; ++i) std::memcpy(to + i * kBytes, from + at[i] * kBytes, kBytes);
+    };
+    if (row == 4) return by.template operator()<4>();
+    if (row == 8) return by.template operator()<8>();
+    for (int64_t i = 0; i < rows; ++i) std::memcpy(to + i * row, from + at[i] * row, static_cast<size_t>(row));
   }
   int64_t rows, order;
 };

@@ -43,6 +43,8 @@ void CopyStrip(const Plane& p, const T* source, T* target, int64_t top, int64_t 
 
 // Rows so short that a call for each would be most of the work, such as the channels of pixels.
 constexpr int64_t kShort = 4;
+// Bytes of a row up to which a few registers are sooner done than a call.
+constexpr int64_t kMiddling = 512;
 
 // Rows of kBytes each, the last of the source first: a vector of them is turned at once. `from` is at the last one of the source.
 template <size_t kBytes>
@@ -107,6 +109,7 @@ void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) 
   const int64_t rows = total_ / inner;
   const auto copy_row = [&](const T* from, T* to, int64_t n) {
     if (from_step == 1 && to_step == 1) {
+      if (n <= kMiddling / static_cast<int64_t>(sizeof(T))) return CopyBytes(to, from, n * static_cast<int64_t>(sizeof(T)));
       std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
     } else if (from_step == 0 && to_step == 1) {
       std::fill_n(to, n, *from);
@@ -135,7 +138,7 @@ void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) 
   }
   const double cost = static_cast<double>(inner) * (from_step == 1 ? 0.05 : 0.3) * sizeof(T) + 2;
   const auto before = static_cast<size_t>(rank_ > 1 ? rank_ - 2 : 0);
-  if (source_strides_[before] == 1 && from_step != 1 && dims_[before] >= kStrip && inner >= kStrip) {
+  if (source_strides_[before] == 1 && from_step != 1 && from_step != 0 && dims_[before] >= kStrip && inner >= kStrip) {
     const Plane plane = {dims_[before], inner, from_step, target_strides_[before], to_step};
     const int64_t strips = (plane.height + kStrip - 1) / kStrip;
     For(context, rows / plane.height * strips, cost * kStrip, [&](int64_t begin, int64_t end) {

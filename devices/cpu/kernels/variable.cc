@@ -11,6 +11,7 @@
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/elementwise.h"
 #include "tenon/sdk/kernel/string_tensor.h"
+#include "kernels/string_update.h"
 #include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {
@@ -196,53 +197,31 @@ struct ScatterKernel {
   uint32_t lock;
 };
 
-// Rows of a variable of strings. Their bytes take other room than the old ones', so the value is made anew as a whole: as large as a look before the
-// update says, and once more when another update came between.
+// Rows of a variable of strings.
 template <bool kReference>
 struct ScatterStringsKernel {
   explicit ScatterStringsKernel(sdk::CreateContext& c) : lock(UpdateLock(c)) {}
   void Run(sdk::RunContext c) const {
-    tenon_resource* handle = c.resource(0);
-    while (!Updated(c, handle)) c.CheckCancelled();
-    if (kReference) *c.output<tenon_resource*>(0) = handle;
+    UpdateStrings(c, c.resource(0), lock, &Put);
+    if (kReference) *c.output<tenon_resource*>(0) = c.resource(0);
   }
 
  private:
-  bool Updated(sdk::RunContext c, tenon_resource* handle) const {
-    tenon_tensor_view value = {};
-    sdk::Check(c.services().variable_read(c.frame(), handle, &value));
-    const uint64_t bytes = sdk::BytesOf(Put(c, value));
-    Update update(c, handle, lock | TENON_UPDATE_INITIALIZE, TENON_DT_STRING, sdk::DimsOf(value), bytes);
-    update.NothingWritten();
-    const tenon_tensor_view& old = update.old_view();
-    if (old.dl.data == nullptr || !std::ranges::equal(sdk::DimsOf(old), sdk::DimsOf(value))) return false;
-    const std::vector<std::string> texts = Put(c, old);
-    if (sdk::BytesOf(texts) != bytes) return false;
-    update.BeginWriting();
-    sdk::WriteStrings(update.new_data<char>(), texts);
-    update.Commit();
-    return true;
-  }
-  // The value after the update: copies, since the new value may lie where the old one does.
-  static std::vector<std::string> Put(const sdk::RunContext& c, const tenon_tensor_view& value) {
+  static void Put(const sdk::RunContext& c, const tenon_tensor_view& value, std::vector<std::string>& texts) {
     const tenon_tensor_view& indices = c.input_view(1);
     const tenon_tensor_view& updates = c.input_view(2);
     const sdk::Dims dims = sdk::DimsOf(value);
-    if (value.dtype != TENON_DT_STRING) sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(value.dtype), "; the updates are strings");
     if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "rows of a scalar variable cannot be updated");
     const int64_t count = sdk::Count(indices), row = sdk::Count(dims.subspan(1));
     const bool one_for_all = updates.dl.ndim == 0;
     if (!one_for_all && sdk::Count(updates) != sdk::Multiply(count, row)) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit ", count, " rows of a variable of shape ", dims);
     }
-    const std::vector<std::string_view> old = sdk::StringsOf(value);
-    std::vector<std::string> texts(old.begin(), old.end());
     for (int64_t i = 0; i < count; ++i) {
       const int64_t to = IndexAt(sdk::Data<void>(indices), indices.dtype, i);
       CheckRow(to, i, dims[0]);
       for (int64_t j = 0; j < row; ++j) texts[static_cast<size_t>(to * row + j)] = sdk::StringAt(updates, one_for_all ? 0 : i * row + j);
     }
-    return texts;
   }
   uint32_t lock;
 };

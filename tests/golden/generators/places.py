@@ -20,7 +20,7 @@ def scatter(d):
 
 @op("ResourceGatherNd")
 def gather_nd(d):
-    t = d.dtype("dtype", among=[t for t in registry.dtypes(d.op, "dtype") if t != tf.string])
+    t = d.dtype("dtype", among=registry.dtypes(d.op, "dtype"))
     shape = d.shape(1, 3, empty=0)
     depth = d.int(1, len(shape))
     rows = d.shape(1, 2, empty=0.05, large=0)

@@ -38,7 +38,7 @@ def gather_nd(d):
 
 @op("ScatterNd")
 def scatter_nd(d):
-    t = d.dtype(among=[t for t in registry.dtypes("ScatterNd") if t != tf.string])
+    t = d.dtype(among=registry.dtypes("ScatterNd"))
     types = d.pick([c for c in registry.combinations("ScatterNd") if c["T"] == t])
     shape = d.shape(1, 4)
     indices, updates = _indices(d, types["Tindices"], shape)

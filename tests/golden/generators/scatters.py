@@ -28,7 +28,7 @@ def scatter(d):
 @op("ScatterNdUpdate", "ScatterNdAdd", "ScatterNdSub", "ScatterNdMin", "ScatterNdMax",
     "ResourceScatterNdUpdate", "ResourceScatterNdAdd", "ResourceScatterNdSub", "ResourceScatterNdMin", "ResourceScatterNdMax")
 def scatter_nd(d):
-    t = d.dtype(among=[t for t in registry.dtypes(d.op) if t != tf.string])  # texts have no kernel yet
+    t = d.dtype(among=registry.dtypes(d.op))
     types = d.pick([c for c in registry.combinations(d.op) if c["T"] == t])
     shape = d.shape(1, 4)
     indices, updates = _indices(d, types["Tindices"], shape, distinct=d.op.endswith("Update"))

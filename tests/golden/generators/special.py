@@ -34,13 +34,15 @@ def binary(d):
     return Case([first, second])
 
 
-@op("Mod", "TruncateMod")
+@op("Mod", "TruncateMod", count=60)
 def remainder(d):
     t = d.dtype()
     x, y = d.broadcast()
     divisor = d.tensor(t, y)
     if t.is_integer and not d.chance(0.1):
         divisor[divisor == 0] = 3
+    if not t.is_integer and divisor.size and d.chance(0.2):
+        divisor.flat[0] = d.pick([np.inf, -np.inf])
     return Case([d.tensor(t, x), divisor])
 
 

@@ -178,7 +178,9 @@ struct FtrlProximal : Scalars {
       const A shrunk = kShrinkage ? g + A(2) * shrinkage * v[0] : g;
       v[2] += shrunk * scale - (grown - before) / inverse * v[0];
       const A limit = l1 * scale, quadratic = grown / inverse + A(2) * l2 * scale;
-      const A above = v[2] > limit ? limit : v[2], clipped = v[2] < -limit && !(v[2] > limit) ? -limit : above;
+      const A above = v[2] > limit ? limit : v[2], bounded = v[2] < -limit && !(v[2] > limit) ? -limit : above;
+      // The dense form goes by the sign alone, which matters where the limit is negative.
+      const A clipped = !dense ? bounded : v[2] > A(0) ? limit : v[2] < A(0) ? -limit : A(0);
       const A moved = (clipped - v[2]) / quadratic;
       v[0] = dense && !(std::abs(v[2]) > limit) ? A(0) : moved;
       v[1] = sum;

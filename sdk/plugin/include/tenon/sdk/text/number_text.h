@@ -44,7 +44,8 @@ inline bool ReadOddReal(std::string_view text, double* value) { return number_te
 // False: it is no such number.
 template <class T>
 bool ReadNumber(std::string_view text, T* value) {
-  text = Trimmed(text);
+  // All white space is ' ' or below.
+  if (!text.empty() && (static_cast<unsigned char>(text.front()) <= ' ' || static_cast<unsigned char>(text.back()) <= ' ')) text = Trimmed(text);
   if (text.starts_with('+')) {
     text.remove_prefix(1);
     if (text.starts_with('-') || text.starts_with('+')) return false;

@@ -9,6 +9,7 @@
 #define TENON_SDK_WALK_POOL_H_
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "tenon/sdk/kernel/element.h"
@@ -77,6 +78,7 @@ class WindowPoll {
   void Window() {
     if (!large_) poll_(window_);
   }
+  bool large() const { return large_; }
   void Row() {
     if (large_) [[unlikely]] poll_(row_);
   }
@@ -124,6 +126,31 @@ void ForEachWindow(const PoolPlan& p, Function&& function) {
   }
 }
 
+// What has vectors of the compiler's, in as many registers as the processor needs for one: so many channels' results stay there over a window.
+template <class T>
+inline constexpr int64_t kPooledAtOnce = std::is_arithmetic_v<T> && !std::is_same_v<T, bool> ? 64 / static_cast<int64_t>(sizeof(T)) : 0;
+template <class T>
+struct Pooled {
+  typedef T Vector __attribute__((vector_size(64)));
+  // step(total, vector) of each cell of a window, row by row, each from `first` on, and then of the rows; from: the first of those channels in the plane.
+  template <class Step>
+  static void Over(const PoolPlan& p, const Cells& zs, const Cells& ys, const Cells& xs, int64_t lanes, const T* from, T first, Vector& total, const Step& step) {
+    total = Vector{} + first;
+    for (int64_t z = zs.begin; z < zs.end; ++z) {
+      for (int64_t y = ys.begin; y < ys.end; ++y) {
+        const T* cell = from + ((z * p.in.height + y) * p.in.width + xs.begin) * lanes;
+        Vector row = Vector{} + first;
+        for (int64_t x = xs.begin; x < xs.end; ++x, cell += lanes) {
+          Vector one;
+          std::memcpy(&one, cell, sizeof(one));
+          step(row, one);
+        }
+        step(total, row);
+      }
+    }
+  }
+};
+
 // in, out, here and below: of one plane, [height, width, lanes], or [depth, height, width, lanes]. Every element of out is written.
 template <class T, class Poll>
 void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
@@ -138,13 +165,22 @@ void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
         windows.Window();
         const Cells xs(p.x, ox);
         T* to = out + ((oz * p.out.height + oy) * p.out.width + ox) * lanes;
-        std::fill_n(to, lanes, least);
+        int64_t done = 0;
+        if constexpr (kPooledAtOnce<T> != 0) {
+          for (; !windows.large() && done + kPooledAtOnce<T> <= lanes; done += kPooledAtOnce<T>) {
+            typename Pooled<T>::Vector most;
+            Pooled<T>::Over(p, zs, ys, xs, lanes, in + done, least, most, [](auto& largest, const auto& one) { largest = one > largest ? one : largest; });
+            std::memcpy(to + done, &most, sizeof(most));
+          }
+          if (done == lanes) continue;
+        }
+        std::fill_n(to + done, lanes - done, least);
         for (int64_t z = zs.begin; z < zs.end; ++z) {
           for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
             for (int64_t x = xs.begin; x < xs.end; ++x) {
               const T* from = in + ((z * p.in.height + y) * p.in.width + x) * lanes;
 #pragma GCC ivdep
-              for (int64_t k = 0; k < lanes; ++k) {
+              for (int64_t k = done; k < lanes; ++k) {
                 to[k] = static_cast<Wide<T>>(from[k]) > static_cast<Wide<T>>(to[k]) ? from[k] : to[k];
               }
             }
@@ -171,7 +207,16 @@ void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
         const Cells xs(p.x, ox);
         T* to = out + ((oz * p.out.height + oy) * p.out.width + ox) * lanes;
         const A cells = static_cast<A>(zs.size() * ys.size() * xs.size());
-        for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+        int64_t done = 0;
+        if constexpr (kPooledAtOnce<T> != 0) {
+          for (; !windows.large() && done + kPooledAtOnce<T> <= lanes; done += kPooledAtOnce<T>) {
+            typename Pooled<T>::Vector sum;
+            Pooled<T>::Over(p, zs, ys, xs, lanes, in + done, T(0), sum, [](auto& some, const auto& one) { some += one; });
+            sum /= cells;
+            std::memcpy(to + done, &sum, sizeof(sum));
+          }
+        }
+        for (int64_t k0 = done; k0 < lanes; k0 += kLanes) {
           const int64_t n = std::min(kLanes, lanes - k0);
           A sum[kLanes] = {};
           for (int64_t z = zs.begin; z < zs.end; ++z) {
