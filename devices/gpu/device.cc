@@ -50,6 +50,7 @@ Outcome Device::Open(const std::shared_ptr<System>& system, uint32_t index, std:
   outcome = device->card_->Activate();
   if (outcome.ok()) outcome = device->card_->CreateStream(0, &device->service_stream_);
   if (!outcome.ok()) return outcome;
+  device->pinned_ = std::make_unique<PinnedMemory>(*device->card_);
   device->profile_ = std::make_unique<Profile>(*device->card_, MakeTracer(system->options()));
   device->library_ = MakeLibrary(system->options());
   const std::lock_guard lock(system->mutex);
@@ -86,9 +87,9 @@ Device::~Device() {
   profile_.reset();
   if (service_stream_ != nullptr) card_->DestroyStream(service_stream_);
   for (const auto& [address, block] : blocks_) {
-    block.kind == kDeviceKind ? card_->Free(block.base, nullptr) : card_->FreePinned(block.base);
+    if (block.kind == kDeviceKind) card_->Free(block.base, nullptr);
   }
-  for (void* slab : record_slabs_) card_->FreePinned(slab);
+  pinned_.reset();
   for (const auto* modules : {&modules_, &modules_of_chains_}) {
     for (Module module : *modules) card_->UnloadModule(module);
   }
@@ -111,7 +112,7 @@ Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queu
   Outcome outcome = card_->Activate();
   if (outcome.ok()) {
     outcome = kind == kDeviceKind ? card_->Allocate(bytes + slack, queue == nullptr ? nullptr : queue->stream(), &base)
-                                  : card_->AllocatePinned(bytes + slack, &base);
+                                  : pinned_->Allocate(bytes + slack, &base);
   }
   if (!outcome.ok()) {
     if (kind == kDeviceKind) Uncharge(bytes);
@@ -152,13 +153,12 @@ void Device::Free(uint32_t kind, void* data, Queue* queue) {
     blocks_.erase(found);
     if (kind == kDeviceKind) in_use_ -= block.bytes;
   }
-  (void)card_->Activate();
-  if (kind == kDeviceKind) return card_->Free(block.base, queue == nullptr ? nullptr : queue->stream());
-  if (queue == nullptr) return card_->FreePinned(block.base);
-  queue->FreeLater([self = shared_from_this(), base = block.base] {
-    (void)self->card_->Activate();
-    self->card_->FreePinned(base);
-  });
+  if (kind == kDeviceKind) {
+    (void)card_->Activate();
+    return card_->Free(block.base, queue == nullptr ? nullptr : queue->stream());
+  }
+  if (queue == nullptr) return pinned_->Free(block.base);
+  queue->FreeLater([self = shared_from_this(), base = block.base] { self->pinned_->Free(base); });
 }
 
 bool Device::Contains(const void* address, uint64_t bytes, uint32_t* out_kind) const {
@@ -178,12 +178,13 @@ uint64_t Device::memory_in_use() const {
 }
 
 Outcome Device::NewRecord(FaultRecord** out_record) {
-  const std::lock_guard lock(memory_mutex_);
-  if (spare_records_.empty()) {
+  std::unique_lock lock(memory_mutex_);
+  while (spare_records_.empty()) {
+    lock.unlock();
     void* slab = nullptr;
     if (Outcome outcome = card_->Activate(); !outcome.ok()) return outcome;
-    if (Outcome outcome = card_->AllocatePinned(kRecordsOfSlab * sizeof(FaultRecord), &slab); !outcome.ok()) return outcome;
-    record_slabs_.push_back(slab);
+    if (Outcome outcome = pinned_->Allocate(kRecordsOfSlab * sizeof(FaultRecord), &slab); !outcome.ok()) return outcome;
+    lock.lock();
     for (uint64_t i = 0; i < kRecordsOfSlab; ++i) spare_records_.push_back(static_cast<FaultRecord*>(slab) + i);
   }
   *out_record = spare_records_.back();

@@ -18,6 +18,7 @@
 
 #include "library.h"
 #include "options.h"
+#include "pinned.h"
 #include "profile.h"
 #include "runtime.h"
 #include "tenon/sdk/device/device.h"
@@ -97,7 +98,9 @@ class Device : public sdk::Handled<Device, tenon_device> {
   Outcome MakeQueue(int32_t priority, std::shared_ptr<Queue>* out_queue);
   Outcome MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline);
   void ReturnRecord(FaultRecord* record);
+  // May have to allocate pinned memory: not for who holds a lock or is in a turn.
   Outcome NewRecord(FaultRecord** out_record);
+  PinnedMemory& pinned() const { return *pinned_; }
 
   // How long the last wait for a point took, for the next.
   std::chrono::nanoseconds usual_wait() const { return std::chrono::nanoseconds(usual_wait_.load(std::memory_order_relaxed)); }
@@ -130,6 +133,7 @@ class Device : public sdk::Handled<Device, tenon_device> {
   const std::shared_ptr<System> system_;
   const uint32_t index_;
   std::unique_ptr<Card> card_;
+  std::unique_ptr<PinnedMemory> pinned_;
   std::unique_ptr<Library> library_;
   std::unique_ptr<Profile> profile_;
   std::string name_;
@@ -145,7 +149,6 @@ class Device : public sdk::Handled<Device, tenon_device> {
   std::map<uintptr_t, Block> blocks_;
   uint64_t in_use_ = 0;
   std::vector<FaultRecord*> spare_records_;
-  std::vector<void*> record_slabs_;
 
   std::mutex code_mutex_;
   std::unordered_map<std::string, Function> functions_;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin tenon.cuda against the rules of a real driver, as far as the emulated one has learnt them (emulation/driver.cc): what waits for
+// an idle GPU, channels that streams share, pools, errors after which a GPU is lost, code for GPUs that are newer than the plugin.
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "emulation/driver_controls.h"
+#include "tests/device/tested.h"
+
+namespace tenon::device_test {
+
+const Settings kBenchSettings = {{"devices", "1"}, {"cache", "off"}};
+
+namespace {
+
+EmulatedDriverControls& Controls() {
+  static EmulatedDriverControls* const controls = [] {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
+    if (get == nullptr) {
+      ADD_FAILURE() << "libcuda.so.1 is not the emulated driver: its folder belongs on LD_LIBRARY_PATH";
+      std::abort();  // NOLINT: nothing can be tested
+    }
+    return get();
+  }();
+  return *controls;
+}
+
+// Whether `call` ends; one that does not ends with the process.
+template <class Call>
+bool Ends(Call call) {
+  auto done = std::make_shared<std::atomic<bool>>(false);
+  std::thread([call = std::move(call), done]() mutable {
+    call();
+    done->store(true);
+  }).detach();
+  for (int turn = 0; turn < 10'000 && !done->load(); ++turn) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return done->load();
+}
+#define EXPECT_ENDS(...)                                                        \
+  if (!Ends([&] { __VA_ARGS__; })) {                                            \
+    ADD_FAILURE() << "this waits for ever: " #__VA_ARGS__;                      \
+    std::_Exit(1); /* what waits holds locks, and the test's own variables */ \
+  }
+
+// ---- Waiting for an idle GPU ----
+
+// A queue waits for a point that is signalled below; nothing before that may wait until the GPU is idle.
+TEST(CudaDriver, PinnedMemoryGoesBackWhileAQueueWaits) {
+  const Plugin plugin;
+  Device device(plugin, 0);
+  tenon_queue* const blocked = device.Queue();
+  tenon_queue* const queue = device.Queue();
+  tenon_semaphore* const gate = device.Semaphore();
+  tenon_semaphore* const later = device.Semaphore();
+  void* const pinned = device.Memory(1 << 20, 1);
+  void* const data = device.Memory(1 << 20);
+  EXPECT_EQ(device.Barrier(blocked, {{{gate, 1}}}), "");
+  const uint64_t before = Controls().waits_for_idle;
+  // Freed by the thread that also calls back what waits.
+  plugin.driver->free(device.device, 1, pinned, 1 << 20, queue);
+  EXPECT_EQ(device.Fill(queue, data, 256, 1, {{}, later, 1}), "");
+  std::string called;
+  EXPECT_EQ(device.HostCall(queue, &called, {{}, later, 2}), "");
+  EXPECT_ENDS(EXPECT_EQ(device.Wait(later, 2), ""));
+  EXPECT_EQ(Controls().waits_for_idle, before);
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");
+  EXPECT_EQ(device.Finish(blocked), "");
+}
+
+TEST(CudaDriver, PageableMemoryIsCopiedWhileAQueueWaits) {
+  const Plugin plugin;
+  Device device(plugin, 0);
+  tenon_queue* const blocked = device.Queue();
+  tenon_queue* const queue = device.Queue();
+  tenon_semaphore* const gate = device.Semaphore();
+  tenon_semaphore* const done = device.Semaphore();
+  std::vector<char> host(5 << 20, 7), back(host.size());
+  char* const data = static_cast<char*>(device.Memory(host.size()));
+  EXPECT_EQ(device.Barrier(blocked, {{{gate, 1}}}), "");
+  EXPECT_ENDS(EXPECT_EQ(device.Copy(queue, host.data(), nullptr, data, device.device, host.size()), "");
+              EXPECT_EQ(device.Copy(queue, data, device.device, back.data(), nullptr, host.size(), {{}, done, 1}), "");
+              EXPECT_EQ(device.Wait(done, 1), ""));
+  EXPECT_EQ(back, host);
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");
+  EXPECT_EQ(device.Finish(blocked), "");
+}
+
+// As many timelines as there are records, and more, have others' memory; those that are given back serve again.
+TEST(CudaDriver, PinnedMemoryThatWasFreedServesAgain) {
+  const Plugin plugin;
+  Device device(plugin, 0);
+  tenon_queue* const queue = device.Queue();
+  for (int round = 0; round < 3; ++round) {
+    std::vector<void*> all;
+    for (uint64_t bytes : {1u, 300u, 5000u, 70'000u, 1u << 20, 3u << 20}) {
+      for (int i = 0; i < 8; ++i) {
+        all.push_back(device.Memory(bytes, 1));
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(all.back()) % 256, 0u);
+        std::memset(all.back(), round, bytes);
+      }
+    }
+    const uint64_t before = Controls().waits_for_idle;
+    for (void* each : all) plugin.driver->free(device.device, 1, each, 0, nullptr);
+    EXPECT_EQ(device.Finish(queue), "");
+    void* const again = device.Memory(3u << 20, 1);
+    EXPECT_EQ(Controls().waits_for_idle, before);
+    plugin.driver->free(device.device, 1, again, 0, queue);
+    EXPECT_EQ(device.Finish(queue), "");
+  }
+}
+
+}  // namespace
+}  // namespace tenon::device_test
