@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace tenon::gpu {
 namespace {
@@ -35,6 +36,9 @@ Outcome CudaApi::Open() {
   TENON_CUDA_FUNCTIONS(TENON_CUDA_FIND)
 #undef TENON_CUDA_FIND
 #undef TENON_CUDA_TEXT
+  // Streams that share a hardware channel hold each other up, those of which one waits for a word among them: as many channels as there
+  // may be, before the driver looks.
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int version = 0;
   if (f_.cuDriverGetVersion != nullptr) (void)f_.cuDriverGetVersion(&version);
   const Result begun = f_.cuInit == nullptr ? CUDA_ERROR_NOT_FOUND : f_.cuInit(0);

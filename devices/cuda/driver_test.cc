@@ -113,5 +113,23 @@ TEST(CudaDriver, PinnedMemoryThatWasFreedServesAgain) {
   }
 }
 
+// ---- Channels ----
+
+// As many queues as a large session has: each but the last waits for what the last one does.
+TEST(CudaDriver, QueuesThatWaitHoldUpNoOther) {
+  const Plugin plugin;
+  Device device(plugin, 0);
+  EXPECT_GE(Controls().channels, 32);
+  tenon_semaphore* const gate = device.Semaphore();
+  std::vector<tenon_queue*> queues;
+  for (int i = 0; i < 20; ++i) queues.push_back(device.Queue());
+  tenon_queue* const last = device.Queue();
+  for (tenon_queue* queue : queues) EXPECT_EQ(device.Barrier(queue, {{{gate, 1}}}), "");
+  void* const data = device.Memory(256);
+  EXPECT_EQ(device.Fill(last, data, 256, 1, {{}, gate, 1}), "");
+  EXPECT_ENDS(EXPECT_EQ(device.Wait(gate, 1), "");
+              for (tenon_queue* queue : queues) EXPECT_EQ(device.Finish(queue), ""));
+}
+
 }  // namespace
 }  // namespace tenon::device_test

@@ -86,6 +86,7 @@ Device::~Device() {
   library_.reset();
   profile_.reset();
   if (service_stream_ != nullptr) card_->DestroyStream(service_stream_);
+  for (Stream stream : capture_streams_) card_->DestroyStream(stream);
   for (const auto& [address, block] : blocks_) {
     if (block.kind == kDeviceKind) card_->Free(block.base, nullptr);
   }
@@ -278,6 +279,22 @@ Outcome Device::MakeQueue(int32_t priority, std::shared_ptr<Queue>* out_queue) {
   queues_.push_back(queue);
   *out_queue = std::move(queue);
   return {};
+}
+
+Outcome Device::TakeCaptureStream(Stream* out_stream) {
+  {
+    const std::lock_guard lock(stream_mutex_);
+    if (!capture_streams_.empty()) {
+      *out_stream = capture_streams_.back();
+      capture_streams_.pop_back();
+      return {};
+    }
+  }
+  return card_->CreateStream(0, out_stream);
+}
+void Device::ReturnCaptureStream(Stream stream) {
+  const std::lock_guard lock(stream_mutex_);
+  capture_streams_.push_back(stream);
 }
 
 Outcome Device::MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline) {

@@ -97,6 +97,9 @@ class Device : public sdk::Handled<Device, tenon_device> {
   // ---- Queues and timelines ----
   Outcome MakeQueue(int32_t priority, std::shared_ptr<Queue>* out_queue);
   Outcome MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline);
+  // Of captures, which follow each other: every stream that is made takes a hardware channel's place.
+  Outcome TakeCaptureStream(Stream* out_stream);
+  void ReturnCaptureStream(Stream stream);
   void ReturnRecord(FaultRecord* record);
   // May have to allocate pinned memory: not for who holds a lock or is in a turn.
   Outcome NewRecord(FaultRecord** out_record);
@@ -138,6 +141,8 @@ class Device : public sdk::Handled<Device, tenon_device> {
   std::unique_ptr<Profile> profile_;
   std::string name_;
   Stream service_stream_ = nullptr;  // for questions after its health
+  std::mutex stream_mutex_;
+  std::vector<Stream> capture_streams_;  // that no capture has
   std::vector<Module> modules_, modules_of_chains_;  // guarded by code_mutex_
 
   struct Block {

@@ -51,8 +51,10 @@ Outcome Queue::OpenCapture(const Queue& parent) {
   keeps_ = true;
   control_ = parent.control_;
   Outcome outcome = card().Activate();
-  if (outcome.ok()) outcome = card().CreateStream(priority_, &stream_);
-  return outcome.ok() ? card().BeginCapture(stream_) : outcome;
+  if (outcome.ok()) outcome = device_->TakeCaptureStream(&stream_);
+  if (outcome.ok()) outcome = card().BeginCapture(stream_);
+  is_capturing_ = outcome.ok();
+  return outcome;
 }
 
 void Queue::OpenList(const Queue& parent) {
@@ -84,7 +86,8 @@ void Queue::Close() {
 Queue::~Queue() {
   Close();
   (void)card().Activate();
-  if (stream_ != nullptr) card().DestroyStream(stream_);
+  if (stream_ != nullptr && keeps_ && !is_capturing_) device_->ReturnCaptureStream(stream_);
+  else if (stream_ != nullptr) card().DestroyStream(stream_);
   if (control_ != nullptr && !keeps_) card().Free(control_, nullptr);
   if (staging_ != nullptr) device_->pinned().Free(staging_);
   for (FaultRecord* record : {progress_, called_}) {
