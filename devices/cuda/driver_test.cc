@@ -131,5 +131,28 @@ TEST(CudaDriver, QueuesThatWaitHoldUpNoOther) {
               for (tenon_queue* queue : queues) EXPECT_EQ(device.Finish(queue), ""));
 }
 
+// ---- A lost GPU ----
+
+TEST(CudaDriver, ErrorsThatStayLoseTheGpu) {
+  for (const CUresult error : {CUDA_ERROR_CONTAINED, CUDA_ERROR_TENSOR_MEMORY_LEAK, CUDA_ERROR_MPS_CLIENT_TERMINATED, CUDA_ERROR_ILLEGAL_ADDRESS,
+                               CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_UNKNOWN}) {
+    const Plugin plugin;
+    Device device(plugin, 0);
+    tenon_queue* const queue = device.Queue();
+    void* const data = device.Memory(8);
+    EXPECT_EQ(device.Fill(queue, data, 8, 1), "");
+    EXPECT_EQ(device.Finish(queue), "");
+    Controls().lost_as = error;
+    Controls().is_lost = true;
+    const std::string lost = device.Fill(queue, data, 8, 2);
+    EXPECT_TRUE(lost.starts_with("UNAVAILABLE: GPU:0 (Emulated NVIDIA GPU) is lost: ")) << error << ": " << lost;
+    EXPECT_EQ(device.Barrier(queue, {}), lost);
+    Controls().is_lost = false;
+    // For good: the driver's next answers do not matter.
+    EXPECT_EQ(device.Fill(queue, data, 8, 3), lost);
+  }
+  Controls().lost_as = CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
 }  // namespace
 }  // namespace tenon::device_test
