@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The precision policy with NVIDIA's libraries, on emulated ones. Covers N4.
+#include "emulation/element.h"
 #include "tests/device/libraries.h"
 
 namespace tenon::device_test {
@@ -15,6 +16,17 @@ TEST(Libraries, RoundFloatsWhenThePolicyAllowsItAndNotOtherwise) {
       EXPECT_GT(off, kRounding) << strict.op << " under policy " << precision;
       EXPECT_LT(off, precision == TENON_PRECISION_ALLOW_BFLOAT16 ? 1e-3 : 1e-4) << strict.op << " under policy " << precision;
     }
+  }
+}
+
+// Halves are refused for these columns; TF32, which is more exact, is not.
+TEST(Libraries, AreAskedAgainInAMoreExactWayForWhatTheyRefuse) {
+  for (uint32_t precision : {TENON_PRECISION_ALLOW_BFLOAT16, TENON_PRECISION_ALLOW_FLOAT16}) {
+    const DeviceCase given = LongProduct(precision);
+    const std::vector<double> left = Numbers(given.inputs[0]), right = Numbers(given.inputs[1]);
+    double sum = 0;
+    for (size_t i = 0; i < left.size(); ++i) sum += gpu::Rounded(left[i], 10) * gpu::Rounded(right[i], 10);
+    EXPECT_LT(WorstOf(With(kLibraries), given, {sum}), kRounding) << "under policy " << precision;
   }
 }
 

@@ -79,9 +79,12 @@ class LibraryWork {
   int64_t workspace_bytes() const { return workspace_bytes_; }
   // What all operands must be aligned to, in bytes.
   int64_t alignment() const { return alignment_; }
+  // Of a product with a bias or a rectifier: whether it does these too, or the sums alone.
+  bool has_end() const { return has_end_; }
 
  protected:
   int64_t workspace_bytes_ = 0, alignment_ = 16;
+  bool has_end_ = true;
 };
 
 // The libraries of one GPU. NULL: not taken.
