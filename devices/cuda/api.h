@@ -21,7 +21,7 @@ namespace tenon::gpu {
   X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuMemcpyAsync)                \
   X(cuMemcpyPeerAsync) X(cuMemsetD8Async) X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuStreamWriteValue64)                  \
   X(cuStreamWaitValue64) X(cuLaunchHostFunc) X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction)                  \
-  X(cuModuleGetFunctionCount) X(cuModuleEnumerateFunctions) X(cuFuncLoad)                                                       \
+  X(cuFuncLoad)                                                                                                            \
   X(cuLaunchKernel) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuStreamWaitEvent) X(cuPointerGetAttribute) X(cuEventElapsedTime) X(cuStreamBeginCapture)      \
   X(cuStreamEndCapture) X(cuGraphGetNodes) X(cuGraphInstantiateWithFlags) X(cuGraphDestroy) X(cuGraphLaunch) X(cuGraphExecDestroy)
 
@@ -119,17 +119,8 @@ class CudaApi {
 
   Result ModuleLoad(ModuleHandle* out, const void* image) const { return f_.cuModuleLoadData(out, image); }
   Result ModuleUnload(ModuleHandle module) const { return f_.cuModuleUnload(module); }
-  // Now, not each when it is first launched: that may wait for the whole GPU, and so for streams that wait for the launch.
-  Result LoadFunctions(ModuleHandle module) const {
-    unsigned int count = 0;
-    Result result = f_.cuModuleGetFunctionCount(&count, module);
-    std::vector<CUfunction> functions(count);
-    if (result == CUDA_SUCCESS) result = f_.cuModuleEnumerateFunctions(functions.data(), count, module);
-    for (CUfunction function : functions) {
-      if (result == CUDA_SUCCESS) result = f_.cuFuncLoad(function);
-    }
-    return result;
-  }
+  // When it is planned, not when it is first launched: that may wait for the whole GPU, and so for streams that wait for the launch.
+  Result LoadFunction(FunctionHandle function) const { return f_.cuFuncLoad(function); }
   Result ModuleFunction(FunctionHandle* out, ModuleHandle module, const char* name) const { return f_.cuModuleGetFunction(out, module, name); }
   Result Launch(FunctionHandle function, const uint32_t* blocks, uint32_t threads, StreamHandle stream, void** params) const {
     return f_.cuLaunchKernel(function, blocks[0], blocks[1], blocks[2], threads, 1, 1, 0, stream, params, nullptr);

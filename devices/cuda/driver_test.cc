@@ -154,5 +154,20 @@ TEST(CudaDriver, ErrorsThatStayLoseTheGpu) {
   Controls().lost_as = CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
+// ---- Code ----
+
+// Not all kernels when the first is asked for: where there is no machine code for the GPU, each is compiled.
+TEST(CudaDriver, KernelsAreLoadedWhenTheyAreAskedFor) {
+  const uint64_t modules = Controls().modules, functions = Controls().functions;
+  Bench bench;
+  std::vector<Tensor> out;
+  const DeviceCase given = {"FloorDiv", {}, {Ints({4, 6, 9}), Ints({2, 2, 3})}, {{TENON_DT_INT32, {3}}}};
+  EXPECT_EQ(bench.OnDevice(given, &out), "");
+  EXPECT_EQ(bench.OnDevice(given, &out), "");
+  EXPECT_GE(Controls().functions - functions, 1u);
+  EXPECT_LE(Controls().functions - functions, 2u);
+  EXPECT_LE(Controls().modules - modules, 2u);
+}
+
 }  // namespace
 }  // namespace tenon::device_test

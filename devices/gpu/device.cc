@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <algorithm>
+#include <string_view>
 #include <thread>
 
 #include "collective/collectives.h"
@@ -51,6 +52,7 @@ Outcome Device::Open(const std::shared_ptr<System>& system, uint32_t index, std:
   if (outcome.ok()) outcome = device->card_->CreateStream(0, &device->service_stream_);
   if (!outcome.ok()) return outcome;
   device->pinned_ = std::make_unique<PinnedMemory>(*device->card_);
+  for (const Image& image : system->runtime().Images()) device->parts_.push_back(std::make_unique<Part>(image));
   device->profile_ = std::make_unique<Profile>(*device->card_, MakeTracer(system->options()));
   device->library_ = MakeLibrary(system->options());
   const std::lock_guard lock(system->mutex);
@@ -91,9 +93,10 @@ Device::~Device() {
     if (block.kind == kDeviceKind) card_->Free(block.base, nullptr);
   }
   pinned_.reset();
-  for (const auto* modules : {&modules_, &modules_of_chains_}) {
-    for (Module module : *modules) card_->UnloadModule(module);
+  for (const auto& part : parts_) {
+    if (part->module != nullptr) card_->UnloadModule(part->module);
   }
+  for (Module module : modules_of_chains_) card_->UnloadModule(module);
 }
 
 // ---- Memory ----
@@ -199,27 +202,40 @@ void Device::ReturnRecord(FaultRecord* record) {
 
 // ---- Code ----
 
+bool Device::Part::MayHave(const std::string& kernel) const {
+  const std::string_view names = image.names;
+  return names.size() <= 1 || names.find(sdk::Concat("\n", kernel, "\n")) != std::string_view::npos;
+}
+
+Outcome Device::ModuleOf(Part& part, Module* out_module) {
+  const std::lock_guard lock(part.mutex);
+  Outcome outcome = part.module != nullptr ? Outcome() : card_->LoadModule(part.image.data, part.image.bytes, &part.module);
+  *out_module = part.module;
+  return outcome;
+}
+
+// Loading may compile, and wait for the GPU: the lock is not held meanwhile, as others find what they launch.
 Outcome Device::FindFunction(std::string_view name, Function* out_function) {
-  const std::lock_guard lock(code_mutex_);
   std::string key(name);
-  if (const auto found = functions_.find(key); found != functions_.end()) {
-    *out_function = found->second;
-    return {};
-  }
-  Outcome outcome = card_->Activate();
-  if (outcome.ok() && modules_.empty()) {
-    for (const Image& image : system_->runtime().Images()) {
-      Module module = nullptr;
-      if (outcome.ok()) outcome = card_->LoadModule(image.data, image.bytes, &module);
-      if (outcome.ok()) modules_.push_back(module);
+  {
+    const std::lock_guard lock(code_mutex_);
+    if (const auto found = functions_.find(key); found != functions_.end()) {
+      *out_function = found->second;
+      return {};
     }
   }
-  if (outcome.ok()) outcome = Fault(TENON_NOT_FOUND, "no kernel ", key);
-  for (size_t i = 0; i < modules_.size() && outcome.code == TENON_NOT_FOUND; ++i) {
-    outcome = card_->FindFunction(modules_[i], key.c_str(), out_function);
+  if (Outcome outcome = card_->Activate(); !outcome.ok()) return Note(std::move(outcome));
+  Outcome outcome = Fault(TENON_NOT_FOUND, "no kernel ", key);
+  for (const auto& part : parts_) {
+    if (outcome.code != TENON_NOT_FOUND) break;
+    if (!part->MayHave(key)) continue;
+    Module module = nullptr;
+    outcome = ModuleOf(*part, &module);
+    if (outcome.ok()) outcome = card_->FindFunction(module, key.c_str(), out_function);
   }
   if (!outcome.ok()) return Note(std::move(outcome));
-  functions_.emplace(std::move(key), *out_function);
+  const std::lock_guard lock(code_mutex_);
+  *out_function = functions_.emplace(std::move(key), *out_function).first->second;
   return {};
 }
 

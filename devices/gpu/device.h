@@ -130,6 +130,7 @@ class Device : public sdk::Handled<Device, tenon_device> {
  private:
   Device(std::shared_ptr<System> system, uint32_t index) : system_(std::move(system)), index_(index) {}
 
+  Outcome ModuleOf(Part& part, Module* out_module);
   bool Charge(uint64_t bytes);
   void Uncharge(uint64_t bytes);
 
@@ -143,7 +144,16 @@ class Device : public sdk::Handled<Device, tenon_device> {
   Stream service_stream_ = nullptr;  // for questions after its health
   std::mutex stream_mutex_;
   std::vector<Stream> capture_streams_;  // that no capture has
-  std::vector<Module> modules_, modules_of_chains_;  // guarded by code_mutex_
+  // An image of the plugin's kernels, loaded when one of them is first asked for.
+  struct Part {
+    explicit Part(const Image& image) : image(image) {}
+    bool MayHave(const std::string& kernel) const;
+    const Image image;
+    std::mutex mutex;  // guards the module; what the driver does under it needs no other thread's work of ours
+    Module module = nullptr;
+  };
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<Module> modules_of_chains_;  // guarded by code_mutex_
 
   struct Block {
     void* base;

@@ -127,14 +127,16 @@ class DriverCard final : public Card {
     typename Api::ModuleHandle module = nullptr;
     Outcome outcome = Check(api_.ModuleLoad(&module, image), "ModuleLoad");
     *out_module = reinterpret_cast<Module>(module);
-    return outcome.ok() ? Check(api_.LoadFunctions(module), "LoadFunctions") : outcome;
+    return outcome;
   }
   void UnloadModule(Module module) override { (void)api_.ModuleUnload(reinterpret_cast<typename Api::ModuleHandle>(module)); }
   Outcome FindFunction(Module module, const char* name, Function* out_function) override {
     typename Api::FunctionHandle function = nullptr;
     const typename Api::Result result = api_.ModuleFunction(&function, reinterpret_cast<typename Api::ModuleHandle>(module), name);
     *out_function = reinterpret_cast<Function>(function);
-    return result == Api::kNotFound ? Fault(TENON_NOT_FOUND, "no kernel ", name) : Check(result, "ModuleFunction");
+    if (result == Api::kNotFound) return Fault(TENON_NOT_FOUND, "no kernel ", name);
+    Outcome outcome = Check(result, "ModuleFunction");
+    return outcome.ok() ? Check(api_.LoadFunction(function), "LoadFunction") : outcome;
   }
   Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t, Stream stream) override {
     void* list[] = {const_cast<void*>(params)};

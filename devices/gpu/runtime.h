@@ -50,6 +50,7 @@ struct CardFacts {
 struct Image {
   const void* data = nullptr;
   uint64_t bytes = 0;
+  const char* names = "\n";  // of the kernels in it, a line each, behind an empty one; with no more than that they are not known
 };
 
 struct Grid {
@@ -100,6 +101,7 @@ class Card {
   // Code for this GPU out of an image that may hold code for several (a fatbin, a code object, what a compiler gave).
   virtual Outcome LoadModule(const void* image, uint64_t bytes, Module* out_module) = 0;
   virtual void UnloadModule(Module module) = 0;
+  // Ready to launch. Both may wait until the GPU is idle, and compile for a GPU that the image has no machine code for.
   virtual Outcome FindFunction(Module module, const char* name, Function* out_function) = 0;
   virtual Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t params_bytes, Stream stream) = 0;
 

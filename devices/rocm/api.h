@@ -127,7 +127,7 @@ class HipApi {
 
   Result ModuleLoad(ModuleHandle* out, const void* image) const { return f_.hipModuleLoadData(out, image); }
   Result ModuleUnload(ModuleHandle module) const { return f_.hipModuleUnload(module); }
-  Result LoadFunctions(ModuleHandle) const { return hipSuccess; }  // they come with the module
+  Result LoadFunction(FunctionHandle) const { return hipSuccess; }  // it came with the module
   Result ModuleFunction(FunctionHandle* out, ModuleHandle module, const char* name) const { return f_.hipModuleGetFunction(out, module, name); }
   Result Launch(FunctionHandle function, const uint32_t* blocks, uint32_t threads, StreamHandle stream, void** params) const {
     return f_.hipModuleLaunchKernel(function, blocks[0], blocks[1], blocks[2], threads, 1, 1, 0, stream, params, nullptr);

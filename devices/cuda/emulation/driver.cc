@@ -534,12 +534,6 @@ CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name)
   *out = module->functions.back().get();
   return CUDA_SUCCESS;
 }
-// They are found by name alone here.
-CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule module) {
-  *count = 0;
-  return Check(module);
-}
-CUresult cuModuleEnumerateFunctions(CUfunction*, unsigned int count, CUmodule module) { return count == 0 ? Check(module) : CUDA_ERROR_INVALID_VALUE; }
 CUresult cuFuncLoad(CUfunction function) {
   TENON_TRY_DRIVER(Check(function, true));
   return Load(function);
