@@ -52,6 +52,12 @@ struct Convolution {
   bool channels_first = false;
   int64_t batch = 0, channels = 0, filters = 0, groups = 1;
   Direction rows, columns;
+
+  // Equal for equal problems.
+  std::array<int64_t, 20> Key() const {
+    return {static_cast<int64_t>(result), dtype, precision, channels_first, batch, channels, filters, groups, rows.input, rows.output, rows.size, rows.stride,
+            rows.dilation, rows.before, columns.input, columns.output, columns.size, columns.stride, columns.dilation, columns.before};
+  }
 };
 
 using Four = std::array<int64_t, 4>;
