@@ -119,6 +119,32 @@ TEST(Capture, FaultsOfDataFailTheirStepAlone) {
   EXPECT_EQ(Values<int32_t>((*good)[0]), (std::vector<int32_t>{2, 2, 2}));
 }
 
+// A value that stands somewhere else in every step is not worth capturing; when it stands still, or moves now and then, it is.
+TEST(Capture, IsTriedAgainWhenAddressesStandStill) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{4});
+  const Output y = g.Op("Neg", {g.Op("Square", {x})});
+  const Session session = MakeSession(g), calm = MakeSession(g);
+  std::vector<Tensor> places;
+  for (int i = 0; i < 8; ++i) {
+    auto there = session.CopyTensor(*Tensor::From(std::vector<float>{1.0f * static_cast<float>(i), 2, 3, 4}, Shape{4}), "GPU:0");
+    ASSERT_TRUE(there.ok()) << there.status().message();
+    places.push_back(*there);
+  }
+  const auto run = [&](const Session& on, size_t place) {
+    auto out = on.Run({{x, places[place]}}, {y});
+    ASSERT_TRUE(out.ok()) << out.status().message();
+    EXPECT_EQ(Values<float>((*out)[0])[0], -1.0f * static_cast<float>(place * place));
+  };
+  for (size_t step = 0; step < 40; ++step) run(session, step % places.size());
+  const uint64_t moving = Captured(session);
+  EXPECT_LE(moving, 22u);
+  for (size_t step = 0; step < 100; ++step) run(session, 3);
+  EXPECT_GE(Captured(session) - moving, 50u);
+  for (size_t step = 0; step < 400; ++step) run(calm, step / 10 % places.size());
+  EXPECT_EQ(Captured(calm), 398u);
+}
+
 // Node by node, so that each is told: by the host, and by the device's own clock of its queue.
 TEST(Capture, IsNotOfATracedStep) {
   Graph g(Gpus());
