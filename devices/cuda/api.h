@@ -16,7 +16,7 @@ namespace tenon::gpu {
 #define TENON_CUDA_FUNCTIONS(X)                                                                                          \
   X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet)               \
   X(cuDeviceGetName) X(cuDeviceTotalMem) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)  \
-  X(cuCtxSetCurrent) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolSetAccess) X(cuMemAllocFromPoolAsync) \
+  X(cuCtxSetCurrent) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolTrimTo) X(cuMemPoolSetAccess) X(cuMemAllocFromPoolAsync) \
   X(cuMemFreeAsync) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemGetInfo) X(cuDeviceCanAccessPeer) X(cuCtxEnablePeerAccess)    \
   X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuMemcpyAsync)                \
   X(cuMemcpyPeerAsync) X(cuMemsetD8Async) X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuStreamWriteValue64)                  \
@@ -83,6 +83,7 @@ class CudaApi {
     *out = reinterpret_cast<void*>(data);
     return result;
   }
+  Result TrimPool(PoolHandle pool) const { return f_.cuMemPoolTrimTo(pool, 0); }
   Result FreeToPool(void* data, StreamHandle stream) const { return f_.cuMemFreeAsync(Address(data), stream); }
   Result HostAllocate(void** out, size_t bytes) const { return f_.cuMemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP); }
   Result HostFree(void* data) const { return f_.cuMemFreeHost(data); }

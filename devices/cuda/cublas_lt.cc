@@ -32,7 +32,7 @@ std::vector<Types> WaysOf(const MatrixProduct& product) {
   return ways;
 }
 
-std::string Describe(const MatrixProduct& p) {
+std::string TextOf(const MatrixProduct& p) {
   const auto matrix = [](const MatrixProduct::Matrix& of) { return sdk::Concat(of.turned ? "turned, " : "", "lines ", of.step, " apart"); };
   return sdk::Concat(p.batches, " of [", p.rows, ",", p.depth, "] by [", p.depth, ",", p.columns, "] (", matrix(p.left), "; ", matrix(p.right), "; ", matrix(p.out), ")");
 }
@@ -165,11 +165,11 @@ std::unique_ptr<LibraryWork> CublasLt::Take(const MatrixProduct& product) const 
       auto work = std::make_unique<Work>(*this, way, with_end);
       const cublasStatus_t status = work->Plan(with_end ? product : sums);
       if (status == CUBLAS_STATUS_SUCCESS) return work;
-      Say(sdk::Concat("cuBLASLt does not take products ", Describe(product), " as ", way.name, with_end && has_end ? " with what is done to the sums: " : ": ",
+      Say(sdk::Concat("cuBLASLt does not take products ", TextOf(product), " as ", way.name, with_end && has_end ? " with what is done to the sums: " : ": ",
                       f_.cublasLtGetStatusString(status)), false);
     }
   }
-  Say(sdk::Concat("products ", Describe(product), " of ", sdk::TypeName(product.dtype), " are computed by kernels of this plugin, which use no tensor cores: cuBLASLt takes them in no way"), true);
+  Say(sdk::Concat("products ", TextOf(product), " of ", sdk::TypeName(product.dtype), " are computed by kernels of this plugin, which use no tensor cores: cuBLASLt takes them in no way"), true);
   return nullptr;
 }
 

@@ -154,6 +154,54 @@ TEST(CudaDriver, ErrorsThatStayLoseTheGpu) {
   Controls().lost_as = CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
+// ---- Memory ----
+
+// What was freed in a queue's order is free when the queue gets there, and in pieces that are too small until the pool is trimmed.
+TEST(CudaDriver, MemoryThatIsFreedJustNowIsThereForTheNext) {
+  Controls().memory_bytes = 64 << 20;
+  {
+    const Plugin plugin;
+    Device device(plugin, 0);
+    tenon_queue* const queue = device.Queue();
+    std::vector<void*> pieces;
+    for (int i = 0; i < 6; ++i) pieces.push_back(device.Memory(8 << 20));
+    const uint64_t trims = Controls().trims;
+    for (void* piece : pieces) {
+      EXPECT_EQ(device.Fill(queue, piece, 8 << 20, 1), "");
+      plugin.driver->free(device.device, 0, piece, 8 << 20, queue);
+    }
+    void* const whole = device.Memory(40 << 20);
+    EXPECT_NE(whole, nullptr);
+    EXPECT_GT(Controls().trims, trims);
+    // What is not there stays refused.
+    void* more = nullptr;
+    const std::string text = Text(plugin.driver->allocate(device.device, 0, 40 << 20, 64, nullptr, &more));
+    EXPECT_TRUE(text.starts_with("RESOURCE_EXHAUSTED: GPU:0 has no 41943040 bytes of device memory: 41943040 of 67108864 are in use")) << text;
+    plugin.driver->free(device.device, 0, whole, 40 << 20, nullptr);
+  }
+  Controls().memory_bytes = uint64_t{4} << 30;
+}
+
+// A queue that waits for what this thread does next keeps nobody for ever.
+TEST(CudaDriver, MemoryIsRefusedWhileAQueueWaits) {
+  Controls().memory_bytes = 16 << 20;
+  {
+    const Plugin plugin;
+    Device device(plugin, 0);
+    tenon_queue* const queue = device.Queue();
+    tenon_semaphore* const gate = device.Semaphore();
+    void* const all = device.Memory(12 << 20);
+    EXPECT_EQ(device.Barrier(queue, {{{gate, 1}}}), "");
+    plugin.driver->free(device.device, 0, all, 12 << 20, queue);
+    EXPECT_ENDS(void* more = nullptr;
+                EXPECT_TRUE(Text(plugin.driver->allocate(device.device, 0, 12 << 20, 64, nullptr, &more)).starts_with("RESOURCE_EXHAUSTED: ")));
+    EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");
+    EXPECT_EQ(device.Finish(queue), "");
+    EXPECT_NE(device.Memory(12 << 20), nullptr);
+  }
+  Controls().memory_bytes = uint64_t{4} << 30;
+}
+
 // ---- Code ----
 
 // Not all kernels when the first is asked for: where there is no machine code for the GPU, each is compiled.

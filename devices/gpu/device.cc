@@ -14,6 +14,7 @@ namespace tenon::gpu {
 namespace {
 
 constexpr uint64_t kRecordsOfSlab = 256;
+constexpr std::chrono::milliseconds kPatienceWithFrees(500);
 
 // The text with numbers where it has {0}, {1} and {2}.
 std::string WithNumbers(std::string_view text, const int64_t (&numbers)[3]) {
@@ -115,8 +116,7 @@ Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queu
   void* base = nullptr;
   Outcome outcome = card_->Activate();
   if (outcome.ok()) {
-    outcome = kind == kDeviceKind ? card_->Allocate(bytes + slack, queue == nullptr ? nullptr : queue->stream(), &base)
-                                  : pinned_->Allocate(bytes + slack, &base);
+    outcome = kind == kDeviceKind ? AllocateNow(bytes + slack, queue, &base) : pinned_->Allocate(bytes + slack, &base);
   }
   if (!outcome.ok()) {
     if (kind == kDeviceKind) Uncharge(bytes);
@@ -128,6 +128,34 @@ Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queu
   blocks_[at] = {base, bytes, kind};
   *out_data = reinterpret_cast<void*>(at);
   return {};
+}
+
+// Where the driver has no memory: what was freed may not be free yet, or be kept in pieces that are too small.
+Outcome Device::AllocateNow(uint64_t bytes, Queue* queue, void** out_data) {
+  const Stream stream = queue == nullptr ? nullptr : queue->stream();
+  Outcome outcome = card_->Allocate(bytes, stream, out_data);
+  if (outcome.code != TENON_RESOURCE_EXHAUSTED) return outcome;
+  AwaitFrees();
+  card_->Trim();
+  return card_->Allocate(bytes, stream, out_data);
+}
+
+void Device::AwaitFrees() {
+  std::vector<std::shared_ptr<Queue>> queues;
+  {
+    const std::lock_guard lock(system_->mutex);
+    for (const auto& weak : queues_) {
+      if (auto queue = weak.lock()) queues.push_back(std::move(queue));
+    }
+  }
+  // One may wait for what this thread does next: not longer than that.
+  const auto until = std::chrono::steady_clock::now() + kPatienceWithFrees;
+  for (const auto& queue : queues) {
+    bool is_idle = false;
+    while (card_->Health(queue->stream(), &is_idle).ok() && !is_idle && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }
 }
 
 // Counts the bytes in, if the device and the option memory_limit have them.
@@ -240,9 +268,16 @@ Outcome Device::FindFunction(std::string_view name, Function* out_function) {
 }
 
 Outcome Device::FindCompiled(const std::string& source, const char* name, Function* out_function) {
-  const std::lock_guard lock(code_mutex_);
-  if (const auto found = compiled_.find(source); found != compiled_.end()) {
-    *out_function = found->second;
+  std::shared_ptr<Compiled> compiled;
+  {
+    const std::lock_guard lock(code_mutex_);
+    std::shared_ptr<Compiled>& place = compiled_[source];
+    if (place == nullptr) place = std::make_shared<Compiled>();
+    compiled = place;
+  }
+  const std::lock_guard lock(compiled->mutex);
+  if (compiled->function != nullptr) {
+    *out_function = compiled->function;
     return {};
   }
   const CodeCache cache(CodeCache::FolderOf(system_->options().cache));
@@ -262,9 +297,12 @@ Outcome Device::FindCompiled(const std::string& source, const char* name, Functi
   Outcome outcome = card_->Activate();
   if (outcome.ok()) outcome = card_->LoadModule(image.data(), image.size(), &module);
   if (!outcome.ok()) return Note(std::move(outcome));
-  modules_of_chains_.push_back(module);
+  {
+    const std::lock_guard code_lock(code_mutex_);
+    modules_of_chains_.push_back(module);
+  }
   outcome = card_->FindFunction(module, name, out_function);
-  if (outcome.ok()) compiled_.emplace(source, *out_function);
+  if (outcome.ok()) compiled->function = *out_function;
   return Note(std::move(outcome));
 }
 
@@ -357,7 +395,7 @@ bool Device::BeginHostCopy() {
 void Device::CheckHealth() {
   if (is_lost()) return;
   Outcome outcome = card_->Activate();
-  if (outcome.ok()) outcome = card_->Health(service_stream_);
+  if (outcome.ok()) outcome = card_->Health(service_stream_, nullptr);
   (void)Note(std::move(outcome));
 }
 

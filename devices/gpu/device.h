@@ -130,7 +130,9 @@ class Device : public sdk::Handled<Device, tenon_device> {
  private:
   Device(std::shared_ptr<System> system, uint32_t index) : system_(std::move(system)), index_(index) {}
 
-  Outcome ModuleOf(Part& part, Module* out_module);
+  Outcome AllocateNow(uint64_t bytes, Queue* queue, void** out_data);
+  // Until the queues have done what they were given, or for as long as one may be kept waiting.
+  void AwaitFrees();
   bool Charge(uint64_t bytes);
   void Uncharge(uint64_t bytes);
 
@@ -152,6 +154,7 @@ class Device : public sdk::Handled<Device, tenon_device> {
     std::mutex mutex;  // guards the module; what the driver does under it needs no other thread's work of ours
     Module module = nullptr;
   };
+  Outcome ModuleOf(Part& part, Module* out_module);
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<Module> modules_of_chains_;  // guarded by code_mutex_
 
@@ -167,7 +170,12 @@ class Device : public sdk::Handled<Device, tenon_device> {
 
   std::mutex code_mutex_;
   std::unordered_map<std::string, Function> functions_;
-  std::unordered_map<std::string, Function> compiled_;  // by source
+  // What a source compiles to. Its own lock is held while it does: for who wants the same.
+  struct Compiled {
+    std::mutex mutex;
+    Function function = nullptr;  // NULL: not yet
+  };
+  std::unordered_map<std::string, std::shared_ptr<Compiled>> compiled_;  // by source
   struct Site {
     std::string where;
     Complaint complaint;

@@ -59,6 +59,7 @@ class DriverCard final : public Card {
     return outcome.ok() && stream == nullptr ? Check(api_.StreamSynchronize(on), "StreamSynchronize") : outcome;
   }
   void Free(void* data, Stream stream) override { (void)api_.FreeToPool(data, stream == nullptr ? allocation_stream_ : Native(stream)); }
+  void Trim() override { (void)api_.TrimPool(pool_); }
   Outcome AllocatePinned(uint64_t bytes, void** out_data) override {
     return Check(api_.HostAllocate(out_data, bytes == 0 ? 1 : bytes), "HostAllocate");
   }
@@ -90,8 +91,9 @@ class DriverCard final : public Card {
     (void)api_.StreamDestroy(Native(stream));
   }
   Outcome Synchronize(Stream stream) override { return Check(api_.StreamSynchronize(Native(stream)), "StreamSynchronize"); }
-  Outcome Health(Stream stream) override {
+  Outcome Health(Stream stream, bool* out_idle) override {
     const typename Api::Result result = api_.StreamQuery(Native(stream));
+    if (out_idle != nullptr) *out_idle = result == Api::kSuccess;
     return result == Api::kNotReady ? Outcome() : Check(result, "StreamQuery");
   }
 

@@ -12,7 +12,8 @@
 //   any once it is past the free, and which one that is, or none, depends on the time: here it is another one each time. A trim gives back
 //   what the host has seen to be free, by a stream that it found idle.
 // TENON_EMULATED_GPUS: how many there are (1). TENON_EMULATED_LOSE_AFTER: GPU 0 is lost after so many pieces of work (never).
-// TENON_EMULATED_CAPABILITY: 80, and the like. Tests set and see more (driver_controls.h).
+// TENON_EMULATED_CAPABILITY: 80, and the like. TENON_EMULATED_COUNTS: a file that gets what was given to the GPUs when the process ends, a
+// line of JSON. Tests set and see more (driver_controls.h).
 #include <cuda.h>
 #include <elf.h>
 
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <list>
 #include <map>
 #include <memory>
@@ -107,11 +109,19 @@ EmulatedDriverControls& Controls() {
   return *controls;
 }
 
+void WriteCounts() {
+  const EmulatedDriverControls& c = Controls();
+  std::ofstream(std::getenv("TENON_EMULATED_COUNTS"), std::ios::app)
+      << "{\"launches\":" << c.launches << ",\"graph_launches\":" << c.graph_launches << ",\"graph_nodes\":" << c.graph_nodes << ",\"copies\":" << c.copies
+      << ",\"copied_bytes\":" << c.copied_bytes << ",\"waits_for_idle\":" << c.waits_for_idle << "}\n";
+}
+
 struct Driver {
   Driver() {
     Options options;
     const char* const connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     Controls().channels = std::clamp(connections == nullptr ? 8 : std::atoi(connections), 1, 32);
+    if (std::getenv("TENON_EMULATED_COUNTS") != nullptr) (void)std::atexit(&WriteCounts);
     if (const char* capability = std::getenv("TENON_EMULATED_CAPABILITY")) Controls().capability = std::atoi(capability);
     if (const char* count = std::getenv("TENON_EMULATED_GPUS")) options.devices = std::atoi(count);
     if (options.devices < 0) options.devices = 1;
@@ -461,13 +471,13 @@ CUresult cuStreamSynchronize(CUstream stream) {
   TENON_TRY_DRIVER(Check(stream, true));
   WaitFor(MarkOn(stream->channel));
   NoteSeen(stream);
-  return ToResult(CardOf(current).Health(stream->channel));
+  return ToResult(CardOf(current).Health(stream->channel, nullptr));
 }
 CUresult cuStreamQuery(CUstream stream) {
   TENON_TRY_DRIVER(Check(stream, true));
   const Mark mark = MarkOn(stream->channel);
   for (int turn = 0; turn < 100 && !IsPast(mark); ++turn) std::this_thread::yield();
-  const Outcome health = CardOf(current).Health(stream->channel);
+  const Outcome health = CardOf(current).Health(stream->channel, nullptr);
   if (!health.ok()) return ToResult(health);
   if (!IsPast(mark)) return CUDA_ERROR_NOT_READY;
   NoteSeen(stream);

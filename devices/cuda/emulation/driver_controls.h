@@ -12,7 +12,9 @@ struct EmulatedDriverControls {
   std::atomic<bool> is_lost{false};        // all GPUs are, as far as calls tell
   std::atomic<int> capability{80};         // of all GPUs: ten times the major number, and the minor one
   std::atomic<uint64_t> memory_bytes{uint64_t{4} << 30};  // of each GPU; what its pool holds and nobody uses counts too
+  std::atomic<bool> holds_compiler{false};  // NVRTC compiles nothing while it is set
   // To see.
+  std::atomic<int> compiling{0};           // programs that NVRTC compiles, or would
   std::atomic<int> channels{0};            // that streams are given to in turn
   std::atomic<uint64_t> waits_for_idle{0};  // calls that waited for everything that any stream had been given
   std::atomic<uint64_t> modules{0}, functions{0};  // that were loaded

@@ -4,13 +4,16 @@
 #include <nvrtc.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "emulation/driver_controls.h"
 #include "options.h"
 #include "runtime.h"
 
@@ -21,6 +24,8 @@ struct _nvrtcProgram {  // NOLINT: NVRTC's name
   std::vector<char> image;
   bool is_ptx = false;
 };
+
+extern "C" EmulatedDriverControls* tenon_emulated_driver();
 
 namespace {
 
@@ -74,6 +79,9 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int options, const char* c
     }
   }
   if (!has_architecture) return NVRTC_ERROR_INVALID_OPTION;
+  ++tenon_emulated_driver()->compiling;
+  while (tenon_emulated_driver()->holds_compiler) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  --tenon_emulated_driver()->compiling;
   const Outcome outcome = TheCard().Compile(program->source, &program->image);
   program->log = outcome.message;
   return outcome.ok() ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
