@@ -14,7 +14,7 @@ namespace tenon::gpu {
 namespace {
 
 constexpr uint64_t kRecordsOfSlab = 256;
-constexpr std::chrono::milliseconds kPatienceWithFrees(500);
+constexpr std::chrono::milliseconds kPatienceWithFrees(500), kPatienceWithCode(1000);
 
 // The text with numbers where it has {0}, {1} and {2}.
 std::string WithNumbers(std::string_view text, const int64_t (&numbers)[3]) {
@@ -326,7 +326,25 @@ Outcome Device::Describe(const FaultRecord& record) const {
 
 Outcome Device::MakeQueue(int32_t priority, std::shared_ptr<Queue>* out_queue) {
   if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
-  auto queue = std::make_shared<Queue>(shared_from_this(), priority, queue_count_++);
+  const uint64_t number = queue_count_++;
+  // Loading may wait until the GPU is idle. Now it is: all that there is machine code for is loaded, which takes some milliseconds. Where
+  // the driver compiles, that would be minutes: the rest is loaded when it is asked for.
+  if (number == 0 && card_->Activate().ok()) {
+    const auto until = std::chrono::steady_clock::now() + kPatienceWithCode;
+    for (const auto& part : parts_) {
+      Module module = nullptr;
+      if (std::chrono::steady_clock::now() >= until || !ModuleOf(*part, &module).ok()) break;
+      const std::string_view names = part->image.names;
+      for (size_t begin = 1, end = 0; (end = names.find('\n', begin)) != std::string_view::npos && std::chrono::steady_clock::now() < until; begin = end + 1) {
+        std::string name(names.substr(begin, end - begin));
+        Function function = nullptr;
+        if (!card_->FindFunction(module, name.c_str(), &function).ok()) continue;  // whoever asks for it is told
+        const std::lock_guard code_lock(code_mutex_);
+        functions_.emplace(std::move(name), function);
+      }
+    }
+  }
+  auto queue = std::make_shared<Queue>(shared_from_this(), priority, number);
   if (Outcome outcome = Note(queue->Open()); !outcome.ok()) return outcome;
   const std::lock_guard lock(system_->mutex);
   std::erase_if(queues_, [](const auto& each) { return each.expired(); });

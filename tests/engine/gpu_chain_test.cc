@@ -2,8 +2,13 @@
 // Chains of element-wise nodes that a GPU's compiler makes one kernel of give the bits that the nodes' own kernels give; what cannot be
 // one kernel runs node by node. The emulated GPU's chains are compiled by
 // this machine's compiler. Covers N8, Q2, Q4.
-#include <filesystem>
+#include <dlfcn.h>
 
+#include <chrono>
+#include <filesystem>
+#include <future>
+
+#include "devices/cuda/emulation/driver_controls.h"
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
@@ -98,6 +103,28 @@ TEST(GpuChains, ProductsWhoseEndALibraryRefusesAreItsSumsAllTheSame) {
     const float expected = static_cast<float>(sum) + bias[i % kColumns];
     EXPECT_EQ(got[i], std::max(expected, 0.0f)) << i;
   }
+}
+
+// Compiling takes long: others find and launch their kernels meanwhile. The emulated driver's compiler waits until it is told to go on.
+TEST(GpuChains, AreCompiledWhileOthersLaunch) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
+  if (get == nullptr) GTEST_SKIP() << "only the emulated driver can be told to wait";
+  EmulatedDriverControls& controls = *get();
+  Graph chain(Gpus()), alone(Gpus());
+  const Output x = chain.Placeholder("x", DType::kFloat, Shape{7}), z = alone.Placeholder("z", DType::kDouble, Shape{2});
+  const Output y = chain.Op("Tanh", {chain.Op("Square", {chain.Op("Neg", {chain.Op("Mul", {x, x})})})});
+  const Output atan = alone.Op("Atan", {z});
+  controls.holds_compiler = true;
+  auto compiling = std::async(std::launch::async, [&] { return AnswerOf(chain, {{x, *Tensor::From(std::vector<float>(7, 1), Shape{7})}}, y, true); });
+  while (controls.compiling == 0 && compiling.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout) {
+  }
+  EXPECT_EQ(controls.compiling, 1);
+  auto launching = std::async(std::launch::async, [&] { return AnswerOf(alone, {{z, *Tensor::From(std::vector<double>(2, 0), Shape{2})}}, atan, false); });
+  EXPECT_EQ(launching.wait_for(std::chrono::seconds(30)), std::future_status::ready) << "a kernel was not found while a chain was compiled";
+  controls.holds_compiler = false;
+  EXPECT_EQ(launching.get().error, "");
+  EXPECT_EQ(compiling.get().error, "");
 }
 
 // Compiles once (the cache tells), and gives the same bits.

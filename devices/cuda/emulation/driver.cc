@@ -520,6 +520,7 @@ CUresult cuModuleLoadData(CUmodule* out, const void* image) {
   constexpr uint32_t kFatbin = 0xBA55ED50;
   TENON_TRY_DRIVER(CheckThread(true));
   ++Controls().modules;
+  std::this_thread::sleep_for(std::chrono::milliseconds(Controls().module_milliseconds));
   const bool is_library = std::memcmp(image, ELFMAG, SELFMAG) == 0;
   if (!is_library && std::memcmp(image, &kFatbin, sizeof kFatbin) != 0) return CUDA_ERROR_INVALID_IMAGE;
   Module module = nullptr;

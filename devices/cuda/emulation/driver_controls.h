@@ -12,6 +12,7 @@ struct EmulatedDriverControls {
   std::atomic<bool> is_lost{false};        // all GPUs are, as far as calls tell
   std::atomic<int> capability{80};         // of all GPUs: ten times the major number, and the minor one
   std::atomic<uint64_t> memory_bytes{uint64_t{4} << 30};  // of each GPU; what its pool holds and nobody uses counts too
+  std::atomic<int> module_milliseconds{0};  // that loading a module takes: the driver compiles
   std::atomic<bool> holds_compiler{false};  // NVRTC compiles nothing while it is set
   // To see.
   std::atomic<int> compiling{0};           // programs that NVRTC compiles, or would
