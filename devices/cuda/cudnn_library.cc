@@ -260,6 +260,7 @@ Cudnn::Cudnn(const Options& options) {
 }
 
 Cudnn::~Cudnn() {
+  plans_.clear();  // before the handle that they were built with
   if (handle_ != nullptr) (void)f_.cudnnDestroy(handle_);
 }
 

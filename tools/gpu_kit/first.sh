@@ -121,7 +121,7 @@ fi
 size() { if [[ -n $tiny ]]; then echo "$1"; else echo "$2"; fi; }
 export TENON_TEST_GPU=$plugin TENON_TESTED_PLUGIN=$build/lib/tenon/plugins/${plugin/./_}.so
 part libraries 60 "Which of cuBLASLt, cuDNN and NVRTC were found. One that is missing is replaced by slower code: put the nvidia/*/lib folders of Python packages, or the toolkit's lib64, on LD_LIBRARY_PATH." \
-  "$build/bin/gpu_bench" products --device "$device" --side 64 --count 2 --seconds 0 --log info
+  "$build/bin/gpu_bench" train --network alexnet --tiny --device "$device" --losses 2 --seconds 0 --log info
 
 # ---- Tests ----
 
@@ -147,7 +147,7 @@ part launches 40 "Milliseconds of a step of so many tiny kernels: captured it sh
 part copies 40 "GB/s to, from and on the device. From pageable memory 5 to 12 are usual." "$build/bin/gpu_bench" copies --device "$device" --bytes $(size "4096" "4096 67108864") --seconds "$(size 0.1 0.5)"
 for network in resnet50 bert_base lstm; do
   part "steps_$network" 60 "A training step. No captured launches: its graphs were refused, and the log says why. More than one wait of the host a step: something is read back." \
-    "$build/bin/gpu_bench" train --network "$network" --device "$device" $(size --tiny "") --losses 3 --seconds "$(size 0 0.5)" --log info
+    "$build/bin/gpu_bench" train --network "$network" --device "$device" $(size --tiny "") --losses 3 --seconds "$(size 0.05 0.5)" --log info
 done
 if "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
   part pytorch 120 "The same steps beside PyTorch, with its first weights the same; bench_gpu.md in this folder has the table." \
