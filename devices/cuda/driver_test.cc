@@ -220,7 +220,7 @@ TEST(CudaDriver, KernelsAreLoadedBeforeAQueueWaits) {
 
 // Where the driver compiles them, not all when the first is asked for: some, and those that are needed.
 TEST(CudaDriver, KernelsThatTheDriverCompilesAreLoadedWhenTheyAreAskedFor) {
-  Controls().module_milliseconds = 400;
+  Controls().module_milliseconds = 1700;
   const uint64_t modules = Controls().modules;
   {
     Bench bench;
@@ -230,7 +230,7 @@ TEST(CudaDriver, KernelsThatTheDriverCompilesAreLoadedWhenTheyAreAskedFor) {
     EXPECT_EQ(bench.OnDevice(given, &out), "");
     EXPECT_EQ(Values<int32_t>(out[0]), (std::vector<int32_t>{2, 3, 3}));
   }
-  EXPECT_LE(Controls().modules - modules, 5u);
+  EXPECT_LE(Controls().modules - modules, 5u);  // of 27
   Controls().module_milliseconds = 0;
 }
 

@@ -131,17 +131,19 @@ TEST(Capture, IsTriedAgainWhenAddressesStandStill) {
     ASSERT_TRUE(there.ok()) << there.status().message();
     places.push_back(*there);
   }
-  const auto run = [&](const Session& on, size_t place) {
-    auto out = on.Run({{x, places[place]}}, {y});
+  auto step = session.Prepare({x}, {y}, {}, {"GPU:0"}), calm_step = calm.Prepare({x}, {y}, {}, {"GPU:0"});
+  ASSERT_TRUE(step.ok() && calm_step.ok()) << step.status().message();
+  const auto run = [&](Callable& on, size_t place) {
+    auto out = on.Run({places[place]});
     ASSERT_TRUE(out.ok()) << out.status().message();
     EXPECT_EQ(Values<float>((*out)[0])[0], -1.0f * static_cast<float>(place * place));
   };
-  for (size_t step = 0; step < 40; ++step) run(session, step % places.size());
+  for (size_t i = 0; i < 40; ++i) run(*step, i % places.size());
   const uint64_t moving = Captured(session);
   EXPECT_LE(moving, 22u);
-  for (size_t step = 0; step < 100; ++step) run(session, 3);
+  for (size_t i = 0; i < 100; ++i) run(*step, 3);
   EXPECT_GE(Captured(session) - moving, 50u);
-  for (size_t step = 0; step < 400; ++step) run(calm, step / 10 % places.size());
+  for (size_t i = 0; i < 400; ++i) run(*calm_step, i / 10 % places.size());
   EXPECT_EQ(Captured(calm), 398u);
 }
 

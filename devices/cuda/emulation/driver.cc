@@ -196,7 +196,10 @@ void WaitForIdle(CUcontext context) {
   std::vector<Mark> marks;
   {
     const std::lock_guard lock(context->mutex);
-    for (Stream channel : context->channels) marks.push_back(MarkOn(channel));
+    for (Stream channel : context->channels) {
+      bool is_idle = false;
+      if (!CardOf(context).Health(channel, &is_idle).ok() || !is_idle) marks.push_back(MarkOn(channel));
+    }
   }
   ++Controls().waits_for_idle;
   for (const Mark& mark : marks) WaitFor(mark);
