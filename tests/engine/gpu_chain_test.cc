@@ -107,6 +107,7 @@ TEST(GpuChains, ProductsWhoseEndALibraryRefusesAreItsSumsAllTheSame) {
 
 // Compiling takes long: others find and launch their kernels meanwhile. The emulated driver's compiler waits until it is told to go on.
 TEST(GpuChains, AreCompiledWhileOthersLaunch) {
+  (void)Gpus();  // which open it
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
   if (get == nullptr) GTEST_SKIP() << "only the emulated driver can be told to wait";
