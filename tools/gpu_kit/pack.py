@@ -19,7 +19,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = ("gpu_test", "capture_test", "gpu_chain_test", "golden_cases_test", "random_placement_test", "dlpack_test", "train_devices_test")
 PROGRAMS = ("bin/tenon", "bin/gpu_bench", *(f"tests/bin/{name}" for name in TESTS))
-PLUGINS_OF_TESTS = ("tests/plugins/tenon_test_variant.so",)
+READ = ("tests/plugins/tenon_test_variant.so", "share/tenon/digits.npy")
 # No part of any test or measurement of a GPU: other GPUs, another library of the CPU's, networks of machines, texts in all alphabets.
 LEFT_OUT = ("tenon_cpu_onednn", "tenon_cuda", "tenon_rocm", "tenon_grpc", "tenon_ops_unicode")
 SOURCES = ("Makefile", "LICENSE", "tests/gpu", "tests/perf/gpu/bench_gpu.sh", "tests/perf/gpu/bench_gpu.py", "tests/perf/gpu/peers.py", "tests/golden/cases",
@@ -35,7 +35,7 @@ def fail(text):
 def wanted(build, plugin):
     """(path in the build) of each file of the build that is packed."""
     yield "CMakeCache.txt"
-    yield from PROGRAMS + PLUGINS_OF_TESTS
+    yield from PROGRAMS + READ
     library = plugin.replace(".", "_")
     for file in sorted((build / "lib").glob("libtenon.so*")):
         yield f"lib/{file.name}"
@@ -59,7 +59,7 @@ def needed(file, build):
 
 def copy(source, target):
     target.parent.mkdir(parents=True, exist_ok=True)
-    if source.is_symlink():
+    if source.is_symlink() and source.readlink().parent == pathlib.Path("."):
         target.symlink_to(source.readlink())
     elif source.is_dir():
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
