@@ -37,7 +37,7 @@ bool Ends(Call call) {
     call();
     done->store(true);
   }).detach();
-  for (int turn = 0; turn < 10'000 && !done->load(); ++turn) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int turn = 0; turn < 120'000 && !done->load(); ++turn) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return done->load();
 }
 #define EXPECT_ENDS(...)                                                        \
@@ -167,7 +167,7 @@ TEST(CudaDriver, MemoryThatIsFreedJustNowIsThereForTheNext) {
     for (int i = 0; i < 6; ++i) pieces.push_back(device.Memory(8 << 20));
     const uint64_t trims = Controls().trims;
     for (void* piece : pieces) {
-      EXPECT_EQ(device.Fill(queue, piece, 8 << 20, 1), "");
+      EXPECT_EQ(device.Fill(queue, piece, 256, 1), "");
       plugin.driver->free(device.device, 0, piece, 8 << 20, queue);
     }
     void* const whole = device.Memory(40 << 20);

@@ -14,7 +14,7 @@ namespace tenon::gpu {
 namespace {
 
 constexpr uint64_t kRecordsOfSlab = 256;
-constexpr std::chrono::milliseconds kPatienceWithFrees(500), kPatienceWithCode(5000);
+constexpr std::chrono::milliseconds kPatienceWithFrees(2000), kPatienceWithCode(5000);
 
 // The text with numbers where it has {0}, {1} and {2}.
 std::string WithNumbers(std::string_view text, const int64_t (&numbers)[3]) {

@@ -478,11 +478,10 @@ CUresult cuStreamSynchronize(CUstream stream) {
 }
 CUresult cuStreamQuery(CUstream stream) {
   TENON_TRY_DRIVER(Check(stream, true));
-  const Mark mark = MarkOn(stream->channel);
-  for (int turn = 0; turn < 100 && !IsPast(mark); ++turn) std::this_thread::yield();
-  const Outcome health = CardOf(current).Health(stream->channel, nullptr);
+  bool is_idle = false;
+  const Outcome health = CardOf(current).Health(stream->channel, &is_idle);
   if (!health.ok()) return ToResult(health);
-  if (!IsPast(mark)) return CUDA_ERROR_NOT_READY;
+  if (!is_idle) return CUDA_ERROR_NOT_READY;
   NoteSeen(stream);
   return CUDA_SUCCESS;
 }
