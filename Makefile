@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test test-outside test-gpu bench-gpu build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden help
+.PHONY: run test test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -48,6 +48,10 @@ PYTHON ?= python3
 
 bench-gpu: ## On a machine with a GPU: training, launches, products and copies, beside PyTorch where PYTHON has it (BENCH="--quick").
 	tests/perf/gpu/bench_gpu.sh $(BUILD) $(GPU_PLUGIN) --python $(PYTHON) $(BENCH)
+
+# Of a build that is there already: packing asks for no GPU and no toolkit.
+gpu-kit: ## Pack what test-gpu and bench-gpu need, and first.sh, for a machine that has a GPU alone: build/gpu-kit.tar.gz, 60 MiB at most.
+	python3 -B tools/gpu_kit/pack.py --build $(BUILD) --plugin $(GPU_PLUGIN) --out build/gpu-kit.tar.gz
 
 SEEDS ?= $(shell date +%s)
 COUNT ?= 2000

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace tenon::gpu {
 namespace {
@@ -35,6 +36,9 @@ Outcome CudaApi::Open() {
   TENON_CUDA_FUNCTIONS(TENON_CUDA_FIND)
 #undef TENON_CUDA_FIND
 #undef TENON_CUDA_TEXT
+  // Streams that share a hardware channel hold each other up, those of which one waits for a word among them: as many channels as there
+  // may be, before the driver looks.
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int version = 0;
   if (f_.cuDriverGetVersion != nullptr) (void)f_.cuDriverGetVersion(&version);
   const Result begun = f_.cuInit == nullptr ? CUDA_ERROR_NOT_FOUND : f_.cuInit(0);
@@ -60,7 +64,8 @@ bool CudaApi::IsLost(Result result) {
       CUDA_ERROR_ILLEGAL_ADDRESS,      CUDA_ERROR_LAUNCH_TIMEOUT,     CUDA_ERROR_LAUNCH_FAILED,        CUDA_ERROR_HARDWARE_STACK_ERROR,
       CUDA_ERROR_ILLEGAL_INSTRUCTION,  CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_INVALID_PC,
       CUDA_ERROR_ECC_UNCORRECTABLE,    CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_ASSERT,
-      CUDA_ERROR_DEVICE_UNAVAILABLE,   CUDA_ERROR_EXTERNAL_DEVICE,    CUDA_ERROR_DEINITIALIZED,        CUDA_ERROR_UNKNOWN};
+      CUDA_ERROR_DEVICE_UNAVAILABLE,   CUDA_ERROR_EXTERNAL_DEVICE,    CUDA_ERROR_DEINITIALIZED,        CUDA_ERROR_UNKNOWN,
+      CUDA_ERROR_CONTAINED,            CUDA_ERROR_TENSOR_MEMORY_LEAK, CUDA_ERROR_MPS_CLIENT_TERMINATED};
   return std::find(kLost.begin(), kLost.end(), result) != kLost.end();
 }
 

@@ -16,12 +16,12 @@ namespace tenon::gpu {
 #define TENON_CUDA_FUNCTIONS(X)                                                                                          \
   X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet)               \
   X(cuDeviceGetName) X(cuDeviceTotalMem) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)  \
-  X(cuCtxSetCurrent) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolSetAccess) X(cuMemAllocFromPoolAsync) \
+  X(cuCtxSetCurrent) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolTrimTo) X(cuMemPoolSetAccess) X(cuMemAllocFromPoolAsync) \
   X(cuMemFreeAsync) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemGetInfo) X(cuDeviceCanAccessPeer) X(cuCtxEnablePeerAccess)    \
   X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuMemcpyAsync)                \
   X(cuMemcpyPeerAsync) X(cuMemsetD8Async) X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuStreamWriteValue64)                  \
   X(cuStreamWaitValue64) X(cuLaunchHostFunc) X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction)                  \
-  X(cuModuleGetFunctionCount) X(cuModuleEnumerateFunctions) X(cuFuncLoad)                                                       \
+  X(cuFuncLoad)                                                                                                            \
   X(cuLaunchKernel) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuStreamWaitEvent) X(cuPointerGetAttribute) X(cuEventElapsedTime) X(cuStreamBeginCapture)      \
   X(cuStreamEndCapture) X(cuGraphGetNodes) X(cuGraphInstantiateWithFlags) X(cuGraphDestroy) X(cuGraphLaunch) X(cuGraphExecDestroy)
 
@@ -83,6 +83,7 @@ class CudaApi {
     *out = reinterpret_cast<void*>(data);
     return result;
   }
+  Result TrimPool(PoolHandle pool) const { return f_.cuMemPoolTrimTo(pool, 0); }
   Result FreeToPool(void* data, StreamHandle stream) const { return f_.cuMemFreeAsync(Address(data), stream); }
   Result HostAllocate(void** out, size_t bytes) const { return f_.cuMemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP); }
   Result HostFree(void* data) const { return f_.cuMemFreeHost(data); }
@@ -119,17 +120,8 @@ class CudaApi {
 
   Result ModuleLoad(ModuleHandle* out, const void* image) const { return f_.cuModuleLoadData(out, image); }
   Result ModuleUnload(ModuleHandle module) const { return f_.cuModuleUnload(module); }
-  // Now, not each when it is first launched: that may wait for the whole GPU, and so for streams that wait for the launch.
-  Result LoadFunctions(ModuleHandle module) const {
-    unsigned int count = 0;
-    Result result = f_.cuModuleGetFunctionCount(&count, module);
-    std::vector<CUfunction> functions(count);
-    if (result == CUDA_SUCCESS) result = f_.cuModuleEnumerateFunctions(functions.data(), count, module);
-    for (CUfunction function : functions) {
-      if (result == CUDA_SUCCESS) result = f_.cuFuncLoad(function);
-    }
-    return result;
-  }
+  // When it is planned, not when it is first launched: that may wait for the whole GPU, and so for streams that wait for the launch.
+  Result LoadFunction(FunctionHandle function) const { return f_.cuFuncLoad(function); }
   Result ModuleFunction(FunctionHandle* out, ModuleHandle module, const char* name) const { return f_.cuModuleGetFunction(out, module, name); }
   Result Launch(FunctionHandle function, const uint32_t* blocks, uint32_t threads, StreamHandle stream, void** params) const {
     return f_.cuLaunchKernel(function, blocks[0], blocks[1], blocks[2], threads, 1, 1, 0, stream, params, nullptr);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cublas_lt.h"
 
-#include <optional>
+#include <vector>
+
+#include "tenon/sdk/span.h"
 
 namespace tenon::gpu {
 namespace {
@@ -9,32 +11,41 @@ namespace {
 struct Types {
   cudaDataType_t data, scale;
   cublasComputeType_t compute;
+  const char* name;
 };
 
-std::optional<Types> TypesOf(const MatrixProduct& product) {
+// The ways to compute it that the policy allows, the fastest first.
+std::vector<Types> WaysOf(const MatrixProduct& product) {
   switch (product.dtype) {
-    case TENON_DT_DOUBLE: return Types{CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
-    case TENON_DT_HALF: return Types{CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case TENON_DT_BFLOAT16: return Types{CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case TENON_DT_DOUBLE: return {{CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, "float64"}};
+    case TENON_DT_HALF: return {{CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F, "float16"}};
+    case TENON_DT_BFLOAT16: return {{CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F, "bfloat16"}};
     case TENON_DT_FLOAT: break;
     default: return {};
   }
-  switch (product.precision) {
-    case TENON_PRECISION_ALLOW_TF32: return Types{CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
-    case TENON_PRECISION_ALLOW_BFLOAT16: return Types{CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_16BF};
-    case TENON_PRECISION_ALLOW_FLOAT16: return Types{CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_16F};
-    default: return Types{CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-  }
+  std::vector<Types> ways;
+  const auto add = [&](cublasComputeType_t compute, const char* name) { ways.push_back({CUDA_R_32F, CUDA_R_32F, compute, name}); };
+  if (product.precision == TENON_PRECISION_ALLOW_FLOAT16) add(CUBLAS_COMPUTE_32F_FAST_16F, "float32 by float16");
+  if (product.precision == TENON_PRECISION_ALLOW_BFLOAT16) add(CUBLAS_COMPUTE_32F_FAST_16BF, "float32 by bfloat16");
+  if (product.precision != TENON_PRECISION_STRICT) add(CUBLAS_COMPUTE_32F_FAST_TF32, "float32 by TF32");
+  add(CUBLAS_COMPUTE_32F, "float32");
+  return ways;
+}
+
+std::string TextOf(const MatrixProduct& p) {
+  const auto matrix = [](const MatrixProduct::Matrix& of) { return sdk::Concat(of.turned ? "turned, " : "", "lines ", of.step, " apart"); };
+  return sdk::Concat(p.batches, " of [", p.rows, ",", p.depth, "] by [", p.depth, ",", p.columns, "] (", matrix(p.left), "; ", matrix(p.right), "; ", matrix(p.out), ")");
 }
 
 constexpr uint32_t kAlignment = 16;
+constexpr size_t kMostSaid = 64;  // of refusals
 
 }  // namespace
 
 // The turned product: the library's A is our right operand, its B our left one, its rows are our columns.
 class CublasLt::Work final : public LibraryWork {
  public:
-  Work(const CublasLt& library, const Types& types) : library_(library), is_double_(types.scale == CUDA_R_64F), types_(types) {}
+  Work(const CublasLt& library, const Types& types, bool has_end) : library_(library), is_double_(types.scale == CUDA_R_64F), types_(types) { has_end_ = has_end; }
 
   cublasStatus_t Plan(const MatrixProduct& p) {
     const auto batches = static_cast<int32_t>(p.batches);
@@ -68,7 +79,7 @@ class CublasLt::Work final : public LibraryWork {
   Outcome Launch(const LibraryOperands& on, Stream stream) const override {
     cublasLtMatmulDescOpaque_t product = product_;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    if (on.bias != nullptr) status = library_.f_.cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &on.bias, sizeof on.bias);
+    if (on.bias != nullptr && has_end_) status = library_.f_.cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &on.bias, sizeof on.bias);
     static constexpr double kOne = 1, kZero = 0;
     static constexpr float kOneFloat = 1, kZeroFloat = 0;
     const auto number = [&](const double& wide, const float& narrow) { return is_double_ ? static_cast<const void*>(&wide) : &narrow; };
@@ -134,11 +145,32 @@ CublasLt::~CublasLt() {
   if (handle_ != nullptr) (void)f_.cublasLtDestroy(handle_);
 }
 
+void CublasLt::Say(const std::string& text, bool is_last) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (said_.size() >= kMostSaid || !said_.insert(text).second) return;
+  }
+  tenon_plugin_host->log(is_last ? TENON_LOG_WARNING : TENON_LOG_INFO, sdk::ToSpan(text));
+}
+
 std::unique_ptr<LibraryWork> CublasLt::Take(const MatrixProduct& product) const {
-  const std::optional<Types> types = TypesOf(product);
-  if (handle_ == nullptr || !types.has_value() || product.batches > INT32_MAX) return nullptr;
-  auto work = std::make_unique<Work>(*this, *types);
-  return work->Plan(product) == CUBLAS_STATUS_SUCCESS ? std::move(work) : nullptr;
+  const std::vector<Types> ways = WaysOf(product);
+  if (handle_ == nullptr || ways.empty() || product.batches > INT32_MAX) return nullptr;
+  MatrixProduct sums = product;
+  sums.bias = sums.relu = false;
+  const bool has_end = product.bias || product.relu;
+  for (const Types& way : ways) {
+    for (const bool with_end : {true, false}) {
+      if (!with_end && !has_end) break;
+      auto work = std::make_unique<Work>(*this, way, with_end);
+      const cublasStatus_t status = work->Plan(with_end ? product : sums);
+      if (status == CUBLAS_STATUS_SUCCESS) return work;
+      Say(sdk::Concat("cuBLASLt does not take products ", TextOf(product), " as ", way.name, with_end && has_end ? " with what is done to the sums: " : ": ",
+                      f_.cublasLtGetStatusString(status)), false);
+    }
+  }
+  Say(sdk::Concat("products ", TextOf(product), " of ", sdk::TypeName(product.dtype), " are computed by kernels of this plugin, which use no tensor cores: cuBLASLt takes them in no way"), true);
+  return nullptr;
 }
 
 }  // namespace tenon::gpu

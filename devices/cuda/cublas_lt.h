@@ -3,12 +3,16 @@
 //
 // cuBLASLt's matrices are column-major, so that it is asked for the turned product, out^T = right^T left^T, whose operands lie in
 // memory as ours do. Of its algorithms those are taken that give the same bits each time: no sum in place by several blocks.
+// What it refuses it is asked for again, in the next more exact way that the policy allows, and without the bias and the rectifier; the
+// log says each refusal once.
 #ifndef TENON_DEVICES_CUDA_CUBLAS_LT_H_
 #define TENON_DEVICES_CUDA_CUBLAS_LT_H_
 
 #include <cublasLt.h>
 
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "library.h"
@@ -32,12 +36,15 @@ class CublasLt {
 
  private:
   class Work;
+  void Say(const std::string& text, bool is_last) const;
   struct Functions {
     TENON_CUBLAS_LT_FUNCTIONS(TENON_GPU_MEMBER)
   };
   Functions f_ = {};
   cublasLtHandle_t handle_ = nullptr;  // NULL: none
   std::string about_;
+  mutable std::mutex mutex_;
+  mutable std::set<std::string> said_;
 };
 
 }  // namespace tenon::gpu

@@ -7,12 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/sdk/span.h"
+
 namespace tenon::gpu {
 namespace {
 
 // Names of the operands in a graph.
 constexpr int64_t kImage = 'x', kFilter = 'w', kResult = 'y';
 constexpr int64_t kAlignment = 16;
+constexpr size_t kMostPlans = 4096;  // that are kept
 // Engines that the heuristics are asked for.
 constexpr int64_t kMostEngines = 16;
 
@@ -54,6 +57,12 @@ Names NamesOf(Convolution::Result result) {
 // What the output needs behind the image; before it there is `before`.
 int64_t After(const Convolution::Direction& d) {
   return std::max<int64_t>(0, (d.output - 1) * d.stride + (d.size - 1) * d.dilation + 1 - d.input - d.before);
+}
+
+std::string TextOf(const Convolution& c) {
+  static constexpr const char* kResults[] = {"", " (gradient of the input)", " (gradient of the filter)"};
+  return sdk::Concat("of ", c.batch, " images of ", c.rows.input, " by ", c.columns.input, ", ", c.channels, " channels, by ", c.filters, " filters of ", c.rows.size, " by ",
+                     c.columns.size, kResults[static_cast<size_t>(c.result)]);
 }
 
 }  // namespace
@@ -251,15 +260,40 @@ Cudnn::Cudnn(const Options& options) {
 }
 
 Cudnn::~Cudnn() {
+  plans_.clear();  // before the handle that they were built with
   if (handle_ != nullptr) (void)f_.cudnnDestroy(handle_);
 }
+
+// Of a plan that others may launch too.
+class Cudnn::KeptWork final : public LibraryWork {
+ public:
+  explicit KeptWork(std::shared_ptr<const Work> work) : work_(std::move(work)) {
+    workspace_bytes_ = work_->workspace_bytes();
+    alignment_ = work_->alignment();
+  }
+  Outcome Launch(const LibraryOperands& on, Stream stream) const override { return work_->Launch(on, stream); }
+
+ private:
+  const std::shared_ptr<const Work> work_;
+};
 
 std::unique_ptr<LibraryWork> Cudnn::Take(const Convolution& convolution) const {
   const std::optional<cudnnDataType_t> type = TypeOf(convolution.dtype);
   if (handle_ == nullptr || !type.has_value()) return nullptr;
   const std::lock_guard lock(mutex_);
-  auto work = std::make_unique<Work>(*this, convolution, *type);
-  return work->is_planned() ? std::move(work) : nullptr;
+  if (plans_.size() >= kMostPlans) plans_.clear();  // those in use stay
+  const auto [place, is_new] = plans_.try_emplace(convolution.Key());
+  if (is_new) {
+    auto work = std::make_shared<Work>(*this, convolution, *type);
+    if (work->is_planned()) {
+      place->second = std::move(work);
+    } else {
+      const std::string text = sdk::Concat("convolutions ", TextOf(convolution), " of ", sdk::TypeName(convolution.dtype),
+                                           " are computed by kernels of this plugin: cuDNN has no engine for them that gives the same bits each time");
+      tenon_plugin_host->log(TENON_LOG_WARNING, sdk::ToSpan(text));
+    }
+  }
+  return place->second == nullptr ? nullptr : std::make_unique<KeptWork>(place->second);
 }
 
 }  // namespace tenon::gpu

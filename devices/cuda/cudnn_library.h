@@ -3,12 +3,15 @@
 //
 // One convolution is a graph of one operation of cuDNN's backend API. Its heuristics name engines, best first; the first is taken that
 // can be built, whose bits are the same each time, and which keeps to the precision that was asked for: with strict float32 none
-// that uses tensor cores (which round to TF32), and without ALLOW_FLOAT16 none that converts its inputs.
+// that uses tensor cores (which round to TF32), and without ALLOW_FLOAT16 none that converts its inputs. Plans are kept: building one may
+// compile. What no engine takes is said once, and computed by our kernels.
 #ifndef TENON_DEVICES_CUDA_CUDNN_LIBRARY_H_
 #define TENON_DEVICES_CUDA_CUDNN_LIBRARY_H_
 
 #include <cudnn.h>
 
+#include <array>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,12 +37,14 @@ class Cudnn {
  private:
   class Descriptor;
   class Work;
+  class KeptWork;
   struct Functions {
     TENON_CUDNN_FUNCTIONS(TENON_GPU_MEMBER)
   };
   Functions f_ = {};
   cudnnHandle_t handle_ = nullptr;  // NULL: none
-  mutable std::mutex mutex_;        // guards the handle, which knows one stream at a time
+  mutable std::mutex mutex_;        // guards the handle, which knows one stream at a time, and the plans
+  mutable std::map<std::array<int64_t, 20>, std::shared_ptr<const Work>> plans_;  // by the problem's key; NULL: not taken
   std::string about_;
 };
 

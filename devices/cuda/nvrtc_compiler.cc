@@ -3,6 +3,8 @@
 
 #include <cuda.h>
 
+#include <algorithm>
+
 #include "run_time_compiler.h"
 
 namespace tenon::gpu {
@@ -24,12 +26,24 @@ Nvrtc::Nvrtc() {
   int major = 0, minor = 0;
   (void)f_.nvrtcVersion(&major, &minor);
   version_ = sdk::Concat(kName, " ", major, ".", minor);
+  int count = 0;
+  if (f_.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS) return;
+  architectures_.resize(static_cast<size_t>(std::max(count, 0)));
+  if (f_.nvrtcGetSupportedArchs(architectures_.data()) != NVRTC_SUCCESS) architectures_.clear();
+  std::sort(architectures_.begin(), architectures_.end());
 }
 
 Outcome Nvrtc::Compile(int major, int minor, const std::string& source, std::vector<char>* out_image) const {
   if (!opened_.ok()) return opened_;
+  const int wanted = major * 10 + minor;
+  const auto after = std::upper_bound(architectures_.begin(), architectures_.end(), wanted);
+  const bool is_known = architectures_.empty() || (after != architectures_.begin() && after[-1] == wanted);
+  if (!is_known && after == architectures_.begin()) {
+    return Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", version_, " compiles for sm_", architectures_.front(), " and newer, this GPU is sm_", wanted);
+  }
+  const std::string target = is_known ? sdk::Concat("sm_", wanted) : sdk::Concat("compute_", after[-1]);
   // What has no mark is device code; a product and a sum stay two roundings, as in the kernels of the nodes.
-  return CompileAtRunTime(*this, source, {sdk::Concat("--gpu-architecture=sm_", major, minor), "-std=c++20", "-default-device", "--fmad=false"}, out_image);
+  return CompileAtRunTime(*this, source, {"--gpu-architecture=" + target, "-std=c++20", "-default-device", "--fmad=false"}, out_image);
 }
 
 }  // namespace tenon::gpu

@@ -21,6 +21,19 @@ TEST(Nvrtc, TakesTheSourcesOfAllFunctionsOnAllTypes) {
   }
 }
 
+// PTX that the driver compiles for it.
+TEST(Nvrtc, HasCodeForGpusThatAreNewerThanItself) {
+  const Nvrtc& nvrtc = Nvrtc::The();
+  if (!nvrtc.opened().ok()) GTEST_SKIP() << nvrtc.opened().message;
+  std::vector<char> image;
+  const Outcome outcome = nvrtc.Compile(99, 0, SourcesOfAllFunctions().front(), &image);
+  ASSERT_TRUE(outcome.ok()) << outcome.message;
+  ASSERT_FALSE(image.empty());
+  EXPECT_EQ(image.back(), '\0');
+  EXPECT_NE(std::string(image.begin(), image.end()).find(".target sm_"), std::string::npos);
+  EXPECT_EQ(nvrtc.Compile(1, 0, SourcesOfAllFunctions().front(), &image).code, TENON_UNIMPLEMENTED);
+}
+
 TEST(Nvrtc, SaysWhatIsWrongWithASource) {
   const Nvrtc& nvrtc = Nvrtc::The();
   if (!nvrtc.opened().ok()) GTEST_SKIP() << nvrtc.opened().message;

@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <algorithm>
+#include <string_view>
 #include <thread>
 
 #include "collective/collectives.h"
@@ -13,6 +14,7 @@ namespace tenon::gpu {
 namespace {
 
 constexpr uint64_t kRecordsOfSlab = 256;
+constexpr std::chrono::milliseconds kPatienceWithFrees(2000), kPatienceWithCode(5000);
 
 // The text with numbers where it has {0}, {1} and {2}.
 std::string WithNumbers(std::string_view text, const int64_t (&numbers)[3]) {
@@ -50,6 +52,8 @@ Outcome Device::Open(const std::shared_ptr<System>& system, uint32_t index, std:
   outcome = device->card_->Activate();
   if (outcome.ok()) outcome = device->card_->CreateStream(0, &device->service_stream_);
   if (!outcome.ok()) return outcome;
+  device->pinned_ = std::make_unique<PinnedMemory>(*device->card_);
+  for (const Image& image : system->runtime().Images()) device->parts_.push_back(std::make_unique<Part>(image));
   device->profile_ = std::make_unique<Profile>(*device->card_, MakeTracer(system->options()));
   device->library_ = MakeLibrary(system->options());
   const std::lock_guard lock(system->mutex);
@@ -85,13 +89,15 @@ Device::~Device() {
   library_.reset();
   profile_.reset();
   if (service_stream_ != nullptr) card_->DestroyStream(service_stream_);
+  for (Stream stream : capture_streams_) card_->DestroyStream(stream);
   for (const auto& [address, block] : blocks_) {
-    block.kind == kDeviceKind ? card_->Free(block.base, nullptr) : card_->FreePinned(block.base);
+    if (block.kind == kDeviceKind) card_->Free(block.base, nullptr);
   }
-  for (void* slab : record_slabs_) card_->FreePinned(slab);
-  for (const auto* modules : {&modules_, &modules_of_chains_}) {
-    for (Module module : *modules) card_->UnloadModule(module);
+  pinned_.reset();
+  for (const auto& part : parts_) {
+    if (part->module != nullptr) card_->UnloadModule(part->module);
   }
+  for (Module module : modules_of_chains_) card_->UnloadModule(module);
 }
 
 // ---- Memory ----
@@ -110,8 +116,7 @@ Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queu
   void* base = nullptr;
   Outcome outcome = card_->Activate();
   if (outcome.ok()) {
-    outcome = kind == kDeviceKind ? card_->Allocate(bytes + slack, queue == nullptr ? nullptr : queue->stream(), &base)
-                                  : card_->AllocatePinned(bytes + slack, &base);
+    outcome = kind == kDeviceKind ? AllocateNow(bytes + slack, queue, &base) : pinned_->Allocate(bytes + slack, &base);
   }
   if (!outcome.ok()) {
     if (kind == kDeviceKind) Uncharge(bytes);
@@ -123,6 +128,34 @@ Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queu
   blocks_[at] = {base, bytes, kind};
   *out_data = reinterpret_cast<void*>(at);
   return {};
+}
+
+// Where the driver has no memory: what was freed may not be free yet, or be kept in pieces that are too small.
+Outcome Device::AllocateNow(uint64_t bytes, Queue* queue, void** out_data) {
+  const Stream stream = queue == nullptr ? nullptr : queue->stream();
+  Outcome outcome = card_->Allocate(bytes, stream, out_data);
+  if (outcome.code != TENON_RESOURCE_EXHAUSTED) return outcome;
+  AwaitFrees();
+  card_->Trim();
+  return card_->Allocate(bytes, stream, out_data);
+}
+
+void Device::AwaitFrees() {
+  std::vector<std::shared_ptr<Queue>> queues;
+  {
+    const std::lock_guard lock(system_->mutex);
+    for (const auto& weak : queues_) {
+      if (auto queue = weak.lock()) queues.push_back(std::move(queue));
+    }
+  }
+  // One may wait for what this thread does next: not longer than that.
+  const auto until = std::chrono::steady_clock::now() + kPatienceWithFrees;
+  for (const auto& queue : queues) {
+    bool is_idle = false;
+    while (card_->Health(queue->stream(), &is_idle).ok() && !is_idle && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }
 }
 
 // Counts the bytes in, if the device and the option memory_limit have them.
@@ -152,13 +185,12 @@ void Device::Free(uint32_t kind, void* data, Queue* queue) {
     blocks_.erase(found);
     if (kind == kDeviceKind) in_use_ -= block.bytes;
   }
-  (void)card_->Activate();
-  if (kind == kDeviceKind) return card_->Free(block.base, queue == nullptr ? nullptr : queue->stream());
-  if (queue == nullptr) return card_->FreePinned(block.base);
-  queue->FreeLater([self = shared_from_this(), base = block.base] {
-    (void)self->card_->Activate();
-    self->card_->FreePinned(base);
-  });
+  if (kind == kDeviceKind) {
+    (void)card_->Activate();
+    return card_->Free(block.base, queue == nullptr ? nullptr : queue->stream());
+  }
+  if (queue == nullptr) return pinned_->Free(block.base);
+  queue->FreeLater([self = shared_from_this(), base = block.base] { self->pinned_->Free(base); });
 }
 
 bool Device::Contains(const void* address, uint64_t bytes, uint32_t* out_kind) const {
@@ -178,12 +210,13 @@ uint64_t Device::memory_in_use() const {
 }
 
 Outcome Device::NewRecord(FaultRecord** out_record) {
-  const std::lock_guard lock(memory_mutex_);
-  if (spare_records_.empty()) {
+  std::unique_lock lock(memory_mutex_);
+  while (spare_records_.empty()) {
+    lock.unlock();
     void* slab = nullptr;
     if (Outcome outcome = card_->Activate(); !outcome.ok()) return outcome;
-    if (Outcome outcome = card_->AllocatePinned(kRecordsOfSlab * sizeof(FaultRecord), &slab); !outcome.ok()) return outcome;
-    record_slabs_.push_back(slab);
+    if (Outcome outcome = pinned_->Allocate(kRecordsOfSlab * sizeof(FaultRecord), &slab); !outcome.ok()) return outcome;
+    lock.lock();
     for (uint64_t i = 0; i < kRecordsOfSlab; ++i) spare_records_.push_back(static_cast<FaultRecord*>(slab) + i);
   }
   *out_record = spare_records_.back();
@@ -197,34 +230,54 @@ void Device::ReturnRecord(FaultRecord* record) {
 
 // ---- Code ----
 
+bool Device::Part::MayHave(const std::string& kernel) const {
+  const std::string_view names = image.names;
+  return names.size() <= 1 || names.find(sdk::Concat("\n", kernel, "\n")) != std::string_view::npos;
+}
+
+Outcome Device::ModuleOf(Part& part, Module* out_module) {
+  const std::lock_guard lock(part.mutex);
+  Outcome outcome = part.module != nullptr ? Outcome() : card_->LoadModule(part.image.data, part.image.bytes, &part.module);
+  *out_module = part.module;
+  return outcome;
+}
+
+// Loading may compile, and wait for the GPU: the lock is not held meanwhile, as others find what they launch.
 Outcome Device::FindFunction(std::string_view name, Function* out_function) {
-  const std::lock_guard lock(code_mutex_);
   std::string key(name);
-  if (const auto found = functions_.find(key); found != functions_.end()) {
-    *out_function = found->second;
-    return {};
-  }
-  Outcome outcome = card_->Activate();
-  if (outcome.ok() && modules_.empty()) {
-    for (const Image& image : system_->runtime().Images()) {
-      Module module = nullptr;
-      if (outcome.ok()) outcome = card_->LoadModule(image.data, image.bytes, &module);
-      if (outcome.ok()) modules_.push_back(module);
+  {
+    const std::lock_guard lock(code_mutex_);
+    if (const auto found = functions_.find(key); found != functions_.end()) {
+      *out_function = found->second;
+      return {};
     }
   }
-  if (outcome.ok()) outcome = Fault(TENON_NOT_FOUND, "no kernel ", key);
-  for (size_t i = 0; i < modules_.size() && outcome.code == TENON_NOT_FOUND; ++i) {
-    outcome = card_->FindFunction(modules_[i], key.c_str(), out_function);
+  if (Outcome outcome = card_->Activate(); !outcome.ok()) return Note(std::move(outcome));
+  Outcome outcome = Fault(TENON_NOT_FOUND, "no kernel ", key);
+  for (const auto& part : parts_) {
+    if (outcome.code != TENON_NOT_FOUND) break;
+    if (!part->MayHave(key)) continue;
+    Module module = nullptr;
+    outcome = ModuleOf(*part, &module);
+    if (outcome.ok()) outcome = card_->FindFunction(module, key.c_str(), out_function);
   }
   if (!outcome.ok()) return Note(std::move(outcome));
-  functions_.emplace(std::move(key), *out_function);
+  const std::lock_guard lock(code_mutex_);
+  *out_function = functions_.emplace(std::move(key), *out_function).first->second;
   return {};
 }
 
 Outcome Device::FindCompiled(const std::string& source, const char* name, Function* out_function) {
-  const std::lock_guard lock(code_mutex_);
-  if (const auto found = compiled_.find(source); found != compiled_.end()) {
-    *out_function = found->second;
+  std::shared_ptr<Compiled> compiled;
+  {
+    const std::lock_guard lock(code_mutex_);
+    std::shared_ptr<Compiled>& place = compiled_[source];
+    if (place == nullptr) place = std::make_shared<Compiled>();
+    compiled = place;
+  }
+  const std::lock_guard lock(compiled->mutex);
+  if (compiled->function != nullptr) {
+    *out_function = compiled->function;
     return {};
   }
   const CodeCache cache(CodeCache::FolderOf(system_->options().cache));
@@ -244,9 +297,12 @@ Outcome Device::FindCompiled(const std::string& source, const char* name, Functi
   Outcome outcome = card_->Activate();
   if (outcome.ok()) outcome = card_->LoadModule(image.data(), image.size(), &module);
   if (!outcome.ok()) return Note(std::move(outcome));
-  modules_of_chains_.push_back(module);
+  {
+    const std::lock_guard code_lock(code_mutex_);
+    modules_of_chains_.push_back(module);
+  }
   outcome = card_->FindFunction(module, name, out_function);
-  if (outcome.ok()) compiled_.emplace(source, *out_function);
+  if (outcome.ok()) compiled->function = *out_function;
   return Note(std::move(outcome));
 }
 
@@ -270,13 +326,47 @@ Outcome Device::Describe(const FaultRecord& record) const {
 
 Outcome Device::MakeQueue(int32_t priority, std::shared_ptr<Queue>* out_queue) {
   if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
-  auto queue = std::make_shared<Queue>(shared_from_this(), priority, queue_count_++);
+  const uint64_t number = queue_count_++;
+  // Loading may wait until the GPU is idle. Now it is: all that there is machine code for is loaded, which takes some milliseconds. Where
+  // the driver compiles, that would be minutes: the rest is loaded when it is asked for.
+  if (number == 0 && card_->Activate().ok()) {
+    const auto until = std::chrono::steady_clock::now() + kPatienceWithCode;
+    for (const auto& part : parts_) {
+      Module module = nullptr;
+      if (std::chrono::steady_clock::now() >= until || !ModuleOf(*part, &module).ok()) break;
+      const std::string_view names = part->image.names;
+      for (size_t begin = 1, end = 0; (end = names.find('\n', begin)) != std::string_view::npos && std::chrono::steady_clock::now() < until; begin = end + 1) {
+        std::string name(names.substr(begin, end - begin));
+        Function function = nullptr;
+        if (!card_->FindFunction(module, name.c_str(), &function).ok()) continue;  // whoever asks for it is told
+        const std::lock_guard code_lock(code_mutex_);
+        functions_.emplace(std::move(name), function);
+      }
+    }
+  }
+  auto queue = std::make_shared<Queue>(shared_from_this(), priority, number);
   if (Outcome outcome = Note(queue->Open()); !outcome.ok()) return outcome;
   const std::lock_guard lock(system_->mutex);
   std::erase_if(queues_, [](const auto& each) { return each.expired(); });
   queues_.push_back(queue);
   *out_queue = std::move(queue);
   return {};
+}
+
+Outcome Device::TakeCaptureStream(Stream* out_stream) {
+  {
+    const std::lock_guard lock(stream_mutex_);
+    if (!capture_streams_.empty()) {
+      *out_stream = capture_streams_.back();
+      capture_streams_.pop_back();
+      return {};
+    }
+  }
+  return card_->CreateStream(0, out_stream);
+}
+void Device::ReturnCaptureStream(Stream stream) {
+  const std::lock_guard lock(stream_mutex_);
+  capture_streams_.push_back(stream);
 }
 
 Outcome Device::MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline) {
@@ -323,7 +413,7 @@ bool Device::BeginHostCopy() {
 void Device::CheckHealth() {
   if (is_lost()) return;
   Outcome outcome = card_->Activate();
-  if (outcome.ok()) outcome = card_->Health(service_stream_);
+  if (outcome.ok()) outcome = card_->Health(service_stream_, nullptr);
   (void)Note(std::move(outcome));
 }
 

@@ -18,6 +18,7 @@
 
 #include "library.h"
 #include "options.h"
+#include "pinned.h"
 #include "profile.h"
 #include "runtime.h"
 #include "tenon/sdk/device/device.h"
@@ -96,8 +97,13 @@ class Device : public sdk::Handled<Device, tenon_device> {
   // ---- Queues and timelines ----
   Outcome MakeQueue(int32_t priority, std::shared_ptr<Queue>* out_queue);
   Outcome MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline);
+  // Of captures, which follow each other: every stream that is made takes a hardware channel's place.
+  Outcome TakeCaptureStream(Stream* out_stream);
+  void ReturnCaptureStream(Stream stream);
   void ReturnRecord(FaultRecord* record);
+  // May have to allocate pinned memory: not for who holds a lock or is in a turn.
   Outcome NewRecord(FaultRecord** out_record);
+  PinnedMemory& pinned() const { return *pinned_; }
 
   // How long the last wait for a point took, for the next.
   std::chrono::nanoseconds usual_wait() const { return std::chrono::nanoseconds(usual_wait_.load(std::memory_order_relaxed)); }
@@ -124,17 +130,33 @@ class Device : public sdk::Handled<Device, tenon_device> {
  private:
   Device(std::shared_ptr<System> system, uint32_t index) : system_(std::move(system)), index_(index) {}
 
+  Outcome AllocateNow(uint64_t bytes, Queue* queue, void** out_data);
+  // Until the queues have done what they were given, or for as long as one may be kept waiting.
+  void AwaitFrees();
   bool Charge(uint64_t bytes);
   void Uncharge(uint64_t bytes);
 
   const std::shared_ptr<System> system_;
   const uint32_t index_;
   std::unique_ptr<Card> card_;
+  std::unique_ptr<PinnedMemory> pinned_;
   std::unique_ptr<Library> library_;
   std::unique_ptr<Profile> profile_;
   std::string name_;
   Stream service_stream_ = nullptr;  // for questions after its health
-  std::vector<Module> modules_, modules_of_chains_;  // guarded by code_mutex_
+  std::mutex stream_mutex_;
+  std::vector<Stream> capture_streams_;  // that no capture has
+  // An image of the plugin's kernels, loaded when one of them is first asked for.
+  struct Part {
+    explicit Part(const Image& image) : image(image) {}
+    bool MayHave(const std::string& kernel) const;
+    const Image image;
+    std::mutex mutex;  // guards the module; what the driver does under it needs no other thread's work of ours
+    Module module = nullptr;
+  };
+  Outcome ModuleOf(Part& part, Module* out_module);
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<Module> modules_of_chains_;  // guarded by code_mutex_
 
   struct Block {
     void* base;
@@ -145,11 +167,15 @@ class Device : public sdk::Handled<Device, tenon_device> {
   std::map<uintptr_t, Block> blocks_;
   uint64_t in_use_ = 0;
   std::vector<FaultRecord*> spare_records_;
-  std::vector<void*> record_slabs_;
 
   std::mutex code_mutex_;
   std::unordered_map<std::string, Function> functions_;
-  std::unordered_map<std::string, Function> compiled_;  // by source
+  // What a source compiles to. Its own lock is held while it does: for who wants the same.
+  struct Compiled {
+    std::mutex mutex;
+    Function function = nullptr;  // NULL: not yet
+  };
+  std::unordered_map<std::string, std::shared_ptr<Compiled>> compiled_;  // by source
   struct Site {
     std::string where;
     Complaint complaint;

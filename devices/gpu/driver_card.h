@@ -59,6 +59,7 @@ class DriverCard final : public Card {
     return outcome.ok() && stream == nullptr ? Check(api_.StreamSynchronize(on), "StreamSynchronize") : outcome;
   }
   void Free(void* data, Stream stream) override { (void)api_.FreeToPool(data, stream == nullptr ? allocation_stream_ : Native(stream)); }
+  void Trim() override { (void)api_.TrimPool(pool_); }
   Outcome AllocatePinned(uint64_t bytes, void** out_data) override {
     return Check(api_.HostAllocate(out_data, bytes == 0 ? 1 : bytes), "HostAllocate");
   }
@@ -90,8 +91,9 @@ class DriverCard final : public Card {
     (void)api_.StreamDestroy(Native(stream));
   }
   Outcome Synchronize(Stream stream) override { return Check(api_.StreamSynchronize(Native(stream)), "StreamSynchronize"); }
-  Outcome Health(Stream stream) override {
+  Outcome Health(Stream stream, bool* out_idle) override {
     const typename Api::Result result = api_.StreamQuery(Native(stream));
+    if (out_idle != nullptr) *out_idle = result == Api::kSuccess;
     return result == Api::kNotReady ? Outcome() : Check(result, "StreamQuery");
   }
 
@@ -127,14 +129,16 @@ class DriverCard final : public Card {
     typename Api::ModuleHandle module = nullptr;
     Outcome outcome = Check(api_.ModuleLoad(&module, image), "ModuleLoad");
     *out_module = reinterpret_cast<Module>(module);
-    return outcome.ok() ? Check(api_.LoadFunctions(module), "LoadFunctions") : outcome;
+    return outcome;
   }
   void UnloadModule(Module module) override { (void)api_.ModuleUnload(reinterpret_cast<typename Api::ModuleHandle>(module)); }
   Outcome FindFunction(Module module, const char* name, Function* out_function) override {
     typename Api::FunctionHandle function = nullptr;
     const typename Api::Result result = api_.ModuleFunction(&function, reinterpret_cast<typename Api::ModuleHandle>(module), name);
     *out_function = reinterpret_cast<Function>(function);
-    return result == Api::kNotFound ? Fault(TENON_NOT_FOUND, "no kernel ", name) : Check(result, "ModuleFunction");
+    if (result == Api::kNotFound) return Fault(TENON_NOT_FOUND, "no kernel ", name);
+    Outcome outcome = Check(result, "ModuleFunction");
+    return outcome.ok() ? Check(api_.LoadFunction(function), "LoadFunction") : outcome;
   }
   Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t, Stream stream) override {
     void* list[] = {const_cast<void*>(params)};

@@ -54,14 +54,19 @@ function(tenon_gpu_images target)
     add_custom_command(OUTPUT "${image}"
       COMMAND sh -c "${command} -I'${TENON_GPU_FOLDER}' -I'${PROJECT_SOURCE_DIR}/sdk/plugin/include' -I'${PROJECT_SOURCE_DIR}/plugin_api/include' -MD -MF '${image}.d' '${source}' -o '${image}' >'${image}.log' 2>&1 || { cat '${image}.log'; exit 1; }"
       DEPENDS "${source}" DEPFILE "${image}.d" COMMENT "Device code ${name}.${arg_OUTPUT_SUFFIX}" VERBATIM)
-    list(APPEND images "${image}")
-    string(APPEND text "__asm__(\".section .rodata\\n.balign 64\\ntenon_image_${name}:\\n.incbin \\\"${image}\\\"\\ntenon_image_${name}_end:\\n.byte 0\\n.previous\\n\");\n"
+    # The kernels in it, a line each, as far as the compiler says (ptxas does).
+    add_custom_command(OUTPUT "${image}.names"
+      COMMAND sh -c "sed -n \"s/.*Compiling entry function '\\([A-Za-z0-9_]*\\)'.*/\\1/p\" '${image}.log' | sort -u >'${image}.names'"
+      DEPENDS "${image}" COMMENT "" VERBATIM)
+    list(APPEND images "${image}" "${image}.names")
+    string(APPEND text "__asm__(\".section .rodata\\n.balign 64\\ntenon_image_${name}:\\n.incbin \\\"${image}\\\"\\ntenon_image_${name}_end:\\n.byte 0\\ntenon_names_${name}:\\n.ascii \\\"\\\\n\\\"\\n.incbin \\\"${image}.names\\\"\\n.byte 0\\n.previous\\n\");\n"
+                       "extern const char tenon_names_${name}[] __attribute__((visibility(\"hidden\")));\n"
                        "extern const char tenon_image_${name}[] __attribute__((visibility(\"hidden\")));\n"
                        "extern const char tenon_image_${name}_end[] __attribute__((visibility(\"hidden\")));\n")
-    string(APPEND table "  {tenon_image_${name}, tenon_image_${name}_end},\n")
+    string(APPEND table "  {tenon_image_${name}, tenon_image_${name}_end, tenon_names_${name}},\n")
   endforeach()
-  list(LENGTH images count)
-  string(APPEND text "const struct { const char* begin; const char* end; } tenon_gpu_images[] = {\n${table}};\n"
+  list(LENGTH sources count)
+  string(APPEND text "const struct { const char* begin; const char* end; const char* names; } tenon_gpu_images[] = {\n${table}};\n"
                      "const uint64_t tenon_gpu_image_count = ${count};\n")
   file(GENERATE OUTPUT "${folder}/images.c" CONTENT "${text}")
   set_source_files_properties("${folder}/images.c" PROPERTIES OBJECT_DEPENDS "${images}")

@@ -11,6 +11,7 @@ extern "C" {
 struct tenon_gpu_image {
   const char* begin;
   const char* end;
+  const char* names;  // Image::names
 };
 extern const tenon_gpu_image tenon_gpu_images[];
 extern const uint64_t tenon_gpu_image_count;
@@ -28,7 +29,8 @@ namespace tenon::gpu {
 inline std::vector<Image> EmbeddedImages() {
   std::vector<Image> images;
   for (uint64_t i = 0; i < tenon_gpu_image_count; ++i) {
-    images.push_back({tenon_gpu_images[i].begin, static_cast<uint64_t>(tenon_gpu_images[i].end - tenon_gpu_images[i].begin)});
+    const tenon_gpu_image& image = tenon_gpu_images[i];
+    images.push_back({image.begin, static_cast<uint64_t>(image.end - image.begin), image.names});
   }
   return images;
 }

@@ -52,6 +52,12 @@ struct Convolution {
   bool channels_first = false;
   int64_t batch = 0, channels = 0, filters = 0, groups = 1;
   Direction rows, columns;
+
+  // Equal for equal problems.
+  std::array<int64_t, 20> Key() const {
+    return {static_cast<int64_t>(result), dtype, precision, channels_first, batch, channels, filters, groups, rows.input, rows.output, rows.size, rows.stride,
+            rows.dilation, rows.before, columns.input, columns.output, columns.size, columns.stride, columns.dilation, columns.before};
+  }
 };
 
 using Four = std::array<int64_t, 4>;
@@ -79,9 +85,12 @@ class LibraryWork {
   int64_t workspace_bytes() const { return workspace_bytes_; }
   // What all operands must be aligned to, in bytes.
   int64_t alignment() const { return alignment_; }
+  // Of a product with a bias or a rectifier: whether it does these too, or the sums alone.
+  bool has_end() const { return has_end_; }
 
  protected:
   int64_t workspace_bytes_ = 0, alignment_ = 16;
+  bool has_end_ = true;
 };
 
 // The libraries of one GPU. NULL: not taken.

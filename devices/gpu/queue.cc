@@ -41,6 +41,9 @@ Outcome Queue::Open() {
     if (outcome.ok()) outcome = device_->NewRecord(record);
     if (outcome.ok()) **record = {};
   }
+  void* staging = nullptr;
+  if (outcome.ok()) outcome = device_->pinned().Allocate(kStagingBytes, &staging);
+  staging_ = static_cast<char*>(staging);
   return outcome.ok() ? SwitchTo(nullptr) : outcome;
 }
 
@@ -48,8 +51,10 @@ Outcome Queue::OpenCapture(const Queue& parent) {
   keeps_ = true;
   control_ = parent.control_;
   Outcome outcome = card().Activate();
-  if (outcome.ok()) outcome = card().CreateStream(priority_, &stream_);
-  return outcome.ok() ? card().BeginCapture(stream_) : outcome;
+  if (outcome.ok()) outcome = device_->TakeCaptureStream(&stream_);
+  if (outcome.ok()) outcome = card().BeginCapture(stream_);
+  is_capturing_ = outcome.ok();
+  return outcome;
 }
 
 void Queue::OpenList(const Queue& parent) {
@@ -81,9 +86,10 @@ void Queue::Close() {
 Queue::~Queue() {
   Close();
   (void)card().Activate();
-  if (stream_ != nullptr) card().DestroyStream(stream_);
+  if (stream_ != nullptr && keeps_ && !is_capturing_) device_->ReturnCaptureStream(stream_);
+  else if (stream_ != nullptr) card().DestroyStream(stream_);
   if (control_ != nullptr && !keeps_) card().Free(control_, nullptr);
-  if (staging_ != nullptr) card().FreePinned(staging_);
+  if (staging_ != nullptr) device_->pinned().Free(staging_);
   for (FaultRecord* record : {progress_, called_}) {
     if (record != nullptr) device_->ReturnRecord(record);
   }
@@ -194,7 +200,7 @@ void Queue::FreeLater(std::function<void()> free) {
 
 // ---- Reading back ----
 
-// Pinned memory for words that a stream writes: records, which are there already.
+// Pinned memory for words that a stream writes: records of the device.
 class Queue::Words {
  public:
   static constexpr size_t kOfRecord = sizeof(FaultRecord) / sizeof(int64_t);
@@ -210,20 +216,28 @@ class Queue::Words {
   Words(const Words&) = delete;
   Words& operator=(const Words&) = delete;
 
-  Outcome CopyFrom(const int64_t* words, size_t count) {
+  // Before the turn that they are copied in.
+  Outcome MakeRoom(size_t count) {
     for (size_t done = 0; done < count; done += kOfRecord) {
       FaultRecord* record = nullptr;
       if (Outcome outcome = queue_.device_->NewRecord(&record); !outcome.ok()) return outcome;
       records_.push_back(record);
-      const size_t n = std::min(kOfRecord, count - done);
-      if (Outcome outcome = queue_.card().Copy(record, words + done, n * sizeof(int64_t), queue_.stream_); !outcome.ok()) return outcome;
     }
     return {};
+  }
+  Outcome CopyFrom(const int64_t* words, size_t count) {
+    is_written = false;
+    Outcome outcome;
+    for (size_t done = 0; done < count && outcome.ok(); done += kOfRecord) {
+      const size_t n = std::min(kOfRecord, count - done);
+      outcome = queue_.card().Copy(records_[done / kOfRecord], words + done, n * sizeof(int64_t), queue_.stream_);
+    }
+    return outcome;
   }
   void CopyTo(std::span<int64_t> out) const {
     for (size_t i = 0; i < out.size(); ++i) out[i] = reinterpret_cast<const int64_t*>(records_[i / kOfRecord])[i % kOfRecord];
   }
-  bool is_written = false;
+  bool is_written = true;  // no stream will write there
 
  private:
   Queue& queue_;
@@ -234,6 +248,7 @@ Outcome Queue::Read(Timeline* timeline, const int64_t* words, std::span<int64_t>
   if (keeps_) return Fault(TENON_FAILED_PRECONDITION, "a capture of ", device_->name(), " cannot wait for its own work");
   uint64_t mark = 0;
   Words copy(*this);
+  if (Outcome outcome = copy.MakeRoom(out.size()); !outcome.ok()) return device_->Note(std::move(outcome));
   {
     const Turn turn(*this, timeline);
     Outcome outcome = turn.outcome();
@@ -284,11 +299,7 @@ Outcome Queue::CopyThroughStaging(const Place& target, const Place& source, uint
     return outcome;
   };
   if (target.device == nullptr && source.device == nullptr) return on_host(target.address, source.address, bytes);
-  if (staging_ == nullptr) {
-    void* memory = nullptr;
-    if (Outcome outcome = card().AllocatePinned(kStagingBytes, &memory); !outcome.ok()) return outcome;
-    staging_ = static_cast<char*>(memory);
-  }
+  if (staging_ == nullptr) return Fault(TENON_FAILED_PRECONDITION, "a capture of ", device_->name(), " copies pinned memory alone");
   Outcome outcome;
   for (uint64_t done = 0; done < bytes && outcome.ok(); done += kStagingBytes) {
     const uint64_t n = std::min(kStagingBytes, bytes - done);

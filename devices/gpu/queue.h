@@ -31,7 +31,11 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   Outcome Open();
   // Opens it as one that keeps what it is given, for launches on `parent`, whose control its kernels get.
   Outcome OpenCapture(const Queue& parent);
-  Outcome EndCapture(CapturedGraph* out_graph, uint64_t* out_nodes) { return device_->Note(card().EndCapture(stream_, out_graph, out_nodes)); }
+  Outcome EndCapture(CapturedGraph* out_graph, uint64_t* out_nodes) {
+    Outcome outcome = device_->Note(card().EndCapture(stream_, out_graph, out_nodes));
+    if (outcome.ok()) is_capturing_ = false;
+    return outcome;
+  }
   // Opens it as one that notes what it is given, for `parent`.
   void OpenList(const Queue& parent);
   // Of one that notes; else NULL.
@@ -117,6 +121,7 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   Stream stream_ = nullptr;
   FaultControl* control_ = nullptr;   // device memory
   bool keeps_ = false;                // a capture or a list: control_ is another's
+  bool is_capturing_ = false;         // begun, and not ended well
   std::unique_ptr<WorkList> list_;
   FaultRecord* progress_ = nullptr;   // its word is how far the stream has come
   FaultRecord* called_ = nullptr;     // its word is which host calls have returned

@@ -50,6 +50,7 @@ struct CardFacts {
 struct Image {
   const void* data = nullptr;
   uint64_t bytes = 0;
+  const char* names = "\n";  // of the kernels in it, a line each, behind an empty one; with no more than that they are not known
 };
 
 struct Grid {
@@ -67,6 +68,8 @@ class Card {
   // Device memory, at least 256-byte aligned. With a stream: in its order, both ways.
   virtual Outcome Allocate(uint64_t bytes, Stream stream, void** out_data) = 0;
   virtual void Free(void* data, Stream stream) = 0;
+  // Gives back what was freed and is kept for later, as far as streams that were found idle are past it.
+  virtual void Trim() {}
   // Memory of the host that this GPU and its peers reach by the same address.
   virtual Outcome AllocatePinned(uint64_t bytes, void** out_data) = 0;
   virtual void FreePinned(void* data) = 0;
@@ -79,8 +82,8 @@ class Card {
   virtual Outcome CreateStream(int32_t priority, Stream* out_stream) = 0;
   virtual void DestroyStream(Stream stream) = 0;  // waits for its work
   virtual Outcome Synchronize(Stream stream) = 0;
-  // OK while the GPU lives, whether busy or not.
-  virtual Outcome Health(Stream stream) = 0;
+  // OK while the GPU lives, whether busy or not. out_idle: whether the stream has done what it was given; may be NULL.
+  virtual Outcome Health(Stream stream, bool* out_idle) = 0;
 
   // In the stream's order. Host memory of Copy is pinned.
   virtual Outcome Copy(void* target, const void* source, uint64_t bytes, Stream stream) = 0;
@@ -100,6 +103,7 @@ class Card {
   // Code for this GPU out of an image that may hold code for several (a fatbin, a code object, what a compiler gave).
   virtual Outcome LoadModule(const void* image, uint64_t bytes, Module* out_module) = 0;
   virtual void UnloadModule(Module module) = 0;
+  // Ready to launch. Both may wait until the GPU is idle, and compile for a GPU that the image has no machine code for.
   virtual Outcome FindFunction(Module module, const char* name, Function* out_function) = 0;
   virtual Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t params_bytes, Stream stream) = 0;
 

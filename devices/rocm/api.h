@@ -16,7 +16,7 @@ namespace tenon::gpu {
 #define TENON_HIP_FUNCTIONS(X)                                                                                              \
   X(hipInit) X(hipDriverGetVersion) X(hipGetErrorName) X(hipGetErrorString) X(hipGetDeviceCount) X(hipDeviceGet)            \
   X(hipDeviceGetName) X(hipDeviceTotalMem) X(hipDeviceGetAttribute) X(hipSetDevice) X(hipMemPoolCreate) X(hipMemPoolDestroy) \
-  X(hipMemPoolSetAttribute) X(hipMemPoolSetAccess) X(hipFreeAsync) X(hipHostFree) X(hipMemGetInfo) X(hipDeviceCanAccessPeer) \
+  X(hipMemPoolSetAttribute) X(hipMemPoolTrimTo) X(hipMemPoolSetAccess) X(hipFreeAsync) X(hipHostFree) X(hipMemGetInfo) X(hipDeviceCanAccessPeer) \
   X(hipDeviceEnablePeerAccess) X(hipStreamCreateWithPriority) X(hipStreamDestroy) X(hipStreamSynchronize) X(hipStreamQuery)  \
   X(hipMemcpyAsync) X(hipMemcpyPeerAsync) X(hipMemsetD8Async) X(hipMemsetD16Async) X(hipMemsetD32Async)                      \
   X(hipStreamWriteValue64) X(hipStreamWaitValue64) X(hipStreamAddCallback) X(hipModuleLoadData) X(hipModuleUnload)              \
@@ -79,6 +79,7 @@ class HipApi {
     return f_.hipMemPoolSetAccess(pool, &access, 1);
   }
   Result AllocateFromPool(void** out, size_t bytes, PoolHandle pool, StreamHandle stream) const { return allocate_from_pool_(out, bytes, pool, stream); }
+  Result TrimPool(PoolHandle pool) const { return f_.hipMemPoolTrimTo(pool, 0); }
   Result FreeToPool(void* data, StreamHandle stream) const { return f_.hipFreeAsync(data, stream); }
   Result HostAllocate(void** out, size_t bytes) const { return host_allocate_(out, bytes, hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent); }
   Result HostFree(void* data) const { return f_.hipHostFree(data); }
@@ -127,7 +128,7 @@ class HipApi {
 
   Result ModuleLoad(ModuleHandle* out, const void* image) const { return f_.hipModuleLoadData(out, image); }
   Result ModuleUnload(ModuleHandle module) const { return f_.hipModuleUnload(module); }
-  Result LoadFunctions(ModuleHandle) const { return hipSuccess; }  // they come with the module
+  Result LoadFunction(FunctionHandle) const { return hipSuccess; }  // it came with the module
   Result ModuleFunction(FunctionHandle* out, ModuleHandle module, const char* name) const { return f_.hipModuleGetFunction(out, module, name); }
   Result Launch(FunctionHandle function, const uint32_t* blocks, uint32_t threads, StreamHandle stream, void** params) const {
     return f_.hipModuleLaunchKernel(function, blocks[0], blocks[1], blocks[2], threads, 1, 1, 0, stream, params, nullptr);

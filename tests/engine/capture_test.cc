@@ -119,6 +119,34 @@ TEST(Capture, FaultsOfDataFailTheirStepAlone) {
   EXPECT_EQ(Values<int32_t>((*good)[0]), (std::vector<int32_t>{2, 2, 2}));
 }
 
+// A value that stands somewhere else in every step is not worth capturing; when it stands still, or moves now and then, it is.
+TEST(Capture, IsTriedAgainWhenAddressesStandStill) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{4});
+  const Output y = g.Op("Neg", {g.Op("Square", {x})});
+  const Session session = MakeSession(g), calm = MakeSession(g);
+  std::vector<Tensor> places;
+  for (int i = 0; i < 8; ++i) {
+    auto there = session.CopyTensor(*Tensor::From(std::vector<float>{1.0f * static_cast<float>(i), 2, 3, 4}, Shape{4}), "GPU:0");
+    ASSERT_TRUE(there.ok()) << there.status().message();
+    places.push_back(*there);
+  }
+  auto step = session.Prepare({x}, {y}, {}, {"GPU:0"}), calm_step = calm.Prepare({x}, {y}, {}, {"GPU:0"});
+  ASSERT_TRUE(step.ok() && calm_step.ok()) << step.status().message();
+  const auto run = [&](Callable& on, size_t place) {
+    auto out = on.Run({places[place]});
+    ASSERT_TRUE(out.ok()) << out.status().message();
+    EXPECT_EQ(Values<float>((*out)[0])[0], -1.0f * static_cast<float>(place * place));
+  };
+  for (size_t i = 0; i < 40; ++i) run(*step, i % places.size());
+  const uint64_t moving = Captured(session);
+  EXPECT_LE(moving, 22u);
+  for (size_t i = 0; i < 100; ++i) run(*step, 3);
+  EXPECT_GE(Captured(session) - moving, 50u);
+  for (size_t i = 0; i < 400; ++i) run(*calm_step, i / 10 % places.size());
+  EXPECT_EQ(Captured(calm), 398u);
+}
+
 // Node by node, so that each is told: by the host, and by the device's own clock of its queue.
 TEST(Capture, IsNotOfATracedStep) {
   Graph g(Gpus());

@@ -2,8 +2,13 @@
 // Chains of element-wise nodes that a GPU's compiler makes one kernel of give the bits that the nodes' own kernels give; what cannot be
 // one kernel runs node by node. The emulated GPU's chains are compiled by
 // this machine's compiler. Covers N8, Q2, Q4.
-#include <filesystem>
+#include <dlfcn.h>
 
+#include <chrono>
+#include <filesystem>
+#include <future>
+
+#include "devices/cuda/emulation/driver_controls.h"
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
@@ -63,6 +68,64 @@ Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const Output
   const std::string how = *callable->Explain();
   for (size_t at = 0; (at = how.find("\"runs\":\"compiled\"", at)) != std::string::npos; ++at) ++answer.compiled;
   return answer;
+}
+
+// A library that refuses the bias and the rectifier is given the sums, and the rest is done to these. It adds up doubles: the bits say who did.
+TEST(GpuChains, ProductsWhoseEndALibraryRefusesAreItsSumsAllTheSame) {
+  const std::string plugins = TENON_TEST_BUILD_DIR "/tests/plugins/";
+  if (!std::filesystem::exists(plugins + "tenon_gpu_emulated_cuda.so")) GTEST_SKIP() << "there is no toolkit with cuBLASLt";
+  if (!device_test::GpuIsEmulated()) GTEST_SKIP() << "a real library takes what it likes";
+  RuntimeOptions options;
+  options.plugins = {plugins + "tenon_gpu_emulated_cuda.so"};
+  options.plugin_options = {{"tenon.gpu_emulated", "devices", "1"}, {"tenon.gpu_emulated", "cache", "off"}, {"tenon.gpu_emulated", "libraries", plugins + "libraries"}};
+  auto runtime = Runtime::Create(options);
+  ASSERT_TRUE(runtime.ok()) << runtime.status().message();
+  constexpr int64_t kDepth = 5000, kColumns = 3;
+  std::vector<float> left(2 * kDepth), right(kDepth * kColumns);
+  for (size_t i = 0; i < left.size(); ++i) left[i] = 0.5f + static_cast<float>(i * 7919 % 1000) / 2000;
+  for (size_t i = 0; i < right.size(); ++i) right[i] = 0.5f + static_cast<float>(i * 104729 % 1000) / 2000;
+  const std::vector<float> bias = {0.25f, -4000.0f, 1.5f};
+  Graph g(*runtime);
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{2, kDepth}), w = g.Placeholder("w", DType::kFloat, Shape{kDepth, kColumns});
+  const Output b = g.Placeholder("b", DType::kFloat, Shape{kColumns});
+  const Output y = g.Op("Relu", {g.Op("BiasAdd", {g.Op("MatMul", {x, w}), b})});
+  SessionOptions session_options;
+  session_options.device = device_test::kGpu;
+  auto session = Session::Create(*runtime, g, session_options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  auto out = session->Run({{x, *Tensor::From(left, Shape{2, kDepth})}, {w, *Tensor::From(right, Shape{kDepth, kColumns})}, {b, *Tensor::From(bias, Shape{kColumns})}}, {y});
+  ASSERT_TRUE(out.ok()) << out.status().message();
+  const std::vector<float> got = Values<float>((*out)[0]);
+  ASSERT_EQ(got.size(), 2u * kColumns);
+  for (size_t i = 0; i < got.size(); ++i) {
+    double sum = 0;
+    for (size_t k = 0; k < kDepth; ++k) sum += double{left[i / kColumns * kDepth + k]} * double{right[k * kColumns + i % kColumns]};
+    const float expected = static_cast<float>(sum) + bias[i % kColumns];
+    EXPECT_EQ(got[i], std::max(expected, 0.0f)) << i;
+  }
+}
+
+// Compiling takes long: others find and launch their kernels meanwhile. The emulated driver's compiler waits until it is told to go on.
+TEST(GpuChains, AreCompiledWhileOthersLaunch) {
+  (void)Gpus();  // which open it
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
+  if (get == nullptr) GTEST_SKIP() << "only the emulated driver can be told to wait";
+  EmulatedDriverControls& controls = *get();
+  Graph chain(Gpus()), alone(Gpus());
+  const Output x = chain.Placeholder("x", DType::kFloat, Shape{7}), z = alone.Placeholder("z", DType::kDouble, Shape{2});
+  const Output y = chain.Op("Tanh", {chain.Op("Square", {chain.Op("Neg", {chain.Op("Mul", {x, x})})})});
+  const Output atan = alone.Op("Atan", {z});
+  controls.holds_compiler = true;
+  auto compiling = std::async(std::launch::async, [&] { return AnswerOf(chain, {{x, *Tensor::From(std::vector<float>(7, 1), Shape{7})}}, y, true); });
+  while (controls.compiling == 0 && compiling.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout) {
+  }
+  EXPECT_EQ(controls.compiling, 1);
+  auto launching = std::async(std::launch::async, [&] { return AnswerOf(alone, {{z, *Tensor::From(std::vector<double>(2, 0), Shape{2})}}, atan, false); });
+  EXPECT_EQ(launching.wait_for(std::chrono::seconds(30)), std::future_status::ready) << "a kernel was not found while a chain was compiled";
+  controls.holds_compiler = false;
+  EXPECT_EQ(launching.get().error, "");
+  EXPECT_EQ(compiling.get().error, "");
 }
 
 // Compiles once (the cache tells), and gives the same bits.

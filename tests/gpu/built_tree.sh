@@ -12,7 +12,7 @@ if [[ -z $built_at ]]; then
 fi
 if [[ $built_at != "$root" ]]; then
   if [[ ! -e $built_at ]]; then mkdir -p "$(dirname "$built_at")" && ln -s "$root" "$built_at"; fi
-  if [[ $(realpath "$built_at") != "$(realpath "$root")" ]]; then
+  if [[ ! $built_at -ef $root ]]; then
     echo "The tree was built at $built_at, which is something else on this machine." >&2
     exit 1
   fi

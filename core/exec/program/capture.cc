@@ -25,7 +25,8 @@ namespace {
 
 constexpr int kRunsBefore = 2;         // a step or two may be all that there is
 constexpr size_t kMostCaptured = 4;    // sets of addresses: two buffers a variable change places together
-constexpr int kMostReplaced = 16;      // then addresses change in every step, and capturing costs more than it saves
+constexpr int kMostReplaced = 16;      // then addresses change in every step, and capturing costs more than it saves: it is left alone for a while
+constexpr int kLongestPause = 4096;    // in steps
 constexpr size_t kLeastWork = 2;
 
 const tenon_graph_capture* CaptureOf(const Device& device) { return ExtensionOf<tenon_graph_capture>(device, TENON_EXTENSION_GRAPH_CAPTURE); }
@@ -170,6 +171,10 @@ tenon_status* ProgramInstance::RunStretch(tenon_kernel*, const tenon_prepared*, 
     ++stretch.runs;
     return self->Execute(stretch.all);
   }
+  if (stretch.pause > 0) {
+    --stretch.pause;
+    return self->Execute(stretch.all);
+  }
   bool begun = false;
   if (tenon_status* bad = self->RunBefore(&stretch, &begun)) return bad;
   if (!begun) return self->Execute(stretch.all);  // what came before may be done again
@@ -188,13 +193,17 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
     if (graph.ok() && stretch->captured.size() == kMostCaptured) {
       TellPlugin(*stretch->plugin, "destroy", [stretch] { stretch->capture->destroy(stretch->captured.front().graph); });
       stretch->captured.erase(stretch->captured.begin());
-      if (++stretch->replaced == kMostReplaced) stretch->refused = true;
+      if (++stretch->replaced == kMostReplaced) {
+        stretch->replaced = 0;
+        stretch->pause = stretch->next_pause;
+        stretch->next_pause = std::min(2 * stretch->next_pause, kLongestPause);
+      }
     }
     if (!graph.ok()) stretch->refused = true;
-    if (stretch->refused) {
+    if (stretch->refused || stretch->pause > 0) {
       const Context& first = *ContextOf(stretch->work.instructions.front().frame);
-      Log(TENON_LOG_INFO, StrCat("the work from ", first.node->Describe(), " on is submitted kernel by kernel: ",
-                                 graph.ok() ? "its addresses change in every step" : graph.status().message()));
+      Log(TENON_LOG_INFO, StrCat("the work from ", first.node->Describe(), " on is submitted kernel by kernel",
+                                 graph.ok() ? StrCat(" for ", stretch->pause, " steps: its addresses change in every step") : StrCat(": ", graph.status().message())));
     }
     if (!graph.ok()) {
       tenon_status* bad = RunOneByOne(*stretch);
@@ -204,6 +213,7 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
     stretch->captured.push_back({addresses, *graph});
   } else {
     std::rotate(found, found + 1, stretch->captured.end());
+    if (stretch->replaced > 0) --stretch->replaced;
   }
   Context* const first = ContextOf(stretch->work.instructions.front().frame);
   Context* const last = ContextOf(stretch->work.instructions.back().frame);

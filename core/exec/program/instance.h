@@ -77,8 +77,9 @@ class ProgramInstance {
     const std::string* plugin = nullptr;          // the driver's
     LateUpdates late;
     int runs = 0;                    // until it is worth it
-    int replaced = 0;
-    bool refused = false;
+    int replaced = 0;                // captures for want of room, less the launches of what was there
+    int pause = 0, next_pause = 64;  // steps until it is captured again, where addresses change in every step; twice as many each time
+    bool refused = false;            // for a reason that stays
   };
   struct Sent;
   struct LoopState {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library with cuBLASLt's functions that computes in the host's memory, on emulated streams (devices/gpu/emulation/stream.h), as far
 // as devices/cuda/cublas_lt.h asks it: column-major matrices, batches with strides, biases and rectifiers. It refuses what the
-// real one refuses: operands that do not fit, workspace that was not given, addresses that are not aligned. For tests.
+// real one refuses: operands that do not fit, workspace that was not given, addresses that are not aligned; and, where some releases do,
+// floats as halves and an epilogue in matrices whose columns are no multiple of 16 bytes apart. For tests.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -144,6 +145,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const auto wanted = Get<Preference>(preference);
   if (!Fits(Get<Product>(product), Get<Layout>(a), Get<Layout>(b), Get<Layout>(d))) return CUBLAS_STATUS_INVALID_VALUE;
   if (wanted.most_workspace < kWorkspace) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto p = Get<Product>(product);
+  const auto is_even = [](const Layout& of) { return static_cast<uint64_t>(of.step) * (of.type == CUDA_R_64F ? 8 : of.type == CUDA_R_32F ? 4 : 2) % 16 == 0; };
+  const bool by_halves = p.compute == CUBLAS_COMPUTE_32F_FAST_16F || p.compute == CUBLAS_COMPUTE_32F_FAST_16BF;
+  if (by_halves && !(is_even(Get<Layout>(a)) && is_even(Get<Layout>(b)) && is_even(Get<Layout>(d)))) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT && !is_even(Get<Layout>(d))) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   results[0].algo.data[0] = wanted.alignment;
   results[0].workspaceSize = kWorkspace;

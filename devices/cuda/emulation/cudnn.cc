@@ -6,6 +6,7 @@
 #include <cudnn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -129,9 +130,13 @@ const Descriptor* OperationOf(const Descriptor* d) {
   }
 }
 
+std::atomic<int> plans{0};  // that were built
+
 }  // namespace
 
 extern "C" {
+
+int tenon_emulated_cudnn_plans() { return plans; }
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   *handle = new cudnnContext;
@@ -177,6 +182,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     const Descriptor* const configuration = d->Other(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     if (configuration == nullptr || configuration->engine == kCannotBeBuilt) return CUDNN_STATUS_NOT_SUPPORTED;
     if (!Read(OperationOf(configuration), &problem)) return CUDNN_STATUS_BAD_PARAM;
+    ++plans;
     d->engine = configuration->engine;
     d->problem = std::make_shared<const Convolved>(problem);
   }

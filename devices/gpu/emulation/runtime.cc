@@ -138,6 +138,10 @@ struct StreamTag final : EmulatedStream {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return works.empty() && !busy; });
   }
+  bool IsIdle() {
+    const std::lock_guard lock(mutex);
+    return works.empty() && !busy;
+  }
   void Serve();
 
   EmulatedCard* const card;
@@ -203,7 +207,10 @@ class EmulatedCard final : public Card {
     stream->Finish();
     return Alive();
   }
-  Outcome Health(Stream) override { return Alive(); }
+  Outcome Health(Stream stream, bool* out_idle) override {
+    if (out_idle != nullptr) *out_idle = stream->IsIdle();
+    return Alive();
+  }
 
   Outcome Copy(void* target, const void* source, uint64_t bytes, Stream stream) override {
     return PutCopy(target, source, bytes, stream, {.kind = EmulatedActivity::Kind::kCopy, .bytes = bytes, .device = facts_.number});

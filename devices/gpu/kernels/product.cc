@@ -86,7 +86,12 @@ bool IsLibrarys(const ProductProblem& problem, const Shapes& s) {
 
 ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s, ProductEnd end) : end_(end) {
   if (const std::optional<MatrixProduct> product = LibrarysProblem(asked, s.precision(), end)) library_ = s.device().FindWork(*product);
+  // The end of sums where they stand: one for each result, of the type that is summed up in.
+  const bool may_end = (asked.dtype == TENON_DT_FLOAT || asked.dtype == TENON_DT_DOUBLE) && asked.out_row.inner == 0 && asked.out_row.step == asked.columns &&
+                       (asked.batches.count == 1 || asked.batches.out_step == asked.rows * asked.columns);
+  if (library_ != nullptr && !library_->has_end() && !may_end) library_ = nullptr;
   if (library_ != nullptr) library_at_ = s.Workspace(library_->workspace_bytes());
+  if (library_ != nullptr && !library_->has_end()) end_code_ = s.Code("ProductSum", asked.dtype);
   const uint32_t dtype = UnsignedType(asked.dtype);  // wraps alike
   ProductProblem problem = asked;
   const bool may_be_flat = problem.left_kind == ProductProblem::Left::kMatrix && HasFlatTiles(dtype);
@@ -132,7 +137,23 @@ ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s, ProductEnd end)
 }
 
 void ProductPlan::Launch(Launcher& on, const void* left, const void* right, void* out, const void* bias) const {
-  if (library_ == nullptr || !on.Launch(*library_, {left, right, out, bias, on.Workspace<void>(library_at_)})) LaunchOwn(on, left, right, out, bias);
+  if (library_ == nullptr || !on.Launch(*library_, {left, right, out, bias, on.Workspace<void>(library_at_)})) return LaunchOwn(on, left, right, out, bias);
+  if (end_code_ != nullptr) LaunchEnd(on, out, bias);
+}
+
+// Rows and columns are those that were asked for, if need be the other way round.
+void ProductPlan::LaunchEnd(Launcher& on, void* out, const void* bias) const {
+  ProductParams p = {};
+  p.rows = is_turned_ ? params_.columns : params_.rows;
+  p.columns = is_turned_ ? params_.rows : params_.columns;
+  p.parts = p.out = out;
+  p.parts_count = 1;
+  p.out_row.step = p.columns;
+  p.out_column_step = 1;
+  p.batches.count = params_.batches.count;
+  p.batches.out_step = p.rows * p.columns;
+  p.epilogue = {bias, end_.relu, false};
+  on(end_code_, Flat(p.batches.count * p.rows * p.columns), p);
 }
 
 void ProductPlan::LaunchOwn(Launcher& on, const void* left, const void* right, void* out, const void* bias) const {

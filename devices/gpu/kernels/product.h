@@ -48,10 +48,12 @@ class ProductPlan {
 
  private:
   void LaunchOwn(Launcher& on, const void* left, const void* right, void* out, const void* bias) const;
+  void LaunchEnd(Launcher& on, void* out, const void* bias) const;
 
   ProductEnd end_;
   std::unique_ptr<LibraryWork> library_;  // takes it where the operands are aligned; NULL: never
   int64_t library_at_ = 0;
+  Function end_code_ = nullptr;  // what the library leaves to do to its sums
   ProductParams params_ = {};
   uint64_t quad_bytes_;   // what addresses of quads are multiples of
   bool is_turned_;        // left and right are exchanged
