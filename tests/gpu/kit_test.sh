@@ -22,7 +22,7 @@ mkdir -p "$tree/devices" "$tree/sdk/plugin" "$tree/plugin_api" "$tree/build/rele
 cp -r devices/gpu "$tree/devices/"
 cp -r sdk/plugin/include "$tree/sdk/plugin/"
 cp -r plugin_api/include "$tree/plugin_api/"
-cp "$build/tests/plugins/libtenon_gpu_emulated_observer.so" "$tree/build/release/tests/plugins/"
+cp "$build/tests/plugins/libtenon_gpu_emulated_observer.so" "$place/driver/"
 code=0
 unshare --user --map-root-user --mount bash -c 'mount --bind "$1" "$2" && cd "$1" && exec env LD_LIBRARY_PATH="$3" "$4/first.sh" --tiny --minutes 40 --python /nowhere' \
   kit "$tree" "$root" "$place/driver" "$place/gpu-kit" || code=$?

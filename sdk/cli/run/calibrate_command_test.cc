@@ -35,15 +35,15 @@ class CalibrateCommand : public testing::Test {
     return values;
   }
   // scores = relu(x * filter) flat * matrix, and which is the largest; the filter depends on the seed.
-  static void WriteGraph(const std::string& name, uint32_t seed) {
+  static void WriteGraph(const std::string& name, uint32_t seed, int32_t channels = 8) {
     const auto runtime = Runtime::Create();
     ASSERT_TRUE(runtime.ok()) << runtime.status();
     Graph graph(*runtime);
     const Output x = graph.Placeholder("x", DType::kFloat, {4, 8, 8, 3});
-    const Output conv = graph.Op("Conv2D", {x, graph.Const(Numbers(3 * 3 * 3 * 8, seed, 0.5f), {3, 3, 3, 8})}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}}, "conv");
-    const Output image = graph.Op("Relu", {graph.Op("BiasAdd", {conv, graph.Const(Numbers(8, 2, 0.1f), {8})}, {}, "biased")}, {}, "image");
-    const Output flat = graph.Op("Reshape", {image, graph.Const({4, 512})}, {}, "flat");
-    const Output scores = graph.Op("MatMul", {flat, graph.Const(Numbers(512 * 10, 3, 0.2f), {512, 10})}, {}, "scores");
+    const Output conv = graph.Op("Conv2D", {x, graph.Const(Numbers(static_cast<size_t>(3 * 3 * 3 * channels), seed, 0.5f), {3, 3, 3, channels})}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}}, "conv");
+    const Output image = graph.Op("Relu", {graph.Op("BiasAdd", {conv, graph.Const(Numbers(static_cast<size_t>(channels), 2, 0.1f), {channels})}, {}, "biased")}, {}, "image");
+    const Output flat = graph.Op("Reshape", {image, graph.Const({4, 64 * channels})}, {}, "flat");
+    const Output scores = graph.Op("MatMul", {flat, graph.Const(Numbers(static_cast<size_t>(64 * channels * 10), 3, 0.2f), {64 * channels, 10})}, {}, "scores");
     graph.Op("ArgMax", {scores, graph.Const(1)}, {}, "largest");
     graph.Op("MatMul", {scores, scores}, {{"transpose_b", true}}, "pairs");
     const auto bytes = graph.Export();
@@ -54,6 +54,7 @@ class CalibrateCommand : public testing::Test {
     folder_ = fakes::TemporaryFolder("calibrate");
     WriteGraph("graph.pb", 1);
     WriteGraph("other.pb", 5);
+    WriteGraph("wide.pb", 1, 32);  // whose convolution gains by bfloat16
     for (uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(data::WriteNpy(At("x" + std::to_string(i) + ".npy"), *Tensor::From(Numbers(4 * 8 * 8 * 3, 10 + i, 1), {4, 8, 8, 3})).ok());
     std::vector<float> wrong = Numbers(4 * 8 * 8 * 3, 1, 1);
     wrong[3] = std::nanf("");
@@ -151,25 +152,35 @@ TEST_F(CalibrateCommand, WhatCannotBeIsRefusedByName) {
 // ---- --accuracy ----
 
 TEST_F(CalibrateCommand, AccuracySaysHowFarAPrecisionIsFromFloat32) {
-  const Outcome told = Tenon("run graph.pb --feed x=x2.npy --fetch scores=reduced.npy --fetch largest --precision bfloat16 --accuracy --json");
+  const Outcome told = Tenon("run wide.pb --feed x=x2.npy --fetch scores=reduced.npy --fetch largest --precision bfloat16 --accuracy --json");
   ASSERT_EQ(told.code, 0) << told.err;
   const Json found = Json::parse(told.out);
   ASSERT_EQ(found["accuracy"].size(), 2u) << found;
   const bool computes = found["reduced"].get<int>() > 0;
-  if (!computes) ExpectHas(found["in_float32"][0]["reason"], "this processor has no bfloat16");
+  if (!computes) {
+    ASSERT_FALSE(found["in_float32"].empty()) << found;
+    ExpectHas(found["in_float32"][0]["reason"], "this processor has no bfloat16");
+  }
   // Two layers, of which each rounds what it reads, its weights and its biases.
   const double relative = found["accuracy"][0]["relative"];
   EXPECT_EQ(relative > 0, computes);
   EXPECT_LT(relative, 0x1p-9 * std::sqrt(2 * 3));
-  ASSERT_EQ(Tenon("run graph.pb --feed x=x2.npy --fetch scores=exact.npy").code, 0);
+  ASSERT_EQ(Tenon("run wide.pb --feed x=x2.npy --fetch scores=exact.npy").code, 0);
   const auto a = data::ReadNpy(At("exact.npy")), b = data::ReadNpy(At("reduced.npy"));
   ASSERT_TRUE(a.ok() && b.ok());
   double worst = 0;
   for (size_t i = 0; i < 40; ++i) worst = std::max(worst, std::fabs(static_cast<double>(a->data<float>()[i]) - static_cast<double>(b->data<float>()[i])));
   EXPECT_DOUBLE_EQ(found["accuracy"][0]["max"].get<double>(), worst) << "of the values that are written";
-  const Outcome text = Tenon("run graph.pb --feed x=x2.npy --fetch scores --precision bfloat16 --accuracy");
+  const Outcome text = Tenon("run wide.pb --feed x=x2.npy --fetch scores --precision bfloat16 --accuracy");
   ExpectHas(text.out, "how far bfloat16 is from float32:");
   ExpectHas(text.out, "of 4 rows");
+  // Where nothing is worth its casts, that is said.
+  const Outcome small = Tenon("run graph.pb --feed x=x2.npy --fetch scores --precision bfloat16 --accuracy --json");
+  ASSERT_EQ(small.code, 0) << small.err;
+  const Json stays = Json::parse(small.out);
+  EXPECT_EQ(stays["reduced"], 0);
+  ASSERT_EQ(stays["in_float32"].size(), 2u) << stays;
+  ExpectHas(stays["in_float32"][0]["reason"], computes ? "it would gain less than the casts around it cost" : "this processor has no bfloat16");
 }
 
 TEST_F(CalibrateCommand, AccuracyIsRefusedWhereThereIsNothingToCompare) {

@@ -147,7 +147,8 @@ class Bfloat16Pass {
     if (!device_.can()) return Refuse();
     for (size_t id = 0; id < nodes_.size() && p_.ok(); ++id)
       if (nodes_[id].rule != nullptr) Weigh(static_cast<int64_t>(id));
-    if (p_.ok() && gains_ && Choose()) Build();
+    if (p_.ok() && gains_ && !Choose()) return;  // it is told why
+    if (p_.ok()) Build();
   }
 
  private:
@@ -345,7 +346,7 @@ class Bfloat16Pass {
     return node.rule != nullptr && node.narrow_inputs[static_cast<size_t>(reader.input)];
   }
   bool Near(int side) const { return near_[static_cast<size_t>(side)]; }
-  bool IsChosen(int64_t id) { return At(id).rule != nullptr && Near(At(id).in); }
+  bool IsChosen(int64_t id) { return gains_ && At(id).rule != nullptr && Near(At(id).in); }
 
   // ---- The new nodes ----
 
