@@ -17,7 +17,7 @@ python3 -B tools/gpu_kit/pack.py --build "$build" --out "$place/gpu-kit.tar.gz"
 tar xf "$place/gpu-kit.tar.gz" -C "$place"
 tree=$place/gpu-kit/tree
 # What only an emulated GPU needs: its driver, and what its compiler of chains includes.
-cp -rL "$driver" "$place/driver"
+cp -rP "$driver" "$place/driver"  # two names of one library
 mkdir -p "$tree/devices" "$tree/sdk/plugin" "$tree/plugin_api" "$tree/build/release/tests/plugins"
 cp -r devices/gpu "$tree/devices/"
 cp -r sdk/plugin/include "$tree/sdk/plugin/"
