@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which values are asked for and when, and which are kept until then. Covers H9.
 #include "net/cluster/asked_values.h"
 
 #include <gtest/gtest.h>

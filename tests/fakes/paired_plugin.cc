@@ -25,8 +25,9 @@ using tenon::sdk::HostCall;
 using tenon::sdk::Memory;
 using tenon::sdk::Outcome;
 
-std::mutex lock;
-std::condition_variable changed;
+// These outlive all: a process may end while queues' threads wait.
+std::mutex& lock = *new std::mutex;
+std::condition_variable& changed = *new std::condition_variable;
 uint64_t between = 0, by_host = 0, races = 0;
 uint32_t mode = 1;
 
@@ -36,7 +37,7 @@ struct Use {
   const char* end;
   bool writes;
 };
-std::vector<Use> uses;
+std::vector<Use>& uses = *new std::vector<Use>;
 
 struct Device : Handled<Device, tenon_device> {
   static std::string_view name() { return "PAIRED:0"; }

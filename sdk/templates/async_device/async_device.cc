@@ -27,8 +27,9 @@ using tenon::sdk::HostCall;
 using tenon::sdk::Memory;
 using tenon::sdk::Outcome;
 
-std::mutex lock;
-std::condition_variable changed;  // of a timeline or a queue
+// Both outlive all: a process may end while queues' threads wait.
+std::mutex& lock = *new std::mutex;
+std::condition_variable& changed = *new std::condition_variable;  // of a timeline or a queue
 
 struct Device : Handled<Device, tenon_device> {
   static std::string_view name() { return "ASYNC:0"; }
