@@ -332,5 +332,31 @@ TEST(HostileGraph, NamesTheNodeOfAMissingOpAndOfACycle) {
   EXPECT_NE(cycle.message().find("cycle"), std::string::npos) << cycle.message();
 }
 
+// What shows the same memory as another type is of that type, by both executors: once it was copied by the size of the one into memory for the other.
+TEST(HostileGraph, AViewOfAnotherTypeIsOfThatType) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape::Unknown());
+  g.Op("Bitcast", {x}, {{"type", DType::kUint64}}, "wide");
+  g.Op("Bitcast", {x}, {{"type", DType::kUint8}}, "narrow");
+  g.Op("Bitcast", {x}, {{"type", DType::kInt32}}, "same");
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    SessionOptions options;
+    options.executor = executor;
+    const auto session = Session::Create(TheRuntime(), g, options);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const auto found = session->Run({{"x", *Tensor::From(std::vector<float>(128, 1.0f), Shape{4, 4, 4, 2})}}, {"wide", "narrow", "same"});
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ((*found)[0].dtype(), DType::kUint64);
+    EXPECT_EQ((*found)[0].shape(), (Shape{4, 4, 4}));
+    EXPECT_EQ((*found)[0].data<uint64_t>()[63], 0x3f8000003f800000u);
+    EXPECT_EQ((*found)[1].dtype(), DType::kUint8);
+    EXPECT_EQ((*found)[1].shape(), (Shape{4, 4, 4, 2, 4}));
+    EXPECT_EQ((*found)[1].data<uint8_t>()[511], 0x3f);
+    EXPECT_EQ((*found)[2].dtype(), DType::kInt32);
+    EXPECT_EQ((*found)[2].data<int32_t>()[127], 0x3f800000);
+    EXPECT_FALSE(session->Run({{"x", *Tensor::From(std::vector<float>(3, 1.0f), Shape{3})}}, {"wide"}).ok());
+  }
+}
+
 }  // namespace
 }  // namespace tenon::engine

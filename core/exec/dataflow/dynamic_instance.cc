@@ -682,9 +682,8 @@ Status DynamicInstance::RunView(const NodeInfo& info, Call* call, Iteration* ite
   const Slot& from = Input(info, 0, iteration);
   Slot& slot = iteration->slots[info.first_output];
   Forward(from, iteration, info.first_output);
-  ShowAs(shape, &slot.view);
   slot.shape_id = call->last->shape_ids;
-  return Status::Ok();
+  return ShowAs(*info.node, shape, &slot.view);
 }
 
 Status DynamicInstance::Workspace(uint64_t bytes) {

@@ -19,10 +19,19 @@ inline Status CheckOutput(const tenon_frame_context& context, const PreparedNode
   if (view.buffer == nullptr && view.dl.data == nullptr && prepared.kernel->dynamic_output(k)) return NotSet(context, k);
   return CheckCells(context, k, view);
 }
-// The same memory under other dims, which the view borrows.
-inline void ShowAs(const Shape& shape, tenon_tensor_view* view) {
+// The same memory as what the node gives: under other dims, which the view borrows, and perhaps of another type. INVALID_ARGUMENT: it has another size.
+inline Status ShowAs(const graph::Node& node, const Shape& shape, tenon_tensor_view* view) {
+  const DType dtype = node.output_types[0];
+  if (!IsRef(dtype) && !IsRef(view->dtype)) {
+    const Result<int64_t> bytes = ByteSize(dtype, shape);
+    if (!bytes.ok() || static_cast<uint64_t>(*bytes) != view->byte_size)
+      return InvalidArgument(StrCat(node.Describe(), ": a view of ", TypeName(view->dtype), ShapeOf(*view).ToString(), " cannot be ", TypeName(dtype), shape.ToString()));
+    view->dtype = dtype;
+    view->dl.dtype = ToDlType(dtype);
+  }
   view->dl.ndim = shape.rank();
   view->dl.shape = const_cast<int64_t*>(shape.dims().data());
+  return Status::Ok();
 }
 
 }  // namespace tenon::exec

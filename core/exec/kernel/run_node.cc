@@ -18,8 +18,8 @@ Status ShareView(const PreparedNode& prepared, const graph::Node& node, const te
     if (tenon_status* bad = frame->services->retain_input(frame, 0, &view)) return Status(bad).Annotate(node.Describe());
     copy = view.buffer;
   }
-  ShowAs(prepared.outputs[0].shape, &view);
-  Status status(frame->services->set_output(frame, 0, &view));
+  Status status = ShowAs(node, prepared.outputs[0].shape, &view);
+  if (status.ok()) status = Status(frame->services->set_output(frame, 0, &view));
   if (copy != nullptr) Release(copy);
   return status.ok() ? std::move(status) : std::move(status).Annotate(node.Describe());
 }
