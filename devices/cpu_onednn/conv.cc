@@ -114,58 +114,60 @@ int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Ep
   return program->WorkspaceAt(made->second, wanted);
 }
 
+// Without memory of its own in each run.
 void ForwardShares::Run(sdk::RunContext c) const {
   if (filters_.empty()) return RunShares(c, programs_, cost_);
+  constexpr size_t kMost = 4;  // layouts, of which there are one or two
   const tenon_tensor_view& given = c.input_view(filter_);
-  std::vector<std::shared_ptr<char>> kept(filters_.size());
-  std::vector<Program::Elsewhere> elsewhere;
+  std::array<std::shared_ptr<char>, kMost> kept;
+  std::array<Program::Elsewhere, kMost> elsewhere;
+  size_t count = 0;
   for (size_t i = 0; i < filters_.size(); ++i) {
     const int64_t at = reordered_filters_[i].second;
-    const auto make = [&](char* memory) { filters_[i].Run(c, std::array{Program::Elsewhere{at, memory}}); };
-    kept[i] = kept_[i].Find(given, reordered_filters_[i].first.get_size(), make);
-    if (kept[i] != nullptr) elsewhere.push_back({at, kept[i].get()});
+    if (i < kMost) kept[i] = kept_[i].Find(given, reordered_filters_[i].first.get_size(), [&](char* memory) { filters_[i].Run(c, std::array{Program::Elsewhere{at, memory}}); });
+    if (i < kMost && kept[i] != nullptr) elsewhere[count++] = {at, kept[i].get()};
     else filters_[i].Run(c);
   }
-  RunShares(c, programs_, cost_, elsewhere);
+  RunShares(c, programs_, cost_, std::span(elsewhere).first(count));
+}
+
+bool KeptFilter::IsSame(const tenon_tensor_view& view) {
+  constexpr uint32_t kSoon = 8;
+  if ((view.flags & TENON_VIEW_LASTING) == 0 || buffer_ == nullptr || buffer_ != view.buffer || data_ != sdk::Data<const char>(view)) return false;
+  found_ = std::min(found_ + 1, kSoon);
+  if (found_ == kSoon) pause_ = 1;
+  return true;
 }
 
 // Whether a value that nobody held is the same as before, its address does not tell: it may have been written to in place. So a try holds one, and a value that changed soon makes the next
 // try come later: in training, where each step has another, one update in so many is a copy.
-std::shared_ptr<char> KeptFilter::Find(const tenon_tensor_view& view, size_t bytes, const std::function<void(char* memory)>& make) {
+bool KeptFilter::IsWorthATry(const tenon_tensor_view& view) {
   constexpr uint32_t kLongest = 1024, kSoon = 8;
-  if ((view.flags & TENON_VIEW_LASTING) == 0 || view.buffer == nullptr) return nullptr;
-  const std::lock_guard lock(mutex_);
-  const void* const data = sdk::Data<const char>(view);
-  if (buffer_ == view.buffer && data_ == data) {
-    found_ = std::min(found_ + 1, kSoon);
-    if (found_ == kSoon) pause_ = 1;
-    return made_;
-  }
+  if ((view.flags & TENON_VIEW_LASTING) == 0 || view.buffer == nullptr) return false;
   if (buffer_ != nullptr) {
     if (found_ < kSoon) pause_ = std::min(pause_ * 2, kLongest);
     wait_ = found_ < kSoon ? pause_ : 1;
     LetGo();
   }
-  if (wait_ > 0) {
-    --wait_;
-    return nullptr;
-  }
-  std::shared_ptr<char> made(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)), &std::free);
-  if (made == nullptr) return nullptr;
-  make(made.get());
+  if (wait_ == 0) return true;
+  --wait_;
+  return false;
+}
+
+bool KeptFilter::HaveMemory(size_t bytes) {
+  if (made_ == nullptr || made_.use_count() > 1) made_.reset(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)), &std::free);
+  return made_ != nullptr;
+}
+
+void KeptFilter::Hold(const tenon_tensor_view& view) {
   tenon_plugin_host->buffer_retain(view.buffer);
   buffer_ = view.buffer;
-  data_ = data;
-  made_ = std::move(made);
+  data_ = sdk::Data<const char>(view);
   found_ = 0;
-  return made_;
 }
 
 void KeptFilter::LetGo() {
-  if (buffer_ == nullptr) return;
-  tenon_plugin_host->buffer_release(buffer_);
-  buffer_ = nullptr;
-  made_ = nullptr;
+  if (buffer_ != nullptr) tenon_plugin_host->buffer_release(std::exchange(buffer_, nullptr));
 }
 
 namespace {

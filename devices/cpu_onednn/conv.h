@@ -7,7 +7,6 @@
 #define TENON_DEVICES_CPU_ONEDNN_CONV_H_
 
 #include <array>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -137,11 +136,25 @@ class KeptFilter {
   KeptFilter(const KeptFilter&) = delete;
   ~KeptFilter() { LetGo(); }
 
-  // The same value as before in the layout that `make` gave it, or, where it is worth a try, now gives it: it fills memory of so many bytes. NULL: it is not to be kept,
-  // which `make` is not called for.
-  std::shared_ptr<char> Find(const tenon_tensor_view& view, size_t bytes, const std::function<void(char* memory)>& make);
+  // The same value as before in the layout that make(memory) gave it, or, where it is worth a try, now gives it: it fills memory of so many bytes, always as many. NULL: it is
+  // not to be kept, and `make` was not called.
+  template <class Make>
+  std::shared_ptr<char> Find(const tenon_tensor_view& view, size_t bytes, const Make& make) {
+    const std::lock_guard lock(mutex_);
+    if (IsSame(view)) return made_;
+    if (!IsWorthATry(view) || !HaveMemory(bytes)) return nullptr;
+    make(made_.get());
+    Hold(view);
+    return made_;
+  }
 
  private:
+  bool IsSame(const tenon_tensor_view& view);
+  // What is held is let go.
+  bool IsWorthATry(const tenon_tensor_view& view);
+  // Memory that nobody reads any more.
+  bool HaveMemory(size_t bytes);
+  void Hold(const tenon_tensor_view& view);
   void LetGo();
   std::mutex mutex_;
   tenon_buffer* buffer_ = nullptr;  // held
