@@ -116,7 +116,7 @@ class Learned {
  public:
   explicit Learned(sdk::CreateContext& c) : range(c.Int("range_max")) {
     if (range >= std::numeric_limits<int32_t>::max()) c.Invalid("range_max is ", range, "; classes that are learned are fewer than ", std::numeric_limits<int32_t>::max());
-    while ((int64_t{1} << levels_) < range) ++levels_;
+    while (c.ok() && (int64_t{1} << levels_) < range) ++levels_;
   }
   int64_t Draw(Numbers32& numbers) const {
     int64_t position = numbers.Below(static_cast<uint32_t>(total())), index = 0;
