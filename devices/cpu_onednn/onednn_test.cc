@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "against_plain.h"
 #include "conv.h"
 #include "package.h"
 #include "program.h"
@@ -39,24 +40,9 @@ class OnednnTest : public ::testing::Test {
   OnednnTest() { use_always = true; }
   ~OnednnTest() override { use_always = false; }
 
-  // Both packages' answers agree. configure sets the attributes.
   template <class Configure>
-  static void Compare(const char* op, const std::vector<Tensor>& inputs, const I& out, Configure&& configure,
-                      int constant = -1) {
-    Kernel plain(op);
-    configure(plain);
-    const Result want = plain.Run(inputs, {Out<float>(out)});
-    ASSERT_EQ(want.code, TENON_OK) << want.message;
-    for (uint32_t threads : {1u, 2u, 5u}) {
-      Kernel kernel(op);
-      configure(kernel);
-      kernel.From(kKernelPackage).Threads(threads);
-      if (constant >= 0) kernel.Constant(constant);
-      const Result got = kernel.Run(inputs, {Out<float>(out)});
-      ASSERT_EQ(got.code, TENON_OK) << op << ": " << got.message;
-      const auto a = Values<float>(want[0]), b = Values<float>(got[0]);
-      for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4f * (1 + std::fabs(a[i]))) << op << " at " << i;
-    }
+  static void Compare(const char* op, const std::vector<Tensor>& inputs, const I& out, const Configure& configure, int constant = -1) {
+    CompareWithPlain<float>(op, TENON_DT_FLOAT, inputs, out, configure, constant);
   }
 };
 
@@ -72,49 +58,23 @@ TEST_F(OnednnTest, MultipliesMatricesOfEveryTransposition) {
   }
 }
 
-struct ConvCase {
-  int64_t batch, size, in, out, kernel, stride, dilation, groups;
-  bool same, channels_first;
-};
-
 TEST_F(OnednnTest, ConvolvesForwardAndBackward) {
-  const ConvCase cases[] = {{2, 8, 3, 16, 3, 1, 1, 1, true, false}, {1, 9, 16, 32, 3, 2, 1, 1, true, false},
-                            {3, 8, 16, 8, 3, 1, 1, 1, true, true},  {2, 9, 8, 8, 3, 1, 2, 1, false, false},
-                            {2, 8, 8, 16, 3, 1, 1, 2, true, false}, {1, 7, 4, 4, 1, 1, 1, 1, false, false},
-                            {5, 6, 8, 8, 5, 1, 1, 1, true, false},  {2, 10, 8, 16, 1, 2, 1, 1, true, false},
-                            {3, 10, 8, 8, 3, 2, 1, 1, false, false}};
-  for (const ConvCase& c : cases) {
-    const int64_t reach = (c.kernel - 1) * c.dilation + 1;
-    const int64_t to = c.same ? (c.size + c.stride - 1) / c.stride : (c.size - reach) / c.stride + 1;
-    const auto image = [&](int64_t s, int64_t k) { return c.channels_first ? I{c.batch, k, s, s} : I{c.batch, s, s, k}; };
-    const auto four = [&](int64_t v) { return c.channels_first ? I{1, 1, v, v} : I{1, v, v, 1}; };
-    const auto configure = [&](Kernel& k) {
-      k.Attr("strides", four(c.stride)).Attr("dilations", four(c.dilation)).Attr("padding", std::string(c.same ? "SAME" : "VALID"));
-      k.Attr("data_format", std::string(c.channels_first ? "NCHW" : "NHWC"));
-    };
-    const I w = {c.kernel, c.kernel, c.in / c.groups, c.out};
-    const Tensor x = Numbers(image(c.size, c.in), 1), f = Numbers(w, 2), dy = Numbers(image(to, c.out), 3), sizes = Vector<int32_t>({0, 0, 0, 0});
-    Compare("Conv2D", {x, f}, image(to, c.out), configure);
-    Compare("Conv2D", {x, f}, image(to, c.out), configure, 1);
-    Compare("Conv2DBackpropInput", {sizes, f, dy}, image(c.size, c.in), configure);
-    Compare("Conv2DBackpropFilter", {x, sizes, dy}, w, configure);
+  for (const ConvCase& c : kConvCases) {
+    const I in = c.image(c.size, c.in), out = c.image(c.to(), c.out);
+    const Tensor x = Numbers(in, 1), f = Numbers(c.filter(), 2), dy = Numbers(out, 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+    Compare("Conv2D", {x, f}, out, c);
+    Compare("Conv2D", {x, f}, out, c, 1);
+    Compare("Conv2DBackpropInput", {sizes, f, dy}, in, c);
+    Compare("Conv2DBackpropFilter", {x, sizes, dy}, c.filter(), c);
   }
 }
 
 TEST_F(OnednnTest, Pools) {
-  for (bool first : {false, true}) {
-    for (const char* padding : {"SAME", "VALID"}) {
-      const auto configure = [&](Kernel& k) {
-        k.Attr("ksize", first ? I{1, 1, 3, 3} : I{1, 3, 3, 1}).Attr("strides", first ? I{1, 1, 2, 2} : I{1, 2, 2, 1});
-        k.Attr("padding", std::string(padding)).Attr("data_format", std::string(first ? "NCHW" : "NHWC"));
-      };
-      const int64_t to = padding[0] == 'S' ? 4 : 3;
-      const I in = first ? I{3, 5, 7, 7} : I{3, 7, 7, 5}, out = first ? I{3, 5, to, to} : I{3, to, to, 5};
-      Compare("MaxPool", {Numbers(in, 1)}, out, configure);
-      Compare("AvgPool", {Numbers(in, 1)}, out, configure);
-      Compare("AvgPoolGrad", {Vector<int32_t>({3, 7, 7, 5}), Numbers(out, 2)}, in, configure);
-    }
-  }
+  ForPools([](const auto& configure, const I& in, const I& out) {
+    Compare("MaxPool", {Numbers(in, 1)}, out, configure);
+    Compare("AvgPool", {Numbers(in, 1)}, out, configure);
+    Compare("AvgPoolGrad", {Vector<int32_t>({3, 7, 7, 5}), Numbers(out, 2)}, in, configure);
+  });
 }
 
 TEST(Onednn, RefusesWhatThePlainKernelsDoFaster) {
