@@ -2,6 +2,7 @@
 #include "core/base/table_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace tenon {
@@ -56,6 +57,8 @@ Status CheckArray(const void* elements, uint64_t count, std::string_view what) {
   if (count == 0 || (elements != nullptr && count <= kMostElements)) return Status::Ok();
   return InvalidArgument(StrCat(what, " are an array of ", count, elements == nullptr ? " at NULL" : "; nothing has as many"));
 }
+
+bool IsMeasure(double number) { return number >= 0 && !std::isinf(number); }
 
 Status CheckFunctions(const void* table, uint32_t struct_size, std::span<const TableFunction> functions, std::string_view what) {
   std::string missing;

@@ -31,6 +31,9 @@ Status CheckText(tenon_span text, std::string_view what);
 Status CheckName(tenon_span name, std::string_view what);
 // That an array of `count` elements may be there.
 Status CheckArray(const void* elements, uint64_t count, std::string_view what);
+// Whether a speed or a time can be one: a number from 0 on, and no endless one, since who places nodes adds and compares them. Else the error ends with kWantedMeasure.
+bool IsMeasure(double number);
+inline constexpr std::string_view kWantedMeasure = "; a number from 0 on is wanted, 0 where it is unknown";
 
 // A function's place in a table.
 struct TableFunction {

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/base/log.h"
@@ -27,9 +26,7 @@ Status CheckProperties(const tenon_device_properties& properties) {
                                                     {"copy_seconds", properties.copy_seconds},
                                                     {"launch_seconds", properties.launch_seconds}};
   for (const auto& [name, number] : numbers)
-    if (!(number >= 0) || std::isinf(number))
-      return Internal(
-          StrCat("its properties() gave ", name, " ", number, "; a number from 0 on is wanted, 0 where it is unknown"));
+    if (!IsMeasure(number)) return Internal(StrCat("its properties() gave ", name, " ", number, kWantedMeasure));
   if (properties.memory_kind_count > kMostMemoryKinds)
     return Internal(StrCat("its properties() gave memory_kind_count ", properties.memory_kind_count, "; at most ",
                            kMostMemoryKinds, " can be"));

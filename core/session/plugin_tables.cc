@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/plugin_tables.h"
 
+#include <utility>
+
 #include "core/base/adopt.h"
 #include "core/base/table_check.h"
 
@@ -105,8 +107,11 @@ Result<const tenon_device_copy*> AdoptDeviceCopy(const tenon_device_copy* given)
   const Table* copy = Adopt(given);
   TENON_RETURN_IF_ERROR(CheckName(copy->source_type, "the source_type of copies between devices"));
   TENON_RETURN_IF_ERROR(CheckName(copy->target_type, "the target_type of copies between devices"));
+  const std::string what = StrCat("the copies from ", View(copy->source_type), " to ", View(copy->target_type));
+  for (const auto& [name, number] : {std::pair("seconds", copy->seconds), std::pair("bytes_per_second", copy->bytes_per_second)})
+    if (!IsMeasure(number)) return InvalidArgument(StrCat(what, " have the ", name, " ", number, kWantedMeasure));
   static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(Table, reaches), TENON_TABLE_FUNCTION(Table, copy)};
-  TENON_RETURN_IF_ERROR(CheckFunctions(copy, given->struct_size, kNeeded, StrCat("the copies from ", View(copy->source_type), " to ", View(copy->target_type))));
+  TENON_RETURN_IF_ERROR(CheckFunctions(copy, given->struct_size, kNeeded, what));
   return copy;
 }
 

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <thread>
 
+#include "tenon/ext/draft/device_copy.h"
 #include "tenon/ext/draft/filesystem.h"
 #include "tenon/ext/draft/place.h"
 #include "tenon/ext/draft/transport.h"
@@ -496,6 +497,23 @@ tenon_status* RunQueued(tenon_kernel*, const tenon_prepared*, tenon_frame*) {
   return nullptr;
 }
 
+// ---- Copies between devices ----
+
+tenon_status* Reaches(tenon_plugin_self*, const tenon_device_pair*, uint32_t* out_reaches) {
+  *out_reaches = 0;
+  return nullptr;
+}
+tenon_status* CopyBetween(tenon_plugin_self*, tenon_queue*, const tenon_copy_args*, const tenon_submission*) { return nullptr; }
+
+const tenon_device_copy* Copies() {
+  static tenon_device_copy copies = {TENON_HEAD(tenon_device_copy), Text("WRONG"), Text("OTHER"), 1e-6, 1e10, &Reaches, &CopyBetween};
+  if (Is("copies.nan")) copies.seconds = std::numeric_limits<double>::quiet_NaN();
+  if (Is("copies.negative")) copies.seconds = -1;
+  if (Is("copies.infinite")) copies.bytes_per_second = std::numeric_limits<double>::infinity();
+  if (Is("copies.no_copy")) copies.copy = nullptr;
+  return &copies;
+}
+
 // ---- The plugin ----
 
 tenon_option_declaration g_option = {Text("size"), Text("3"), Text("How large."), TENON_OPTION_INT, 0};
@@ -538,6 +556,7 @@ const tenon_plugin* Describe() {
     capabilities[count++] = TENON_PROVIDES(KERNELS, &package);
     capabilities[count++] = TENON_PROVIDES(DEVICE, Driver());
   }
+  if (getenv("WRONG") != nullptr && std::string_view(getenv("WRONG")).starts_with("copies.")) capabilities[count++] = TENON_PROVIDES(DEVICE_COPY, Copies());
   if (Is("transport.short")) {
     static tenon_transport transport{};
     transport.struct_size = 40;

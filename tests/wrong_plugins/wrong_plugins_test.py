@@ -239,6 +239,10 @@ CASES = [
     refused("driver.no_type", "the device_type of a driver is empty"),
     refused("driver.reserved", "the driver of WRONG has 1 in its reserved member"),
     refused("driver.must_understand", "tenon.device/1 needs a feature of a newer host (must_understand 2)"),
+    refused("copies.nan", "the copies from WRONG to OTHER have the seconds nan", "a number from 0 on is wanted"),
+    refused("copies.negative", "the copies from WRONG to OTHER have the seconds -1", "a number from 0 on is wanted"),
+    refused("copies.infinite", "the copies from WRONG to OTHER have the bytes_per_second inf", "a number from 0 on is wanted"),
+    refused("copies.no_copy", "the copies from WRONG to OTHER lacks copy"),
     # Exceptions.
     Case("throw.query", ("tenon_plugin_query threw an exception",)),
     Case("throw.load", ("its load() threw an exception (thrown on purpose)",)),

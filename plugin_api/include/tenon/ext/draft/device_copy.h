@@ -36,7 +36,7 @@ typedef struct tenon_device_copy {
   uint32_t must_understand;
   tenon_span source_type; /* device types, as drivers say them */
   tenon_span target_type;
-  /* For placement; bytes_per_second 0: not known, and the way through the host is reckoned with. */
+  /* For placement, numbers from 0 on, else the package is refused; bytes_per_second 0: not known, and the way through the host is reckoned with. */
   double seconds; /* of a copy without bytes */
   double bytes_per_second;
   /* Whether it copies from this source to this target: out_reaches 0 or 1. A status is logged, and counts as 0. */
