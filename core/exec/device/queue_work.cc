@@ -91,7 +91,9 @@ Status QueueWork::Copy(QueueId queue, const tenon_copy_args& args, std::span<con
   if (between != nullptr) {
     Status status = CallPlugin(between->plugin, "copy", [&] { return between->table->copy(between->self, this->queue(queue), &args, &submission); });
     if (!status.ok()) return std::move(status).Annotate(DescribePlugin(between->plugin));
-  } else TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] { return device.driver->queue_copy(this->queue(queue), &args, &submission); }));
+  } else {
+    TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] { return device.driver->queue_copy(this->queue(queue), &args, &submission); }));
+  }
   if (out_point != nullptr) *out_point = {submission.timeline, ++lane.value};
   return Status::Ok();
 }
