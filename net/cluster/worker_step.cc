@@ -67,31 +67,22 @@ Status WorkerStep::SendNow(const exec::RendezvousKey& key, exec::Message message
 
 void WorkerStep::Receive(const exec::RendezvousKey& key, Receiver receiver) {
   if (part->asks.empty()) return Rendezvous::Receive(key, std::move(receiver));
-  const auto ask = [this, channel = key.channel](std::vector<int32_t> (AskingWindow::*what)(int32_t)) {
-    std::unique_lock lock(asked_mutex_);
-    const std::vector<int32_t> channels = (window_.*what)(channel);
-    lock.unlock();
-    Ask(channels, true);
-  };
-  ask(&AskingWindow::Needed);
-  Rendezvous::Receive(key, [ask, receiver = std::move(receiver)](Result<exec::Message> message) {
-    if (message.ok()) ask(&AskingWindow::Taken);
+  AskWhat(true, &AskingWindow::Needed, key.channel);
+  Rendezvous::Receive(key, [this, channel = key.channel, receiver = std::move(receiver)](Result<exec::Message> message) {
+    if (message.ok()) AskWhat(true, &AskingWindow::Taken, channel);
     receiver(std::move(message));
   });
 }
 
-void WorkerStep::AskFirst() {
-  std::unique_lock lock(asked_mutex_);
-  const std::vector<int32_t> channels = window_.Begin();
-  lock.unlock();
-  Ask(channels, true);
-}
+void WorkerStep::AskFirst() { AskWhat(true, &AskingWindow::Begin); }
+void WorkerStep::AskNoMore() { AskWhat(false, &AskingWindow::NeverAsked); }
 
-void WorkerStep::AskNoMore() {
+template <class What, class... Channel>
+void WorkerStep::AskWhat(bool wanted, What what, Channel... channel) {
   std::unique_lock lock(asked_mutex_);
-  const std::vector<int32_t> channels = window_.NeverAsked();
+  const std::vector<int32_t> channels = (window_.*what)(channel...);
   lock.unlock();
-  Ask(channels, false);
+  Ask(channels, wanted);
 }
 
 // Of a value that this task's own part sends nobody need be asked: `asks` has those of other tasks alone.

@@ -56,6 +56,9 @@ class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<
 
  private:
   Status SendNow(const exec::RendezvousKey& key, exec::Message message, int32_t to);
+  // Asks for the values that the window now names, or that they are not wanted. `what`: a member of AskingWindow, and what it takes.
+  template <class What, class... Channel>
+  void AskWhat(bool wanted, What what, Channel... channel);
   void Ask(const std::vector<int32_t>& channels, bool wanted);
   // What is to be done when nothing is kept any more, once.
   std::function<void()> TakeThen(bool over);
