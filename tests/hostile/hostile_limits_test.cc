@@ -144,6 +144,56 @@ TEST(HostileLimits, AStringThatAConstantRepeatsIsCharged) {
   EXPECT_EQ(Fetched(RepeatedString(200000), "c").status().code(), Code::kResourceExhausted) << "2 GB, without a limit of the session's own";
 }
 
+void AddInts(GraphDef* graph, const std::string& name, const std::vector<int64_t>& dims, const std::vector<int32_t>& values) {
+  NodeDef* node = AddNode(graph, name, "Const", {});
+  Attr(node, "dtype").set_type(tensorflow::DT_INT32);
+  auto* tensor = Attr(node, "value").mutable_tensor();
+  tensor->set_dtype(tensorflow::DT_INT32);
+  auto* shape = tensor->mutable_tensor_shape();
+  for (const int64_t dim : dims) shape->add_dim()->set_size(dim);
+  for (const int32_t value : values) tensor->add_int_val(value);
+}
+void AddText(GraphDef* graph, const std::string& name, const std::vector<int64_t>& dims, const std::string& text) {
+  NodeDef* node = AddNode(graph, name, "Const", {});
+  Attr(node, "dtype").set_type(tensorflow::DT_STRING);
+  auto* tensor = Attr(node, "value").mutable_tensor();
+  tensor->set_dtype(tensorflow::DT_STRING);
+  auto* shape = tensor->mutable_tensor_shape();
+  for (const int64_t dim : dims) shape->add_dim()->set_size(dim);
+  tensor->add_string_val(text);
+}
+
+TEST(HostileLimits, TextsThatAScatterMakesAreCharged) {
+  GraphDef wide;
+  AddInts(&wide, "at", {1, 1}, {0});
+  AddText(&wide, "text", {1}, "x");
+  AddInts(&wide, "shape", {1}, {3 << 20});  // whose cells alone would fit
+  NodeDef* node = AddNode(&wide, "y", "ScatterNd", {"at", "text", "shape"});
+  Attr(node, "T").set_type(tensorflow::DT_STRING);
+  Attr(node, "Tindices").set_type(tensorflow::DT_INT32);
+  ExpectBounded(wide, "y", "node 'y' (ScatterNd)");
+}
+
+// One text of 1 MB becomes the value of each of 1,000 rows.
+TEST(HostileLimits, TextsThatAnUpdateRepeatsAreCharged) {
+  constexpr int kRows = 1000;
+  GraphDef graph;
+  NodeDef* variable = AddNode(&graph, "v", "VarHandleOp", {});
+  Attr(variable, "dtype").set_type(tensorflow::DT_STRING);
+  Attr(variable, "shape").mutable_shape()->add_dim()->set_size(kRows);
+  AddText(&graph, "begin", {kRows}, "x");
+  Attr(AddNode(&graph, "assign", "AssignVariableOp", {"v", "begin"}), "dtype").set_type(tensorflow::DT_STRING);
+  std::vector<int32_t> rows;
+  for (int i = 0; i < kRows; ++i) rows.push_back(i);
+  AddInts(&graph, "rows", {kRows}, rows);
+  AddText(&graph, "text", {}, std::string(1 << 20, 'x'));
+  NodeDef* update = AddNode(&graph, "update", "ResourceScatterUpdate", {"v", "rows", "text", "^assign"});
+  Attr(update, "dtype").set_type(tensorflow::DT_STRING);
+  Attr(update, "Tindices").set_type(tensorflow::DT_INT32);
+  Attr(AddNode(&graph, "y", "ReadVariableOp", {"v", "^update"}), "dtype").set_type(tensorflow::DT_STRING);
+  ExpectBounded(graph, "y", "node 'update' (ResourceScatterUpdate)");
+}
+
 TEST(HostileLimits, NamesThatCallsRepeatAreCharged) {
   GraphDef graph;
   AddFloat(&graph, "one", 1);

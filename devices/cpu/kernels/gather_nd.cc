@@ -267,14 +267,14 @@ struct Scatter : Policy {
     return slices;
   }
   // The same as Apply of texts: they are put, or appended to what is there.
-  void ApplyTexts(const sdk::RunContext& c, sdk::Dims dims, const View& indices, const View& updates, std::vector<std::string>& texts) const {
+  void ApplyTexts(const sdk::RunContext& c, sdk::Dims dims, const View& indices, const View& updates, Texts& texts) const {
     const NamedSlices slices = Checked(dims, indices, updates);
     sdk::CancelPoll poll(c);
     for (int64_t i = 0; i < slices.count(); ++i) {
       const int64_t at = slices.At(i);
       for (int64_t j = 0; at >= 0 && j < slices.slice(); ++j) {
         const std::string_view update = sdk::StringAt(updates, i * slices.slice() + j);
-        std::string& text = texts[static_cast<size_t>(at + j)];
+        std::pmr::string& text = texts[static_cast<size_t>(at + j)];
         if constexpr (std::is_same_v<Op, Put>) text = update;
         else text += update;
         poll(50 + static_cast<int64_t>(update.size()));
@@ -327,7 +327,7 @@ template <bool kReference>
 struct VariableScatterStringsKernel : Scatter<Put> {
   explicit VariableScatterStringsKernel(sdk::CreateContext& c) : Scatter<Put>(c), lock(sdk::UpdateLock(c)) {}
   void Run(sdk::RunContext c) const {
-    UpdateStrings(c, c.resource(0), lock, [this](const sdk::RunContext& context, const View& value, std::vector<std::string>& texts) {
+    UpdateStrings(c, c.resource(0), lock, [this](const sdk::RunContext& context, const View& value, Texts& texts) {
       this->ApplyTexts(context, sdk::DimsOf(value), context.input_view(1), context.input_view(2), texts);
     });
     if (kReference) *c.output<tenon_resource*>(0) = c.resource(0);
@@ -343,7 +343,8 @@ struct ScatterNdStringsKernel : Scatter<AddTo<false>> {
     std::vector<int64_t> dims;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    std::vector<std::string> texts(static_cast<size_t>(sdk::Count(plan.dims)));
+    TextMemory memory(c);
+    Texts texts(static_cast<size_t>(sdk::Count(plan.dims)), memory.get());
     ApplyTexts(c, plan.dims, c.input_view(0), c.input_view(1), texts);
     sdk::SetStrings(c, 0, plan.dims, texts);
   }

@@ -5,23 +5,38 @@
 #define TENON_DEVICES_CPU_KERNELS_STRING_UPDATE_H_
 
 #include <algorithm>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
 #include "kernels/types.h"
+#include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {
 
+// Texts in memory that counts against the limit of the step's session: one update may be put into every element.
+using Texts = std::pmr::vector<std::pmr::string>;
+class TextMemory {
+ public:
+  explicit TextMemory(const sdk::RunContext& c) : memory_(c) {}
+  std::pmr::memory_resource* get() { return &pool_; }
+
+ private:
+  sdk::StepMemory memory_;
+  std::pmr::unsynchronized_pool_resource pool_{&memory_};
+};
+
 // put(context, old value, texts): writes into `texts`, which are the old value's, copied, since the new value may lie where the old one does; its failures cost nothing. lock:
 // of UpdateLock. INVALID_ARGUMENT where the variable is of no strings.
 template <class Put>
 void UpdateStrings(const sdk::RunContext& c, tenon_resource* handle, uint32_t lock, const Put& put) {
+  TextMemory memory(c);
   const auto after = [&](const tenon_tensor_view& value) {
     if (value.dtype != TENON_DT_STRING) sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(value.dtype), "; the updates are strings");
     const std::vector<std::string_view> old = sdk::StringsOf(value);
-    std::vector<std::string> texts(old.begin(), old.end());
+    Texts texts(old.begin(), old.end(), memory.get());
     put(c, value, texts);
     return texts;
   };
@@ -33,7 +48,7 @@ void UpdateStrings(const sdk::RunContext& c, tenon_resource* handle, uint32_t lo
     update.NothingWritten();
     const tenon_tensor_view& old = update.old_view();
     if (old.dl.data == nullptr || !std::ranges::equal(sdk::DimsOf(old), sdk::DimsOf(value))) continue;
-    const std::vector<std::string> texts = after(old);
+    const Texts texts = after(old);
     if (sdk::BytesOf(texts) != bytes) continue;
     update.BeginWriting();
     sdk::WriteStrings(update.template new_data<char>(), texts);

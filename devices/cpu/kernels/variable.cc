@@ -207,7 +207,7 @@ struct ScatterStringsKernel {
   }
 
  private:
-  static void Put(const sdk::RunContext& c, const tenon_tensor_view& value, std::vector<std::string>& texts) {
+  static void Put(const sdk::RunContext& c, const tenon_tensor_view& value, Texts& texts) {
     const tenon_tensor_view& indices = c.input_view(1);
     const tenon_tensor_view& updates = c.input_view(2);
     const sdk::Dims dims = sdk::DimsOf(value);
