@@ -2,6 +2,7 @@
 #include "core/exec/lower/arena.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <span>
 #include <unordered_map>
@@ -31,14 +32,23 @@ class Arena {
   void ExtendSelected();
   void ShareInPlace(std::vector<Operation>& block);
   void NoteWriters(const std::vector<Operation>& block);
+  void NoteReaders(const std::vector<Operation>& block);
+  bool IsReadByOthers(SlotId root, QueueId queue) const;
   void PlanArena(int32_t memory);
-  uint64_t PlaceSlots(int32_t memory, bool by_queue);
+  // How values of a memory share it.
+  enum class Sharing {
+    kApart,    // not what one queue writes and another reads; what different queues write does not either
+    kByTurns,  // what one queue writes and another reads in two buffers by turns
+    kAll,
+  };
+  uint64_t PlaceSlots(int32_t memory, Sharing sharing);
   std::unordered_map<SlotId, int32_t> SecondTurns(const std::vector<SlotId>& slots) const;
 
   const Environment& env_;
   ProgramCode* const code_;
   std::unordered_map<SlotId, QueueId> writer_of_;  // root of an arena: the queue that first writes it
   std::unordered_set<SlotId> crossing_;            // roots that another queue reads
+  std::unordered_map<SlotId, std::vector<QueueId>> readers_of_;  // root: the queues that read it
 };
 
 // A select shows the memory of one of its sides, which may be a select in turn; sides are made before it. By then each select's own end
@@ -52,7 +62,22 @@ void Arena::ExtendSelected() {
       }
 }
 
-// Lets outputs take over inputs that die with the operation, where the kernel allows it.
+void Arena::NoteReaders(const std::vector<Operation>& block) {
+  for (const Operation& operation : block) {
+    if (!operation.queue) continue;
+    for (SlotId slot : operation.inputs) {
+      std::vector<QueueId>& readers = readers_of_[code_->RootOf(slot)];
+      if (std::find(readers.begin(), readers.end(), operation.queue) == readers.end()) readers.push_back(operation.queue);
+    }
+  }
+}
+
+bool Arena::IsReadByOthers(SlotId root, QueueId queue) const {
+  const auto it = readers_of_.find(root);
+  return it != readers_of_.end() && std::any_of(it->second.begin(), it->second.end(), [queue](QueueId reader) { return reader != queue; });
+}
+
+// Lets outputs take over inputs that die with the operation, where the kernel allows it; not what another queue reads, for which it would have to wait.
 void Arena::ShareInPlace(std::vector<Operation>& block) {
   for (Operation& operation : block) {
     if (operation.kind == Operation::Kind::kBranch) ShareInPlace(code_->branch(operation.branch).block);
@@ -72,8 +97,13 @@ void Arena::ShareInPlace(std::vector<Operation>& block) {
       bool elsewhere = false;
       for (size_t i = 0; i < operation.inputs.size(); ++i)
         elsewhere = elsewhere || (i != in && code_->RootOf(operation.inputs[i]) == root);
-      if (elsewhere) continue;
+      if (elsewhere || (operation.queue && IsReadByOthers(root, operation.queue))) continue;
       const int32_t last = target.last;
+      if (operation.queue && readers_of_.contains(operation.outputs[out])) {
+        const std::vector<QueueId> readers = std::move(readers_of_[operation.outputs[out]]);
+        std::vector<QueueId>& all = readers_of_[root];
+        all.insert(all.end(), readers.begin(), readers.end());
+      }
       target.home = Home::kAlias;
       target.target = root;
       code_->at(root).last = std::max(last, operation.position);
@@ -91,11 +121,13 @@ void Arena::NoteWriters(const std::vector<Operation>& block) {
 }
 
 // Offsets in one memory's arena, and behind them the workspace of the host, or of each queue of the device. What different
-// queues write shares no memory, lest one waits for another that it does not need; unless that takes too much.
+// queues write shares no memory, lest one waits for another that it does not need; unless that takes too much. Nor do, where that is
+// little of the device's memory, values that go from queue to queue: a copy to the device would wait until the value before is read.
 void Arena::PlanArena(int32_t memory) {
-  uint64_t total = PlaceSlots(memory, true);
-  const uint64_t most = memory == 0 ? 0 : env_.devices[memory].device->memory_bytes / 2;
-  if (most != 0 && total > most) total = PlaceSlots(memory, false);
+  const uint64_t all = memory == 0 ? 0 : env_.devices[memory].device->memory_bytes;
+  uint64_t total = PlaceSlots(memory, all == 0 ? Sharing::kByTurns : Sharing::kApart);
+  if (all != 0 && total > all / 16) total = PlaceSlots(memory, Sharing::kByTurns);
+  if (all != 0 && total > all / 2) total = PlaceSlots(memory, Sharing::kAll);
   for (size_t q = 0; q < code_->workspace_offset.size(); ++q) {
     if ((q == 0 ? 0 : env_.queues[QueueId(q - 1)].device) != memory) continue;
     const uint64_t workspace = code_->workspace_offset[q];
@@ -117,7 +149,8 @@ std::unordered_map<SlotId, int32_t> Arena::SecondTurns(const std::vector<SlotId>
   return until;
 }
 
-uint64_t Arena::PlaceSlots(int32_t memory, bool by_queue) {
+uint64_t Arena::PlaceSlots(int32_t memory, Sharing sharing) {
+  const bool by_queue = sharing != Sharing::kAll;
   std::map<QueueId, std::vector<SlotId>> groups;
   for (const SlotId i : code_->slots.ids()) {
     const Slot& slot = code_->slots[i];
@@ -128,10 +161,12 @@ uint64_t Arena::PlaceSlots(int32_t memory, bool by_queue) {
   uint64_t total = 0;
   for (const auto& [queue, slots] : groups) {
     MemoryPlanner planner;
-    const std::unordered_map<SlotId, int32_t> later = by_queue ? SecondTurns(slots) : std::unordered_map<SlotId, int32_t>();
+    const std::unordered_map<SlotId, int32_t> later = sharing == Sharing::kByTurns ? SecondTurns(slots) : std::unordered_map<SlotId, int32_t>();
     for (SlotId slot : slots) {
       const auto it = later.find(slot);
-      planner.Add(code_->at(slot).bytes, code_->at(slot).first, it == later.end() ? code_->at(slot).last : it->second);
+      const bool apart = sharing == Sharing::kApart && crossing_.contains(slot);
+      planner.Add(code_->at(slot).bytes, code_->at(slot).first,
+                  apart ? std::numeric_limits<int32_t>::max() : it == later.end() ? code_->at(slot).last : it->second);
     }
     const std::vector<uint64_t> offsets = planner.Plan();
     for (size_t i = 0; i < slots.size(); ++i) code_->at(slots[i]).offset = total + offsets[i];
@@ -143,6 +178,7 @@ uint64_t Arena::PlaceSlots(int32_t memory, bool by_queue) {
 void Arena::Run() {
   ExtendSelected();
   for (Slot& slot : code_->slots) slot.last = std::max(slot.last, slot.first);
+  code_->ForEachBlock([this](const std::vector<Operation>& block) { NoteReaders(block); });
   ShareInPlace(code_->operations);
   const size_t memories = std::max<size_t>(1, env_.devices.size());
   code_->arena_bytes.resize(memories);

@@ -8,6 +8,7 @@
 
 #include "core/exec/device/device.h"
 #include "core/exec/device/environment.h"
+#include "core/exec/plan/compiled_region.h"
 
 namespace tenon::exec {
 namespace {
@@ -91,6 +92,85 @@ TEST(Arena, WhatDifferentQueuesWriteIsApart) {
   again.workspace_offset = {0, 0, 0};
   ShareMemory(env, &again);
   EXPECT_TRUE(Overlap(again.at(SlotId(0)), again.at(SlotId(1))));
+}
+
+// Two values that queue 0 brings and queue 1 reads, the second after the first is read.
+TEST(Arena, WhatGoesFromQueueToQueueIsApartWhereThatIsLittle) {
+  Environment env;
+  env.devices.resize(2);
+  Device card;
+  card.memory_bytes = 1 << 20;
+  env.devices[1].device = &card;
+  env.queues = {{nullptr, 1}, {nullptr, 1}};
+  ProgramCode code;
+  code.workspace_offset = {0, 0, 0};
+  for (int32_t i = 0; i < 4; ++i) {
+    code.slots.push_back(InArena(64, 2 * i, 2 * i + 1));
+    code.slots.back().memory = 1;
+    Operation bring, read;
+    bring.kind = Operation::Kind::kTransfer;
+    bring.position = 2 * i;
+    bring.outputs = {SlotId(i)};
+    bring.queue = QueueId(0);
+    read.kind = Operation::Kind::kTransfer;
+    read.position = 2 * i + 1;
+    read.inputs = {SlotId(i)};
+    read.queue = QueueId(1);
+    code.operations.push_back(bring);
+    code.operations.push_back(read);
+  }
+  const auto bytes = [&env](ProgramCode copy) {
+    ShareMemory(env, &copy);
+    return copy.arena_bytes[1];
+  };
+  EXPECT_EQ(bytes(code), 4 * 64u) << "the third would wait until the first is read";
+  card.memory_bytes = 4 * 64 * 16 - 1;
+  EXPECT_EQ(bytes(code), 2 * 64u) << "by turns";
+  card.memory_bytes = 2 * 64 * 2 - 1;
+  EXPECT_EQ(bytes(code), 64u);
+}
+
+// What may write over its input.
+class InPlaceRegion : public CompiledRegion {
+ public:
+  InPlaceRegion() : CompiledRegion({}, "test", "test") { in_place_ = kPairs; }
+  tenon_status* Run(tenon_frame*) const override { return nullptr; }
+  const char* how() const override { return "not at all"; }
+
+ private:
+  static constexpr tenon_in_place kPairs[] = {{0, 0}};
+};
+
+TEST(Arena, WhatAnotherQueueReadsIsNotTakenOver) {
+  Environment env;
+  env.devices.resize(2);
+  Device card;
+  env.devices[1].device = &card;
+  env.queues = {{nullptr, 1}, {nullptr, 1}};
+  for (const bool other : {false, true}) {
+    ProgramCode code;
+    code.workspace_offset = {0, 0, 0};
+    code.slots = {InArena(64, 0, 2), InArena(64, 2, 3)};
+    for (Slot& slot : code.slots) slot.memory = 1;
+    Operation make, read, take;
+    make.kind = read.kind = Operation::Kind::kTransfer;
+    make.outputs = {SlotId(0)};
+    make.queue = QueueId(0);
+    read.position = 1;
+    read.inputs = {SlotId(0)};
+    read.queue = QueueId(other ? 1 : 0);
+    take.kind = Operation::Kind::kQueued;
+    take.position = 2;
+    take.inputs = {SlotId(0)};
+    take.outputs = {SlotId(1)};
+    take.queue = QueueId(0);
+    take.region = std::make_shared<InPlaceRegion>();
+    code.operations.push_back(make);
+    code.operations.push_back(read);
+    code.operations.push_back(take);
+    ShareMemory(env, &code);
+    EXPECT_EQ(code.at(SlotId(1)).home, other ? Home::kArena : Home::kAlias) << "it would wait for the other queue";
+  }
 }
 
 }  // namespace
