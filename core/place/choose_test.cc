@@ -57,9 +57,7 @@ class Exhaustive {
   void Extend(size_t depth, const State& state) {
     if (state.end >= best_) return;
     if (depth == sequence_.size()) {
-      State last = state;
-      for (ValueId v : problem_.fetched) last.end = std::max(last.end, Bring(last, v, problem_.host));
-      best_ = std::min(best_, last.end);
+      best_ = std::min(best_, state.end);
       return;
     }
     const Position position = sequence_[depth];
@@ -74,6 +72,8 @@ class Exhaustive {
         next.there[v].assign(devices_, -1);
         next.there[v][device] = next.queue[device];
         home_[v] = device;
+        if (std::find(problem_.fetched.begin(), problem_.fetched.end(), v) != problem_.fetched.end())
+          next.end = std::max(next.end, Bring(next, v, problem_.host));
       }
       Extend(depth + 1, next);
     }

@@ -6,10 +6,10 @@
 //   "nodes": [{"name", "op", "device", "reason", "why", "with", "start", "finish", "alternatives": [{"device", "finish"}]}],
 //   "transfer_spans": [{"value", "from", "to", "bytes", "start", "finish"}],
 //   "costs": [{"op", "nodes", "static_seconds", "measured_seconds", "ratio"}],
-//   "refusals": [{"node", "compiler", "reason"}]}
+//   "refusals": [{"node", "plugin", "reason"}]}
 // Times are seconds from the step's start; nodes are in the order in which they are simulated. An alternative's finish is
 // the node's, given all that went before it. "costs" (op "" is all of them) is there when costs were measured, "refusals" when a
-// device's compiler (its plugin's id) would not take a node.
+// device's compiler or a kernel (its plugin's id) would not take a node.
 #ifndef TENON_CORE_PLACE_EXPLAIN_H_
 #define TENON_CORE_PLACE_EXPLAIN_H_
 

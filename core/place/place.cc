@@ -45,11 +45,21 @@ class Placer {
     TENON_ASSIGN_OR_RETURN(const Problem problem, MakeProblem(request_, position, std::move(groups), std::move(sets_)));
     const Sequence sequence = RankOrder(problem);
     TENON_ASSIGN_OR_RETURN(const Assignment assignment, ChooseAll(problem, sequence));
-    TENON_RETURN_IF_ERROR(Write(problem, sequence, assignment));
+    TENON_RETURN_IF_ERROR(Write(problem, Shorter(problem, sequence, assignment), assignment));
     return std::move(out_);
   }
 
  private:
+  // Ranks choose devices well; where they are chosen, the order in which the graph was built may keep them busier.
+  static Sequence Shorter(const Problem& problem, const Sequence& by_rank, const Assignment& assignment) {
+    Sequence as_built(problem.positions().begin(), problem.positions().end());
+    Schedule schedule(&problem);
+    const auto seconds = [&](const Sequence& sequence) {
+      return Simulate(problem, sequence, assignment.device_of_group, &schedule, std::numeric_limits<double>::infinity());
+    };
+    const double built = seconds(as_built);
+    return !schedule.over_memory() && built <= seconds(by_rank) ? as_built : by_rank;
+  }
   void AddNotes(const std::vector<std::string>& notes) {
     out_.notes.insert(out_.notes.end(), notes.begin(), notes.end());
     out_.dropped = out_.notes.size();

@@ -36,6 +36,7 @@ struct NodeSpan {
   graph::NodeId node;
   DeviceId device;
   double start = 0, finish = 0;  // seconds from the step's start
+  bool known = true;             // what it takes was measured, or its kernel says it; else it is a guess
 };
 
 struct TransferSpan {

@@ -34,12 +34,7 @@ class Maker {
       TENON_RETURN_IF_ERROR(AddCosts(position));
     }
     out_.first_input.push_back(out_.inputs.next_id());
-    for (size_t i = 0; i < request_.fetches.size(); ++i)
-      if (const ValueId value = ValueOf(request_.fetches[i])) {
-        out_.fetched.push_back(value);
-        out_.fetched_to.push_back(DeviceAt(request_.fetch_devices, i));
-        CountReader(value);
-      }
+    AddFetches();
     if (request_.host_input) out_.host_inputs.resize(out_.inputs.size() * out_.class_count);
     if (request_.host_output) out_.host_outputs.resize(out_.values.size() * out_.class_count);
     return Status::Ok();
@@ -58,10 +53,15 @@ class Maker {
     }
     out_.class_count = representatives_.size();
     out_.links.resize(devices.size() * devices.size());
+    for (size_t way = 0; way < out_.links.size(); ++way) out_.ways.push_back(way);
     if (!request_.link) return;
     for (DeviceId from : devices.ids())
-      for (DeviceId to : devices.ids())
-        if (from != to) out_.links[out_.LinkIndex(from, to)] = request_.link(from, to);
+      for (DeviceId to : devices.ids()) {
+        if (from == to) continue;
+        const Link& link = out_.links[out_.LinkIndex(from, to)] = request_.link(from, to);
+        // No link leads from a device to itself.
+        if (link.sender) out_.ways[out_.LinkIndex(from, to)] = out_.LinkIndex(link.sender, link.sender);
+      }
   }
   static bool SameSpeed(const DeviceInfo& a, const DeviceInfo& b) {
     return a.type == b.type && a.flops == b.flops && a.bytes_per_second == b.bytes_per_second && a.launch_seconds == b.launch_seconds &&
@@ -120,6 +120,20 @@ class Maker {
     }
     AddValue(i, {node.id, -1}, 0, turns_[i], false);
     if (guessed) ++out_.guessed_nodes;
+  }
+
+  void AddFetches() {
+    std::vector<std::pair<ValueId, DeviceId>> fetched;
+    for (size_t i = 0; i < request_.fetches.size(); ++i)
+      if (const ValueId value = ValueOf(request_.fetches[i])) {
+        fetched.emplace_back(value, DeviceAt(request_.fetch_devices, i));
+        CountReader(value);
+      }
+    std::stable_sort(fetched.begin(), fetched.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [value, to] : fetched) {
+      out_.fetched.push_back(value);
+      out_.fetched_to.push_back(to);
+    }
   }
 
   // Asked only where the node may go.
@@ -197,6 +211,7 @@ class Maker {
     out_.resident_bytes.push_back(ResidentBytes(node));
     out_.by_engine.push_back(RunsInEngine(node));
     out_.seconds.resize(out_.seconds.size() + out_.class_count, 0);
+    out_.known.resize(out_.seconds.size(), true);
     if (RunsInEngine(node)) return Status::Ok();
     bool guessed = false;
     TENON_ASSIGN_OR_RETURN(const NodeCost cost, StaticCost(node, shapes_, &guessed));
@@ -209,7 +224,10 @@ class Maker {
       const CostModel::Measured* measured =
           request_.costs == nullptr ? nullptr : request_.costs->Find(node.name, node.op->name, device.type, inputs);
       const double said = measured == nullptr && request_.kernel_seconds ? request_.kernel_seconds(node, representatives_[c], shapes_) : 0;
-      out_.seconds[out_.ClassIndex(i, c)] = turns_[i] * (measured != nullptr ? measured->seconds : said > 0 ? said : SecondsOn(cost, device));
+      const bool by_host = out_.host && request_.run_by_host && request_.run_by_host(node, representatives_[c]);
+      const double guess = SecondsOn(cost, by_host ? (*request_.devices)[out_.host] : device);
+      out_.known[out_.ClassIndex(i, c)] = measured != nullptr || said > 0 || by_host;
+      out_.seconds[out_.ClassIndex(i, c)] = turns_[i] * (measured != nullptr ? measured->seconds : said > 0 ? said : guess);
     }
     return Status::Ok();
   }

@@ -38,8 +38,10 @@ struct Problem {
   IdVector<DeviceId, ClassId> device_class;
   size_t class_count = 0;
   std::vector<Link> links;  // by LinkIndex
+  std::vector<size_t> ways;  // by LinkIndex: what one transfer takes at a time, less than there are links
 
   std::vector<double> seconds;  // by ClassIndex of the position, all turns of its loops
+  std::vector<bool> known;      // likewise: measured, or said by the kernel; else guessed
   IdVector<Position, uint8_t> by_engine;      // takes no time and no queue
   IdVector<Position, double> resident_bytes;  // state and constants, there for the whole step
   IdVector<ValueId, Value> values;
@@ -48,12 +50,13 @@ struct Problem {
   IdVector<InputId, ValueId> inputs;
   // Whether a kernel takes or gives host memory, by ClassIndex of the input or value; empty: never.
   std::vector<bool> host_inputs, host_outputs;
-  std::vector<ValueId> fetched;
+  std::vector<ValueId> fetched;        // in the order of their producers, fed ones first
   std::vector<DeviceId> fetched_to;    // the devices whose memory takes them; none: there is none
   int64_t guessed_nodes = 0;           // whose shapes had to be guessed
 
   size_t size() const { return first_value.size(); }
   size_t device_count() const { return devices->size(); }
+  size_t WayOf(DeviceId from, DeviceId to) const { return ways[LinkIndex(from, to)]; }
   IdRange<Position> positions() const { return first_value.ids(); }
   Position last() const { return first_value.last_id(); }
   const graph::Node& node(Position position) const { return request->graph->node(request->order[position]); }
@@ -65,6 +68,7 @@ struct Problem {
     return {first_value[position], end};
   }
   const std::vector<DeviceId>& devices_of(GroupId group) const { return sets.devices(groups.sets[group]); }
+  bool IsKnown(Position position, DeviceId device) const { return known[ClassIndex(position, device_class[device])]; }
   double SecondsOf(Position position, DeviceId device) const { return seconds[ClassIndex(position, device_class[device])]; }
   bool is_host(DeviceId device) const { return (*devices)[device].host_memory; }
   // Where a value lies when its producer runs on `device`, and where an input is wanted.

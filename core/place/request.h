@@ -35,10 +35,13 @@ struct DeviceInfo {
 
 using Devices = IdVector<DeviceId, DeviceInfo>;
 
-// A transfer takes latency_seconds + bytes / bytes_per_second (0: bytes cost nothing).
+// A transfer takes latency_seconds + bytes / bytes_per_second (0: bytes cost nothing). For busy_seconds of the latency, and while its bytes go, nothing
+// else goes that way: over this link, or, where `sender` is not none, from this sender to anybody.
 struct Link {
   double latency_seconds = 0;
   double bytes_per_second = 0;
+  double busy_seconds = 0;
+  DeviceId sender = {};
 };
 
 using Positions = graph::NodeMap<Position>;  // none: the node is not placed
@@ -60,6 +63,8 @@ struct Request {
   std::function<bool(const graph::Node&, DeviceId device, int output)> host_output;
   // Whether the kernel's output is its input's memory: it costs nothing. May be empty: no.
   std::function<bool(const graph::Node&, DeviceId device)> is_view;
+  // Whether the host runs what stands on a device: its kernel is for any device. May be empty: no.
+  std::function<bool(const graph::Node&, DeviceId device)> run_by_host;
   // Seconds of a run on a device, where the kernel says it for shapes that are known; 0: it does not. May be empty.
   std::function<double(const graph::Node&, DeviceId device, const graph::ShapeInference& shapes)> kernel_seconds;
   // Between different devices. May be empty: transfers cost nothing.

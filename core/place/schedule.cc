@@ -8,8 +8,10 @@ namespace tenon::place {
 namespace {
 
 double Occupies(const Value& value, const Link& link) {
-  return link.bytes_per_second > 0 ? value.repeats * value.bytes / link.bytes_per_second : 0;
+  return value.repeats * (link.busy_seconds + (link.bytes_per_second > 0 ? value.bytes / link.bytes_per_second : 0));
 }
+// From when the link is free again to when the value is there.
+double FollowsBy(const Value& value, const Link& link) { return value.repeats * (link.latency_seconds - link.busy_seconds); }
 
 // Mean seconds of a transfer of nothing, and of a byte, between two devices.
 struct MeanLink {
@@ -99,9 +101,9 @@ double Schedule::FinishOn(Position position, DeviceId device) {
         if (!copied_links) scratch_link_ = link_free_;
         copied_links = true;
         const Link& link = problem_.link(from, to);
-        double& free = scratch_link_[problem_.LinkIndex(from, to)];
+        double& free = scratch_link_[problem_.WayOf(from, to)];
         free = std::max(at, free) + Occupies(value, link);
-        at = free + value.repeats * link.latency_seconds;
+        at = free + FollowsBy(value, link);
       }
     }
     start = std::max(start, at);
@@ -145,10 +147,10 @@ double Schedule::Bring(ValueId v, DeviceId from, DeviceId to) {
   if (!from || from == to) return ready;
   if (const Copy* copy = FindCopy(v, to)) return copy->at;
   const Link& link = problem_.link(from, to);
-  double& free = link_free_[problem_.LinkIndex(from, to)];
+  double& free = link_free_[problem_.WayOf(from, to)];
   const double start = std::max(ready, free);
   free = start + Occupies(value, link);
-  const double at = free + value.repeats * link.latency_seconds;
+  const double at = free + FollowsBy(value, link);
   first_copy_[v] = copies_.push_back({to, at, first_copy_[v]});
   Hold(v, to);
   if (record_ != nullptr) {
@@ -174,6 +176,8 @@ double Schedule::Take(Position position, DeviceId device) {
   const IdRange<ValueId> outputs = problem_.outputs_of(position);
   for (ValueId v : outputs)
     if (problem_.values[v].storage == v) Hold(v, problem_.LiesOn(v, device));
+  auto next = std::lower_bound(problem_.fetched.begin(), problem_.fetched.end(), problem_.first_value[position]);
+  for (; next != problem_.fetched.end() && problem_.values[*next].producer == position; ++next) BringFetched(static_cast<size_t>(next - problem_.fetched.begin()));
   for (ValueId v : problem_.inputs_of(position)) {
     const ValueId storage = problem_.values[v].storage;
     if (storage && --readers_left_[storage] == 0) Drop(storage);
@@ -181,17 +185,19 @@ double Schedule::Take(Position position, DeviceId device) {
   for (ValueId v : outputs)
     if (problem_.values[v].storage == v && readers_left_[v] == 0) Drop(v);
   if (record_ != nullptr && (problem_.request->explain || problem_.request->spans))
-    record_->node_spans.push_back({problem_.request->order[position], device, start, finish});
+    record_->node_spans.push_back({problem_.request->order[position], device, start, finish, problem_.IsKnown(position, device)});
   return finish;
 }
 
+void Schedule::BringFetched(size_t i) {
+  const ValueId v = problem_.fetched[i];
+  const DeviceId from = Home(v), to = problem_.fetched_to[i];
+  const bool there = !from || !to || from == to || (problem_.is_host(from) && problem_.is_host(to));
+  end_ = std::max(end_, there ? ReadyAt(problem_.values[v]) : Bring(v, from, to));
+}
+
 double Schedule::Finish() {
-  for (size_t i = 0; i < problem_.fetched.size(); ++i) {
-    const ValueId v = problem_.fetched[i];
-    const DeviceId from = Home(v), to = problem_.fetched_to[i];
-    const bool there = !from || !to || from == to || (problem_.is_host(from) && problem_.is_host(to));
-    end_ = std::max(end_, there ? ReadyAt(problem_.values[v]) : Bring(v, from, to));
-  }
+  for (size_t i = 0; i < problem_.fetched.size() && !problem_.values[problem_.fetched[i]].producer; ++i) BringFetched(i);
   return end_;
 }
 

@@ -3,8 +3,8 @@
 //
 // The rule. Nodes are taken in one given order. Each device has one queue: a node starts when its queue is free and its
 // inputs are there. A value goes to a device once, however many nodes read it there; between two devices one transfer
-// takes the link at a time (its bytes; the latency is not exclusive), in the order in which readers ask. Fed values are
-// there at the start, fetched ones go where they are wanted: as a rule the host. Memory: state and constants stay; a value, and its copies, stay until the
+// takes the link at a time (its bytes, and of the latency what the link says), in the order in which readers ask. Fed values are
+// there at the start, fetched ones go where they are wanted, as a rule the host, as soon as they are there. Memory: state and constants stay; a value, and its copies, stay until the
 // last reader was taken.
 #ifndef TENON_CORE_PLACE_SCHEDULE_H_
 #define TENON_CORE_PLACE_SCHEDULE_H_
@@ -31,7 +31,7 @@ class Schedule {
   bool Fits(Position position, DeviceId device, double more) const;
   // Runs the node there, after those taken so far. Its finish.
   double Take(Position position, DeviceId device);
-  // Brings fetched values where they are wanted. The step's seconds.
+  // The step's seconds.
   double Finish();
 
   bool taken(Position position) const { return bool{device_[position]}; }
@@ -61,6 +61,7 @@ class Schedule {
   double ReadyAt(const Value& value) const;
   const Copy* FindCopy(ValueId value, DeviceId device) const;
   double Bring(ValueId value, DeviceId from, DeviceId to);
+  void BringFetched(size_t i);
   void Hold(ValueId value, DeviceId device);
   void Use(DeviceId device, double bytes);
   void Drop(ValueId value);
@@ -69,7 +70,7 @@ class Schedule {
   const Problem& problem_;
   size_t devices_;
   IdVector<DeviceId, double> queue_free_, used_, peak_;
-  std::vector<double> link_free_, scratch_link_;  // by Problem::LinkIndex
+  std::vector<double> link_free_, scratch_link_;  // by Problem::WayOf
   IdVector<Position, double> finish_;
   IdVector<Position, DeviceId> device_;
   IdVector<ValueId, CopyId> first_copy_;

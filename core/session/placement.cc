@@ -19,12 +19,15 @@ place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevi
   const tenon_device_properties& own = from.device->properties;
   const bool together = place::TaskOf(from.device->name) == place::TaskOf(to.device->name);
   if (together && from.queued() && to.queued() && from.device->driver == to.device->driver && own.peer_bytes_per_second > 0)
-    return {own.copy_seconds, own.peer_bytes_per_second};
+    return {own.copy_seconds, own.peer_bytes_per_second, own.copy_seconds, place::DeviceId(from.index)};
   const place::Link out = to_host(from), in = to_host(to);
   const place::Link between = together ? place::Link{} : network;
   const auto seconds_a_byte = [](const place::Link& link) { return link.bytes_per_second > 0 ? 1 / link.bytes_per_second : 0; };
   const double all = seconds_a_byte(out) + seconds_a_byte(between) + seconds_a_byte(in);
-  return {out.latency_seconds + between.latency_seconds + in.latency_seconds, all > 0 ? 1 / all : 0};
+  const double latency = out.latency_seconds + between.latency_seconds + in.latency_seconds;
+  // What leaves a device goes through one queue of it, copy after copy, whatever the memory that it goes to; so does what comes from the host.
+  const bool by_one_queue = together && from.queued() != to.queued();
+  return {latency, all > 0 ? 1 / all : 0, by_one_queue ? latency : 0, by_one_queue && from.queued() ? place::DeviceId(from.index) : place::DeviceId()};
 }
 
 place::Devices DescribeDevices(const exec::Environment& env) {
@@ -83,6 +86,11 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
   request.is_view = [find](const graph::Node& node, place::DeviceId device) {
     const std::vector<exec::KernelEntry> kernels = find(node, device);
     return !kernels.empty() && (kernels[0].registration->traits & TENON_KERNEL_VIEW) != 0;
+  };
+  request.run_by_host = [session, find](const graph::Node& node, place::DeviceId device) {
+    if (!session->devices[device.index()].queued() || !exec::NeedsKernel(node)) return false;
+    const std::vector<exec::KernelEntry> kernels = find(node, device);
+    return !kernels.empty() && kernels[0].registration->device_type.size == 0;
   };
   request.kernel_seconds = [session, find](const graph::Node& node, place::DeviceId device, const graph::ShapeInference& shapes) {
     if (!exec::NeedsKernel(node)) return 0.0;

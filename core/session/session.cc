@@ -2,6 +2,7 @@
 #include "core/session/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <chrono>
 
 #include "core/base/clock.h"
@@ -511,27 +512,36 @@ Result<PlacementReport> Session::ExplainPlacement(const std::vector<std::string_
   const Planning planning = StartPlanning({});
   TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
   TENON_ASSIGN_OR_RETURN(pruned.graph, Optimize(std::move(pruned.graph), &pruned.request));
-  return placer_->Explain(pruned.request, pruned.graph, [&](graph::Graph placed) { return AskPlugins(std::move(placed), pruned.request); });
+  return placer_->Explain(pruned.request, pruned.graph, [&](graph::Graph placed, std::shared_ptr<const exec::StepTimes> times) { return AskPlugins(std::move(placed), std::move(times), pruned.request); });
 }
 
-Result<std::vector<place::Refusal>> Session::AskPlugins(graph::Graph placed, const optimize::Request& request) {
-  std::vector<place::Refusal> refusals;
-  if (options_.remote != nullptr) return refusals;
+Result<PluginAnswers> Session::AskPlugins(graph::Graph placed, std::shared_ptr<const exec::StepTimes> times, const optimize::Request& request) {
+  PluginAnswers answers;
+  if (options_.remote != nullptr) return answers;
   exec::KernelStore store;  // no step's
+  exec::PlanOptions options = PlanOptions();
+  options.times = std::move(times);
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<const exec::Plan> plan,
                          exec::MakePlan(std::move(placed), request.feeds, request.fetches, request.targets, state_->env,
-                                        &store, PlanOptions()));
+                                        &store, std::move(options)));
   graph::ShapeInference shapes(&plan->graph());
   (void)shapes.Run(plan->order()).ok();  // what is not known is not asked about
   for (const graph::NodeId id : plan->order()) {
     const std::string& name = plan->graph().node(id).name;
     if (const exec::NodeRunner* runner = plan->runner(id).get(); runner != nullptr)
-      for (exec::KernelRefusal& refusal : runner->RefusalsFor(shapes)) refusals.push_back({name, std::move(refusal.plugin), std::move(refusal.reason)});
+      for (exec::KernelRefusal& refusal : runner->RefusalsFor(shapes)) answers.refusals.push_back({name, std::move(refusal.plugin), std::move(refusal.reason)});
     if (plan->claims() == nullptr) continue;
     if (const exec::Claims::Refusal* refusal = plan->claims()->RefusalOf(id); refusal != nullptr)
-      refusals.push_back({name, refusal->compiler, refusal->reason});
+      answers.refusals.push_back({name, refusal->compiler, refusal->reason});
   }
-  return refusals;
+  if (plan->claims() != nullptr && plan->claims()->predicted().by_nodes > 0) {
+    const exec::Claims::Predicted& predicted = plan->claims()->predicted();
+    const auto microseconds = [](double seconds) { return static_cast<int64_t>(std::llround(seconds * 1e6)); };
+    answers.note = StrCat("compilers take ", plan->claims()->claims().size(), " sets of nodes: the step is predicted to take ", microseconds(predicted.seconds),
+                          " us with them, ", microseconds(predicted.by_nodes), " us node by node, and ", microseconds(predicted.whole),
+                          " us if they took all that they would");
+  }
+  return answers;
 }
 
 Status Session::Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,

@@ -27,17 +27,15 @@ class KernelStore;
 struct PartInfo;
 struct PlanOptions;
 struct SessionDevice;
+struct StepTimes;
 }  // namespace tenon::exec
-
-namespace tenon::place {
-struct Refusal;
-}
 
 namespace tenon::session {
 
 class FunctionCode;
 class Runtime;
 class SessionPlacer;
+struct PluginAnswers;
 struct PlacementReport;
 
 struct SessionMetrics {
@@ -112,7 +110,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<std::shared_ptr<Callable>> PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                   const std::vector<std::string_view>& targets, const RunOptions& options);
   // What they refuse of a placed graph; nothing where none is asked: without compiling, or in other processes.
-  Result<std::vector<place::Refusal>> AskPlugins(graph::Graph placed, const optimize::Request& request);
+  Result<PluginAnswers> AskPlugins(graph::Graph placed, std::shared_ptr<const exec::StepTimes> times, const optimize::Request& request);
   Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices,
                       const char* what, std::vector<int32_t>* out) const;
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request,

@@ -178,15 +178,31 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
   graph::Graph placed = graph.Clone();
   ApplyPlacement(placement, devices_, &placed);
   lock->unlock();  // strangers' compilers and kernels are asked, which may take long
-  auto refusals = ask(std::move(placed));
+  auto answers = ask(std::move(placed), std::make_shared<const exec::StepTimes>(TimesOf(placement, graph)));
   lock->lock();
-  if (!refusals.ok()) placement.notes.push_back(StrCat("compilers were not asked: ", refusals.status().ToString()));
+  if (!answers.ok()) placement.notes.push_back(StrCat("compilers were not asked: ", answers.status().ToString()));
+  else if (!answers->note.empty()) placement.notes.push_back(answers->note);
   IdVector<place::DeviceId, std::string> names;
   for (const place::DeviceInfo& device : devices_) names.push_back(device.name);
-  report->json = place::ToJson(wanted, placement, errors, refusals.ok() ? *refusals : std::vector<place::Refusal>());
+  report->json = place::ToJson(wanted, placement, errors, answers.ok() ? answers->refusals : std::vector<place::Refusal>());
   report->svg = place::ToSvg(wanted, placement);
   report->file = place::PlacementFile::Write(graph, placement.device_of_node, names);
   return placement;
+}
+
+exec::StepTimes SessionPlacer::TimesOf(const place::Placement& placement, const graph::Graph& graph) const {
+  exec::StepTimes times;
+  times.node_seconds.assign(graph.size(), 0);
+  const auto guessed = [this](const place::NodeSpan& span) { return !span.known && env_->devices[span.device.index()].queued(); };
+  const bool starts = !placement.node_spans.empty() && std::none_of(placement.node_spans.begin(), placement.node_spans.end(), guessed);
+  if (starts) times.node_starts.assign(graph.size(), 0);
+  for (const place::NodeSpan& span : placement.node_spans) {
+    times.node_seconds[span.node] = span.finish - span.start;
+    if (starts) times.node_starts[span.node] = span.start;
+  }
+  for (const place::TransferSpan& span : placement.transfer_spans)
+    times.crossings[{span.value, env_->devices[span.to.index()].memory}] = {span.finish - span.start, span.bytes};
+  return times;
 }
 
 Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* graph, exec::StepTimes* times) {
@@ -196,10 +212,7 @@ Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* grap
   if (placement.dropped > 0 && !std::exchange(told_of_dropped_, true)) {
     Log(TENON_LOG_WARNING, StrCat(placement.notes.front(), placement.dropped == 1 ? "" : StrCat("; so do ", placement.dropped - 1, " more nodes")));
   }
-  times->node_seconds.assign(graph->size(), 0);
-  for (const place::NodeSpan& span : placement.node_spans) times->node_seconds[span.node] = span.finish - span.start;
-  for (const place::TransferSpan& span : placement.transfer_spans)
-    times->crossings[{span.value, env_->devices[span.to.index()].memory}] = {span.finish - span.start, span.bytes};
+  *times = TimesOf(placement, *graph);
   ApplyPlacement(placement, devices_, graph);
   return Status::Ok();
 }

@@ -9,6 +9,7 @@
 #define TENON_CORE_SESSION_SESSION_PLACER_H_
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -51,6 +52,12 @@ struct PlacementReport {
   std::string json, svg, file;
 };
 
+// What devices' compilers and kernels say of a placed graph: the nodes that they refuse, and what is predicted where compilers take some.
+struct PluginAnswers {
+  std::vector<place::Refusal> refusals;
+  std::string note;  // for people; may be empty
+};
+
 class SessionPlacer {
  public:
   // `whole` is the session's graph, which `whole_mutex` guards. All must outlive the placer.
@@ -60,8 +67,7 @@ class SessionPlacer {
   // Writes the device into each node of a step's graph. Do not hold `whole_mutex`.
   // What the step is predicted to take goes to `times`; nothing with one device alone.
   Status Place(const optimize::Request& request, graph::Graph* graph, exec::StepTimes* times);
-  // Gives the nodes of a placed graph that devices' compilers refuse.
-  using AskCompilers = std::function<Result<std::vector<place::Refusal>>(graph::Graph placed)>;
+  using AskCompilers = std::function<Result<PluginAnswers>(graph::Graph placed, std::shared_ptr<const exec::StepTimes> times)>;
   // What Place would do, explained, with what compilers refuse; where they cannot be asked, a note says why.
   Result<PlacementReport> Explain(const optimize::Request& request, const graph::Graph& graph, const AskCompilers& ask);
 
@@ -77,6 +83,7 @@ class SessionPlacer {
                                     std::unique_lock<std::mutex>* lock);
   // Settles where new state of `graph` lives, if the whole graph can be placed.
   Status FindHomes(const graph::Graph& graph);
+  exec::StepTimes TimesOf(const place::Placement& placement, const graph::Graph& graph) const;
   void Remember(const graph::Graph& graph, const place::Placement& placement);
 
   const Runtime* runtime_;

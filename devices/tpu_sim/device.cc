@@ -34,10 +34,7 @@ Device::Device(std::shared_ptr<System> system, int64_t index)
       index_(index),
       name_(sdk::Concat("TPU:", index)),
       staging_(static_cast<uint64_t>(system_->options().staging_bytes)),
-      random_(system_->options().seed + static_cast<uint64_t>(index)) {
-  for (auto& free : unit_free_) free.assign(1, 0);
-  unit_free_[static_cast<size_t>(Unit::kCompute)].assign(static_cast<size_t>(options().cores), 0);
-}
+      time_(std::make_shared<DeviceTime>(index, options().cores, options().log_spans)) {}
 
 Outcome Device::Open() {
   Outcome outcome = memory_.Open(static_cast<uint64_t>(options().memory_bytes), options().guard);
@@ -143,32 +140,10 @@ Outcome Device::LateFault(std::initializer_list<std::string_view> names, const s
                faults.fail_late_number, ")");
 }
 
-int64_t Device::Delay() {
+int64_t Device::Delay(uint64_t* random) const {
   const int64_t most = has_faults() ? options().faults.delay_completion_us : 0;
   if (most == 0 || options().seed == 0) return most;
-  return static_cast<int64_t>(NextRandom(&random_) % static_cast<uint64_t>(most + 1));
-}
-
-// Of the units that are free at that time the one that became so last: a queue stays on its unit, and the others are left
-// for queues whose work comes later by the host's time and is earlier by the device's.
-int64_t& Device::NextFree(Unit unit, int64_t at) {
-  std::vector<int64_t>& free = unit_free_[static_cast<size_t>(unit)];
-  int64_t* best = &free[0];
-  for (int64_t& each : free)
-    if (each <= at ? (*best > at || each > *best) : (*best > at && each < *best)) best = &each;
-  return *best;
-}
-
-// ---- The profile ----
-
-void Device::Log(const Span& span) {
-  const auto most = static_cast<uint64_t>(options().log_spans);
-  const uint64_t number = next_span_++;
-  if (most == 0) return;
-  if (log_.size() < most) log_.emplace_back();
-  Span& kept = log_[number % log_.size()];
-  kept = span;
-  kept.number = number;
+  return static_cast<int64_t>(NextRandom(random) % static_cast<uint64_t>(most + 1));
 }
 
 }  // namespace tenon::tpu_sim

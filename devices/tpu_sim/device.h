@@ -7,7 +7,6 @@
 #ifndef TENON_DEVICES_TPU_SIM_DEVICE_H_
 #define TENON_DEVICES_TPU_SIM_DEVICE_H_
 
-#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -17,6 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "clock.h"
 #include "memory.h"
 #include "options.h"
 #include "queue.h"
@@ -34,6 +34,7 @@ class System {
   std::shared_ptr<Device> Owner(const void* address) const;
 
   mutable std::mutex mutex;
+  Clock clock;
   std::vector<std::weak_ptr<Device>> devices;
 
  private:
@@ -79,14 +80,8 @@ class Device : public sdk::Handled<Device, tenon_device> {
   void CountWork(Notices* out);
   // The failure that a fault wants for work that is done and goes by these names.
   Outcome LateFault(std::initializer_list<std::string_view> names, const std::string& description);
-  int64_t Delay();  // microseconds
-  // When the unit is free, for work that could begin `at`.
-  int64_t& NextFree(Unit unit, int64_t at);
-  void Log(const Span& span);
-  // The kept span of this number, which is below next_span() and not below oldest_span().
-  const Span& LoggedSpan(uint64_t number) const { return log_[static_cast<size_t>(number % log_.size())]; }
-  uint64_t next_span() const { return next_span_; }
-  uint64_t oldest_span() const { return next_span_ - log_.size(); }
+  int64_t Delay(uint64_t* random) const;  // microseconds; random: of the queue that is late
+  const std::shared_ptr<DeviceTime>& time() const { return time_; }
 
  private:
   void Lose(const Outcome& why, Notices* out);
@@ -100,13 +95,10 @@ class Device : public sdk::Handled<Device, tenon_device> {
   Outcome lost_;
   bool closed_ = false;
   int64_t allocations_ = 0, works_ = 0, named_works_ = 0;
-  uint64_t random_ = 0;
   int64_t queues_made_ = 0;
   std::vector<std::weak_ptr<Queue>> queues_;
   std::unordered_set<Timeline*> timelines_;
-  std::array<std::vector<int64_t>, kUnits> unit_free_;
-  std::vector<Span> log_;  // a ring, once it is full
-  uint64_t next_span_ = 0;
+  const std::shared_ptr<DeviceTime> time_;
 };
 
 }  // namespace tenon::tpu_sim

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <future>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -495,13 +496,48 @@ TEST(SimulatedTime, OfOneUnitIsSharedByItsQueues) {
   tenon_queue* second = device.Queue();
   char* data = static_cast<char*>(device.Memory(20000));
   EXPECT_EQ(device.Fill(first, data, 10000, 1), "");
-  EXPECT_EQ(device.Finish(first), "");
   EXPECT_EQ(device.Fill(second, data + 10000, 10000, 1), "");
+  EXPECT_EQ(device.Finish(first), "");
   EXPECT_EQ(device.Finish(second), "");
   const auto profile = device.Profile();
   ASSERT_EQ(profile.size(), 2u);
   EXPECT_EQ(profile[1].begin_tick, 100u);
   EXPECT_STREQ(profile[1].waited_for, "the memory channel");
+}
+
+TEST(SimulatedTime, GivesAUnitToWhatArrivesFirstByItAndNotToTheFirstThread) {
+  const Plugin plugin{{"clock", "1e9"}, {"bandwidth", "100e9"}, {"host_bandwidth", "10e9"}};
+  Device device(plugin, 0);
+  tenon_queue* first = device.Queue();
+  tenon_queue* second = device.Queue();
+  char* data = static_cast<char*>(device.Memory(20000));
+  std::vector<char> host(10000);
+  // All of the first queue's work is done before the second has any, though its fill comes 1700 cycles later.
+  std::promise<void> done;
+  EXPECT_EQ(device.Copy(first, host.data(), nullptr, data, device.device, 10000), "");
+  EXPECT_EQ(device.Fill(first, data, 10000, 1), "");
+  const tenon_submission submission = {TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, Span("done")};
+  const auto tell = [](void* argument, tenon_status*) { static_cast<std::promise<void>*>(argument)->set_value(); };
+  EXPECT_EQ(Text(plugin.driver->queue_host_call(first, tell, &done, &submission)), "");
+  done.get_future().wait();
+  EXPECT_EQ(device.Fill(second, data + 10000, 10000, 1), "");
+  EXPECT_EQ(device.Finish(second), "");
+  std::map<std::string, uint64_t> begins;
+  for (const tenon_profile_span& span : device.Profile()) begins[span.name + std::to_string(span.queue)] = span.begin_tick;
+  EXPECT_EQ(begins, (std::map<std::string, uint64_t>{{"copy0", 0}, {"fill0", 1700}, {"fill1", 0}}));
+}
+
+TEST(SimulatedTime, OfWhatTheHostSubmitsIsNotBeforeWhatItHasWaitedFor) {
+  const Plugin plugin{{"clock", "1e9"}, {"bandwidth", "100e9"}, {"devices", "2"}};
+  Device device(plugin, 0), other(plugin, 1);
+  tenon_queue* first = device.Queue();
+  tenon_queue* second = other.Queue();
+  EXPECT_EQ(device.Fill(first, device.Memory(10000), 10000, 1), "");
+  EXPECT_EQ(device.Finish(first), "");
+  EXPECT_EQ(other.Fill(second, other.Memory(10000), 10000, 1), "");
+  EXPECT_EQ(other.Finish(second), "");
+  EXPECT_EQ(other.Profile()[0].begin_tick, 100u);
+  EXPECT_STREQ(other.Profile()[0].waited_for, "the host");
 }
 
 TEST(SimulatedTime, PacesRealTimeWhereAsked) {

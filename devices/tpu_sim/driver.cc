@@ -33,9 +33,9 @@ Order OrderOf(const char* what, const char* kind, const tenon_submission& submis
 void CostOfCopy(const Machine& machine, const Place& source, const Place& target, uint64_t bytes, Order* order) {
   const auto size = static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX));
   if (source.device == nullptr && target.device == nullptr) {
-    order->unit = Unit::kHostLink;  // host memory to host memory, by way of the queue's thread
+    order->unit = Unit::kFromHost;  // host memory to host memory, by way of the queue's thread
   } else if (source.device == nullptr || target.device == nullptr) {
-    order->unit = Unit::kHostLink;
+    order->unit = source.device == nullptr ? Unit::kFromHost : Unit::kToHost;
     order->cost = HostCopyCycles(machine, size);
   } else if (source.device != target.device) {
     order->unit = Unit::kInterconnect;
@@ -120,11 +120,13 @@ void ReadProfile(tenon_device* handle, uint64_t first, tenon_profile_span* out_s
                  uint64_t* out_next) {
   const Device& device = *Device::Of(handle);
   const Lock lock(device.system().mutex);
-  const uint64_t end = device.next_span();
-  first = capacity == 0 ? end : std::clamp(first, device.oldest_span(), end);
+  device.system().clock.Settle();
+  const DeviceTime& time = *device.time();
+  const uint64_t end = time.next_span();
+  first = capacity == 0 ? end : std::clamp(first, time.oldest_span(), end);
   *out_count = std::min(capacity, end - first);
   *out_next = first + *out_count;
-  for (uint64_t i = 0; i < *out_count; ++i) out_spans[i] = ToProfile(device.LoggedSpan(first + i));
+  for (uint64_t i = 0; i < *out_count; ++i) out_spans[i] = ToProfile(time.LoggedSpan(first + i));
 }
 double ProfileClock(tenon_device* device) { return Device::Of(device)->options().machine.clock; }
 
@@ -255,6 +257,7 @@ struct Driver {
   static Outcome Query(const Timeline& timeline, uint64_t* out_value) {
     return WithTimeline(timeline, [&](Notices*) {
       *out_value = timeline.value();
+      timeline.owner().system().clock.Observe(timeline.At(timeline.value()).reached);
       return timeline.failure();
     });
   }
@@ -262,7 +265,8 @@ struct Driver {
     return WithTimeline(timeline, [&](Notices* out) -> Outcome {
       if (!timeline.failure().ok()) return timeline.failure();
       if (value <= timeline.value()) return sdk::NotAbove(timeline.value(), value);
-      timeline.Signal(value, 0, {Origin::kHost, 0, 0}, out);
+      Clock& clock = timeline.owner().system().clock;
+      timeline.Signal(value, clock.HostAt(clock.now()), out);
       return {};
     });
   }
@@ -277,7 +281,10 @@ struct Driver {
     Lock lock(system->mutex);
     while (true) {
       const PointState state = timeline.At(value);
-      if (state.kind == PointState::kReached) return {};
+      if (state.kind == PointState::kReached) {
+        system->clock.Observe(state.reached);
+        return {};
+      }
       if (state.kind == PointState::kFailed) return *state.failure;
       if (std::chrono::steady_clock::now() >= deadline) {
         return Fault(TENON_DEADLINE_EXCEEDED, "a semaphore was to reach ", value, " and is at ", timeline.value());

@@ -15,33 +15,24 @@
 namespace tenon::tpu_sim {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Steady = std::chrono::steady_clock;
 
 constexpr size_t kItemsAtOnce = 64;
 
-uint64_t Nanoseconds(Clock::time_point time) {
+uint64_t Nanoseconds(Steady::time_point time) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
 }
 
-Clock::duration Seconds(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e6)));
+Steady::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Steady::duration>(std::chrono::duration<double>(std::min(seconds, 1e6)));
 }
 
 }  // namespace
 
-const char* UnitName(Unit unit) {
-  switch (unit) {
-    case Unit::kNone: return "";
-    case Unit::kCompute: return "the matrix and vector units";
-    case Unit::kMemory: return "the memory channel";
-    case Unit::kHostLink: return "the link to the host";
-    case Unit::kInterconnect: return "the interconnect";
-  }
-  return "";
-}
-
 Queue::Queue(std::shared_ptr<Device> device, int64_t number)
-    : device_(std::move(device)), number_(number), name_(sdk::Concat("queue ", number, " of ", device_->name())) {}
+    : device_(std::move(device)), number_(number), name_(sdk::Concat("queue ", number, " of ", device_->name())),
+      time_(device_->system().clock.NewQueue(device_->time(), number)),
+      random_(device_->options().seed + static_cast<uint64_t>(device_->index()) + static_cast<uint64_t>(number) * 1000) {}
 
 Queue::~Queue() = default;
 
@@ -65,6 +56,7 @@ Queue::Work& Queue::TakeItem(const Order& order) {
   work.label.assign(order.label.data, order.label.size);
   work.timeline = order.timeline;
   work.signal = order.signal;
+  work.submitted = device_->system().clock.now();
   work.waits.clear();
   for (uint64_t i = 0; i < order.wait_count; ++i) {
     work.waits.push_back({Timeline::Of(order.waits[i].semaphore), order.waits[i].value});
@@ -181,18 +173,17 @@ Outcome Queue::Obstacle(const Work& work) const {
   return {};
 }
 
-// Until the points are reached; sets the clock to when the last one was.
+// Until the points are reached; notes when they were.
 Outcome Queue::Await(Lock& lock, const Work& work) {
   Outcome obstacle = Obstacle(work);
+  waited_.clear();
+  if (MomentPointer host = device_->system().clock.HostAt(work.submitted)) waited_.push_back(std::move(host));
   for (size_t i = 0; i < work.waits.size() && obstacle.ok();) {
     Timeline& timeline = *work.waits[i].timeline;
     const PointState state = timeline.At(work.waits[i].value);
     if (state.kind == PointState::kFailed) return *state.failure;
     if (state.kind == PointState::kReached) {
-      if (state.cycle > clock_) {
-        clock_ = state.cycle;
-        waited_for_ = state.by;
-      }
+      if (state.reached != nullptr) waited_.push_back(state.reached);
       ++i;
       continue;
     }
@@ -216,8 +207,9 @@ void Queue::Do(Work& work) {
     outcome = device_->lost();
   }
   Span span;
-  span.begin = span.end = clock_;
+  bool took_unit = false;
   if (outcome.ok()) {
+    took_unit = takes_unit;
     outcome = Execute(lock, work, &span);
   } else if (work.run.always()) {
     lock.unlock();
@@ -230,41 +222,48 @@ void Queue::Do(Work& work) {
     span.code = outcome.code;
     const std::string_view name = work.label.empty() ? std::string_view(work.what) : std::string_view(work.label);
     sdk::EndOfLabel(name, sizeof(span.name) - 1).copy(span.name, sizeof(span.name) - 1);
-    device_->Log(span);
   }
-  Settle(work, outcome);
+  Settle(work, outcome, Note(work, span, takes_unit && !skipped, took_unit));
   lock.unlock();
   // From here on the timeline may be gone.
   CallAll(notices_);
   work.run.Clear();
 }
 
-// Schedules the work in simulated time and runs it, without the lock.
+// Tells the clock what was done. Gives when the point of the work is reached; nullptr where it has none.
+MomentPointer Queue::Note(const Work& work, const Span& span, bool logged, bool took_unit) {
+  const bool tells = work.timeline != nullptr && work.signal != 0;
+  if (!logged && !tells && work.waits.empty()) return nullptr;
+  Deed deed;
+  deed.unit = took_unit ? work.unit : Unit::kNone;
+  deed.logged = logged;
+  deed.span = span;
+  deed.waits = waited_;
+  if (tells) {
+    deed.done = std::make_shared<Moment>();
+    deed.done->by = {Origin::kQueue, static_cast<int32_t>(device_->index()), static_cast<int32_t>(number_)};
+  }
+  MomentPointer done = deed.done;
+  device_->system().clock.Note(*time_, std::move(deed));
+  return done;
+}
+
+// Runs the work, without the lock.
 Outcome Queue::Execute(Lock& lock, Work& work, Span* span) {
-  int64_t begin = clock_;
   double late = 0;
   if (work.unit != Unit::kNone) {
-    int64_t& unit_free = device_->NextFree(work.unit, begin);
-    if (unit_free > begin) {
-      begin = unit_free;
-      waited_for_ = {Origin::kUnit, 0, static_cast<int32_t>(work.unit)};
-    }
-    late = static_cast<double>(device_->Delay()) * 1e-6;
+    late = static_cast<double>(device_->Delay(&random_)) * 1e-6;
     work.cost.stall += std::llround(late * device_->options().machine.clock);
-    span->waited = begin - idle_since_;
-    span->waited_for = std::exchange(waited_for_, {});
-    span->begin = begin;
-    span->end = clock_ = idle_since_ = unit_free = begin + work.cost.total();
     span->cycles = work.cost;
   }
-  const Clock::time_point began = Clock::now();
+  const Steady::time_point began = Steady::now();
   lock.unlock();
   Outcome outcome = work.run ? Call(work, {}) : Outcome();
   lock.lock();
   if (work.unit == Unit::kNone) return outcome;
   Pace(lock, work, late, began);
   span->begin_ns = Nanoseconds(began);
-  span->end_ns = Nanoseconds(Clock::now());
+  span->end_ns = Nanoseconds(Steady::now());
   if (outcome.ok()) outcome = device_->lost();
   return outcome.ok() ? device_->LateFault({work.what, work.label, work.kind}, Describe(work)) : outcome;
 }
@@ -286,7 +285,7 @@ Outcome Queue::Call(Work& work, const Outcome& before) const {
 }
 
 // Moves the work's timeline on, or fails it.
-void Queue::Settle(const Work& work, const Outcome& outcome) {
+void Queue::Settle(const Work& work, const Outcome& outcome, MomentPointer moment) {
   if (work.timeline == nullptr) {
     if (!outcome.ok() && work.unit != Unit::kNone && outcome.code != TENON_CANCELLED) {
       tenon_plugin_host->log(TENON_LOG_ERROR, sdk::ToSpan(outcome.message));
@@ -294,28 +293,27 @@ void Queue::Settle(const Work& work, const Outcome& outcome) {
   } else if (!outcome.ok()) {
     work.timeline->Fail(outcome, &notices_);
   } else if (work.signal != 0) {
-    work.timeline->Signal(work.signal, clock_,
-                          {Origin::kQueue, static_cast<int32_t>(device_->index()), static_cast<int32_t>(number_)}, &notices_);
+    work.timeline->Signal(work.signal, std::move(moment), &notices_);
   }
 }
 
 // Makes real time pass as pacing and delays want.
-void Queue::Pace(Lock& lock, const Work& work, double late, Clock::time_point begin) {
+void Queue::Pace(Lock& lock, const Work& work, double late, Steady::time_point begin) {
   const Options& options = device_->options();
   const double cycles = static_cast<double>(work.cost.total()) - late * options.machine.clock;
   const double seconds = options.pace * cycles / options.machine.clock;
   if (seconds > 0) SleepUntil(lock, begin + Seconds(seconds));
-  if (late > 0) SleepUntil(lock, Clock::now() + Seconds(late));
+  if (late > 0) SleepUntil(lock, Steady::now() + Seconds(late));
 }
 
 // Closing the queue or losing the device ends it early. The last stretch is spun, because a thread wakes up too late.
-void Queue::SleepUntil(Lock& lock, Clock::time_point until) {
+void Queue::SleepUntil(Lock& lock, Steady::time_point until) {
   constexpr auto kSpin = std::chrono::microseconds(60);
   const auto stop = [&] { return closing_ || !device_->lost().ok(); };
-  while (!stop() && Clock::now() + kSpin < until) reached_.wait_until(lock, until - kSpin, stop);
+  while (!stop() && Steady::now() + kSpin < until) reached_.wait_until(lock, until - kSpin, stop);
   if (stop()) return;
   lock.unlock();
-  while (Clock::now() < until) std::this_thread::yield();
+  while (Steady::now() < until) std::this_thread::yield();
   lock.lock();
 }
 

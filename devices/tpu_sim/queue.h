@@ -10,8 +10,7 @@
 //
 // Submitting takes one lock, which the thread holds for moments, and allocates nothing in the long run: work items are
 // used again with what their members hold. The thread takes all that is there at once, and is woken only when it sleeps.
-// Simulated time: the queue keeps a clock in cycles. Work begins when the work before it, the points that it waits for and
-// the unit that it needs allow, and lasts as long as its cost says. Units are shared by the queues of a device.
+// Simulated time: what was done is noted with the clock (clock.h), which finds out when it was.
 #ifndef TENON_DEVICES_TPU_SIM_QUEUE_H_
 #define TENON_DEVICES_TPU_SIM_QUEUE_H_
 
@@ -26,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "clock.h"
 #include "model/cycle_model.h"
 #include "outcome.h"
 #include "task.h"
@@ -34,11 +34,6 @@
 namespace tenon::tpu_sim {
 
 class Device;
-
-// What work occupies. kNone takes no unit and is no piece of work for the faults' counts (barriers, frees, host calls).
-enum class Unit : int32_t { kNone, kCompute, kMemory, kHostLink, kInterconnect };
-inline constexpr int kUnits = 5;
-const char* UnitName(Unit unit);
 
 // What a submission says beside its closure.
 struct Order {
@@ -51,17 +46,6 @@ struct Order {
   uint64_t signal = 0;
   const tenon_timeline_point* waits = nullptr;
   uint64_t wait_count = 0;
-};
-
-// What the profile keeps of finished work.
-struct Span {
-  uint64_t number = 0, queue = 0, begin_ns = 0, end_ns = 0;
-  int64_t begin = 0, end = 0, waited = 0;
-  Cycles cycles;
-  Origin waited_for;
-  const char* kind = "";
-  uint32_t code = 0;
-  char name[64] = {};
 };
 
 class Queue : public sdk::Handled<Queue, tenon_queue> {
@@ -103,6 +87,7 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
     std::string label;
     Timeline* timeline = nullptr;
     uint64_t signal = 0;
+    uint64_t submitted = 0;  // by the host's clock
     std::vector<Point> waits;
     Task run;
   };
@@ -125,8 +110,9 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   Outcome Obstacle(const Work& work) const;
   Outcome Await(Lock& lock, const Work& work);
   Outcome Execute(Lock& lock, Work& work, Span* span);
+  MomentPointer Note(const Work& work, const Span& span, bool logged, bool took_unit);
   Outcome Call(Work& work, const Outcome& before) const;
-  void Settle(const Work& work, const Outcome& outcome);
+  void Settle(const Work& work, const Outcome& outcome, MomentPointer moment);
   void Pace(Lock& lock, const Work& work, double late, std::chrono::steady_clock::time_point begin);
   void SleepUntil(Lock& lock, std::chrono::steady_clock::time_point until);
   std::string Describe(const Work& work) const;
@@ -153,9 +139,9 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   // The thread's own, and Close()'s, with System::mutex where they meet.
   std::condition_variable reached_;  // a timeline has moved, the device is lost, or the queue is closing
   Notices notices_;
-  int64_t clock_ = 0;       // when the queue could go on
-  int64_t idle_since_ = 0;  // when its last work that took a unit was done
-  Origin waited_for_;       // what has kept it since
+  const std::shared_ptr<QueueTime> time_;
+  std::vector<MomentPointer> waited_;  // for the work at hand
+  uint64_t random_;                    // of delays
 };
 
 }  // namespace tenon::tpu_sim

@@ -13,16 +13,6 @@ constexpr size_t kMostMarks = 256;
 
 }  // namespace
 
-std::string ToText(const Origin& origin) {
-  switch (origin.kind) {
-    case Origin::kNothing: break;
-    case Origin::kHost: return "the host";
-    case Origin::kQueue: return sdk::Concat("queue ", origin.number, " of TPU:", origin.device);
-    case Origin::kUnit: return UnitName(static_cast<Unit>(origin.number));
-  }
-  return "";
-}
-
 void CallAll(Notices& notices) {
   for (const Notice& notice : std::exchange(notices, {})) notice.call(notice.outcome);
 }
@@ -45,19 +35,18 @@ PointState Timeline::At(uint64_t value) const {
     mark(middle).value < value ? low = middle + 1 : high = middle;
   }
   if (low < marks_.size()) {
-    state.cycle = mark(low).cycle;
-    state.by = mark(low).by;
+    state.reached = mark(low).moment;
   }
   return state;
 }
 
-void Timeline::Signal(uint64_t value, int64_t cycle, Origin by, Notices* out) {
+void Timeline::Signal(uint64_t value, MomentPointer moment, Notices* out) {
   if (value <= value_ || !failure_.ok()) return;
   value_ = value;
   if (marks_.size() < kMostMarks) {
-    marks_.push_back({value, cycle, by});
+    marks_.push_back({value, std::move(moment)});
   } else {
-    marks_[marks_begin_] = {value, cycle, by};
+    marks_[marks_begin_] = {value, std::move(moment)};
     marks_begin_ = (marks_begin_ + 1) % kMostMarks;
   }
   Wake(out);
@@ -80,6 +69,7 @@ void Timeline::Wake(Notices* out) {
   std::erase_if(pending_, [&](const Pending& pending) {
     const PointState state = At(pending.value);
     if (state.kind == PointState::kOpen) return false;
+    owner_->system().clock.Observe(state.reached);
     out->push_back({pending.call, state.failure == nullptr ? Outcome() : *state.failure});
     return true;
   });

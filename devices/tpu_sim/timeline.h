@@ -3,7 +3,7 @@
 //
 // A point is reached when the value is at or above it; of a failed timeline the higher points have the failure, as all
 // points have of a device that is lost. Points are signalled in order, by one queue or by the host. A timeline knows the
-// simulated cycle at which each of its latest points was reached, and by whom.
+// moment of simulated time at which each of its latest points was reached, and by whom.
 // Not thread-safe: guarded by System::mutex, like everything that hangs on it. Who signals or fails it calls the
 // notices that it gives back when the mutex is free again; then the timeline may be gone.
 #ifndef TENON_DEVICES_TPU_SIM_TIMELINE_H_
@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "clock.h"
 #include "outcome.h"
 #include "tenon/sdk/device/device.h"
 
@@ -23,19 +24,10 @@ namespace tenon::tpu_sim {
 
 class Device;
 
-// Who or what something waited for.
-struct Origin {
-  enum Kind : int32_t { kNothing, kHost, kQueue, kUnit } kind = kNothing;
-  int32_t device = 0;
-  int32_t number = 0;  // of the queue, or the unit
-};
-std::string ToText(const Origin& origin);
-
 // A point as seen now.
 struct PointState {
   enum Kind { kOpen, kReached, kFailed } kind = kOpen;
-  int64_t cycle = 0;  // of a reached point
-  Origin by;
+  MomentPointer reached;  // when; nullptr: at the beginning
   const Outcome* failure = nullptr;
 };
 
@@ -59,7 +51,7 @@ class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
   const Outcome& failure() const;
 
   // A value that is not above the current one changes nothing; neither does anything after a failure.
-  void Signal(uint64_t value, int64_t cycle, Origin by, Notices* out);
+  void Signal(uint64_t value, MomentPointer moment, Notices* out);
   void Fail(const Outcome& why, Notices* out);
   void Notify(uint64_t value, sdk::HostCall call, Notices* out);
   // Takes out the callbacks that are due, and wakes whoever waits.
@@ -71,8 +63,7 @@ class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
  private:
   struct Mark {
     uint64_t value;
-    int64_t cycle;
-    Origin by;
+    MomentPointer moment;
   };
   struct Pending {
     uint64_t value;

@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels take by the clock of simulated devices is what placement thought that they would. Covers G1.
-#include <cstdint>
-#include <map>
+// What steps take by the clock of simulated devices: that it is the same for the same step, and that compiling makes no step longer. Random graphs
+// with fixed seeds, placed by the engine, or at random by name. Covers G1, G2, N8, R4.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <map>
+#include <random>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "tests/engine/engine.h"
 
 namespace tenon::engine {
 namespace {
 
-Runtime NewRuntime() {
+// TENON_SIMULATED_GRAPHS=300 tries more, TENON_SIMULATED_FIRST=215 begins there.
+int Number(const char* variable, int otherwise) {
+  const char* wished = std::getenv(variable);
+  return wished == nullptr ? otherwise : std::atoi(wished);
+}
+
+// One device's clock never goes back, so each measurement has devices of its own.
+Runtime NewRuntime(const char* cores = "1") {
   RuntimeOptions options;
-  options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}};
+  options.plugin_options = {{"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "cores", cores}};
   auto made = Runtime::Create(options);
   if (!made.ok()) {
     ADD_FAILURE() << made.status().message();
@@ -24,6 +34,7 @@ Runtime NewRuntime() {
 }
 
 struct Work {
+  std::string device;
   std::string name;
   double begin, end;
 };
@@ -38,9 +49,26 @@ std::vector<Work> OwnWork(const std::string& trace) {
   std::vector<Work> works;
   for (const auto& event : json["traceEvents"]) {
     if (event["ph"] != "X" || event["cat"] == "wait" || !own.contains(event["pid"])) continue;
-    works.push_back({event["name"], event["ts"], double{event["ts"]} + double{event["dur"]}});
+    works.push_back({own[event["pid"]], event["name"], event["ts"], double{event["ts"]} + double{event["dur"]}});
   }
+  std::stable_sort(works.begin(), works.end(), [](const Work& a, const Work& b) {
+    return std::tie(a.device, a.begin, a.end, a.name) < std::tie(b.device, b.begin, b.end, b.name);
+  });
   return works;
+}
+
+// TENON_SIMULATED_TELL: says what each graph took; with "works" also when each work was.
+bool Tells() { return std::getenv("TENON_SIMULATED_TELL") != nullptr; }
+bool TellsWorks() { return Tells() && std::string_view(std::getenv("TENON_SIMULATED_TELL")) == "works"; }
+void Tell(const std::vector<Work>& works) {
+  for (const Work& work : works) std::cout << work.begin << " to " << work.end << " " << work.device << " " << work.name << "\n";
+}
+
+double FirstBegin(const std::vector<Work>& works) {
+  return std::min_element(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.begin < b.begin; })->begin;
+}
+double Length(const std::vector<Work>& works) {
+  return std::max_element(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.end < b.end; })->end - FirstBegin(works);
 }
 
 // By name, seconds that the placement predicts for each node; "" for the step.
@@ -51,6 +79,119 @@ std::map<std::string, double> PredictedSeconds(Session& session, const std::vect
   std::map<std::string, double> seconds = {{"", json["seconds"]}};
   for (const auto& node : json["nodes"]) seconds[node["name"]] = double{node["finish"]} - double{node["start"]};
   return seconds;
+}
+
+// A graph of square matrices, which the engine places, or whose nodes name one of two devices each.
+class Squares {
+ public:
+  Squares(Runtime& runtime, uint32_t seed, bool named) : graph_(runtime), random_(seed) {
+    const int64_t size = int64_t{64} << random_() % 3;
+    const Shape shape{size, size};
+    std::vector<Output> values;
+    for (uint32_t i = 0; i < 2 + random_() % 3; ++i) {
+      const Output x = graph_.Placeholder("x" + std::to_string(i), DType::kFloat, shape);
+      feeds_.push_back({x, *Tensor::Zeros(DType::kFloat, shape)});
+      values.push_back(x);
+    }
+    const uint32_t chains = 1 + random_() % 4, steps = 6 + random_() % 30;
+    std::vector<Output> ends;
+    for (uint32_t i = 0; i < chains; ++i) ends.push_back(values[random_() % values.size()]);
+    for (uint32_t i = 0; i < steps; ++i) {
+      const auto device = graph_.Device(named ? "/device:TPU:" + std::to_string(random_() % 2) : "/device:TPU:*");
+      Output& end = ends[random_() % chains];
+      end = Next(end, random_() % 4 == 0 ? ends[random_() % chains] : values[random_() % values.size()]);
+    }
+    for (const Output& end : ends) {
+      const auto device = graph_.Device("/device:TPU:*");
+      fetches_.push_back(random_() % 2 == 0 ? graph_.Op("Max", {end, graph_.Const({0, 1})}) : end);
+    }
+  }
+
+  // Seconds of a step node by node.
+  double Predicted(Runtime& runtime) {
+    auto session = Session::Create(runtime, graph_);
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    std::vector<Name> feeds;
+    for (const Feed& feed : feeds_) feeds.push_back(feed.name);
+    return PredictedSeconds(*session, feeds, fetches_)[""];
+  }
+  // Works of `steps` steps, one after the other.
+  std::vector<std::vector<Work>> Run(Runtime& runtime, bool compile, int steps = 1) {
+    SessionOptions options;
+    options.compile = compile;
+    auto session = Session::Create(runtime, graph_, options);
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    std::vector<std::vector<Work>> out;
+    for (int step = 0; step < steps; ++step) {
+      std::string trace;
+      RunOptions run;
+      run.trace = &trace;
+      const auto values = session->Run(feeds_, fetches_, {}, run);
+      EXPECT_TRUE(values.ok()) << values.status().message();
+      out.push_back(OwnWork(trace));
+    }
+    return out;
+  }
+
+ private:
+  Output Next(const Output& a, const Output& b) {
+    switch (random_() % 8) {
+      case 0:
+      case 1:
+      case 2: return graph_.Op("MatMul", {a, b});
+      case 3: return graph_.Op("AddV2", {a, b});
+      case 4: return graph_.Op("Mul", {a, b});
+      case 5: return graph_.Op("Relu", {a});
+      case 6: return graph_.Op("Tanh", {a});
+      default: return graph_.Op("Softmax", {a});
+    }
+  }
+  Graph graph_;
+  std::mt19937 random_;
+  std::vector<Feed> feeds_;
+  std::vector<Name> fetches_;
+};
+
+struct Ratios {
+  double sum = 0, worst = 0;
+  int graphs = 0, longer = 0, shorter = 0;
+  void Add(double ratio) {
+    sum += std::log(ratio);
+    worst = std::max(worst, ratio);
+    longer += ratio > 1.0001;
+    shorter += ratio < 0.9999;
+    ++graphs;
+  }
+  double mean() const { return std::exp(sum / graphs); }
+};
+
+Ratios CompiledByNodes(const char* cores, bool named, uint32_t graphs) {
+  Ratios ratios;
+  const auto first = static_cast<uint32_t>(Number("TENON_SIMULATED_FIRST", 0));
+  for (uint32_t seed = first; seed < first + graphs; ++seed) {
+    double seconds[2];
+    for (const bool compile : {false, true}) {
+      Runtime runtime = NewRuntime(cores);
+      const std::vector<Work> works = Squares(runtime, seed, named).Run(runtime, compile)[0];
+      seconds[compile] = Length(works);
+      if (TellsWorks()) Tell(works);
+    }
+    ratios.Add(seconds[1] / seconds[0]);
+    if (Tells()) std::cout << seed << ": " << seconds[0] << " us by nodes, " << seconds[1] << " us compiled\n";
+  }
+  std::cout << "cores " << cores << (named ? ", named: " : ", placed: ") << graphs << " graphs, compiled by nodes: mean " << ratios.mean() << ", worst "
+            << ratios.worst << ", " << ratios.longer << " longer, " << ratios.shorter << " shorter\n";
+  return ratios;
+}
+
+TEST(SimulatedTime, IsNotLongerWhereCompilersMayTakeNodes) {
+  const auto graphs = static_cast<uint32_t>(Number("TENON_SIMULATED_GRAPHS", 12));
+  for (const char* cores : {"1", "2"})
+    for (const bool named : {false, true}) {
+      const Ratios ratios = CompiledByNodes(cores, named, graphs);
+      EXPECT_EQ(ratios.longer, 0) << cores << " " << named;
+      EXPECT_GT(ratios.shorter, 0);
+    }
 }
 
 TEST(SimulatedTime, OfAKernelIsWhatThePlacementPredicts) {
@@ -90,6 +231,54 @@ TEST(SimulatedTime, OfAKernelIsWhatThePlacementPredicts) {
     EXPECT_NEAR(work.end - work.begin, predicted.at(work.name) * 1e6, 0.003) << work.name;
   }
   EXPECT_EQ(seen, (std::set<std::string>{"product", "square", "batch", "conv", "to_input", "to_filter", "softmax", "sum"}));
+}
+
+// How far the whole step is from its prediction, node by node.
+TEST(SimulatedTime, OfAStepIsNearWhatThePlacementPredicts) {
+  double worst = 1, sum = 0;
+  const int graphs = Number("TENON_SIMULATED_GRAPHS", 25), first = Number("TENON_SIMULATED_FIRST", 0);
+  for (int seed = first; seed < first + graphs; ++seed) {
+    Runtime runtime = NewRuntime();
+    Squares squares(runtime, static_cast<uint32_t>(seed), seed % 2 == 0);
+    const double predicted = squares.Predicted(runtime) * 1e6;
+    const std::vector<Work> works = squares.Run(runtime, false)[0];
+    const double found = Length(works);
+    if (TellsWorks()) Tell(works);
+    const double ratio = std::max(predicted / found, found / predicted);
+    worst = std::max(worst, ratio);
+    sum += std::log(ratio);
+    if (Tells()) std::cout << seed << ": " << predicted << " us predicted, " << found << " us\n";
+  }
+  std::cout << "the step from its prediction: mean " << std::exp(sum / graphs) << ", worst " << worst << "\n";
+  EXPECT_LT(worst, 1.35);
+  EXPECT_LT(std::exp(sum / graphs), 1.05);
+}
+
+// The first work that is another or at another time from the step's begin on; times are cycles of 1.43 ns cut to nanoseconds.
+std::string Differs(const std::vector<Work>& a, const std::vector<Work>& b) {
+  if (a.size() != b.size()) return std::to_string(a.size()) + " works against " + std::to_string(b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double begins[] = {a[i].begin - FirstBegin(a), b[i].begin - FirstBegin(b)};
+    if (a[i].name != b[i].name || a[i].device != b[i].device || std::abs(begins[0] - begins[1]) > 0.0025 ||
+        std::abs(a[i].end - a[i].begin - b[i].end + b[i].begin) > 0.0025)
+      return a[i].device + " " + a[i].name + " at " + std::to_string(begins[0]) + " us against " + b[i].device + " " + b[i].name + " at " + std::to_string(begins[1]);
+  }
+  return "";
+}
+
+TEST(SimulatedTime, IsTheSameForTheSameStep) {
+  const int steps = Number("TENON_SIMULATED_STEPS", 100);
+  for (uint32_t seed = 0; seed < 3; ++seed)
+    for (const bool compile : {false, true}) {
+      Runtime runtime = NewRuntime(seed % 2 == 0 ? "1" : "3");
+      std::vector<std::vector<Work>> all = Squares(runtime, seed, seed % 3 != 0).Run(runtime, compile, steps + 1);
+      all.erase(all.begin());  // in the first one constants are brought to their devices
+      for (size_t step = 1; step < all.size(); ++step) {
+        const std::string other = Differs(all[0], all[step]);
+        EXPECT_EQ(other, "") << "seed " << seed << (compile ? ", compiled" : ", by nodes") << ", step " << step;
+        if (!other.empty()) break;
+      }
+    }
 }
 
 }  // namespace

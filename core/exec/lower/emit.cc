@@ -5,6 +5,7 @@
 
 #include "core/exec/kernel/frame.h"
 #include "core/exec/lower/emitter.h"
+#include "core/exec/plan/step_times.h"
 #include "core/graph/graph.h"
 #include "core/place/cost_model.h"
 
@@ -221,7 +222,13 @@ void Emitter::PushTransfer(SlotId from, SlotId to, graph::NodeId node, std::vect
   else if (code_->at(from).memory == code_->at(to).memory || code_->at(to).home == Home::kBuffer) operation.queue = device.first_queue;
   else operation.queue = code_->at(from).memory == 0 ? device.copy_in() : device.copy_out();
   const double speed = device.device->properties.link_bytes_per_second;
-  chooser_.Submit(operation.queue, speed > 0 ? static_cast<double>(code_->at(from).bytes) / speed : 0, {code_->RootOf(from)}, {code_->RootOf(to)});
+  double seconds = speed > 0 ? static_cast<double>(code_->at(from).bytes) / speed : 0;
+  if (const StepTimes* times = plan_.options().times.get(); times != nullptr && plan_.TransferFrom(node) >= 0) {
+    Edge value{node, 0};
+    while (value.node && plan_.TransferFrom(value.node) >= 0) value = graph_.node(value.node).inputs[0];
+    if (const double predicted = times->Find(value, code_->at(to).memory).seconds; predicted > 0) seconds = predicted;
+  }
+  chooser_.Submit(operation.queue, seconds, {code_->RootOf(from)}, {code_->RootOf(to)});
 }
 
 Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
@@ -308,6 +315,7 @@ std::vector<SlotId> Emitter::RootsOf(std::vector<SlotId> slots) const {
 
 double Emitter::SecondsOf(const Node& node, const SessionDevice& device) const {
   if (device.compute_count() == 1) return 0;
+  if (const StepTimes* times = plan_.options().times.get(); times != nullptr && times->SecondsOf(node.id) > 0) return times->SecondsOf(node.id);
   bool guessed = false;
   const auto cost = place::StaticCost(node, facts_.inference(), &guessed);
   const tenon_device_properties& own = device.device->properties;

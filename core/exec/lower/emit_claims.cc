@@ -212,7 +212,10 @@ Status Emitter::EmitRegion(std::shared_ptr<const CompiledRegion> region, const S
   if (device.queued()) {
     queue = chooser_.Choose(device.first_queue, device.compute_count(), RootsOf(inputs));
     KeepForQueue(queue, device, inputs);
-    for (graph::NodeId id : region->nodes()) seconds += SecondsOf(graph_.node(id), device);
+    for (graph::NodeId id : region->nodes()) {
+      const double own = SecondsOf(graph_.node(id), device);
+      seconds += own - (seconds > 0 ? std::min(own, device.device->properties.launch_seconds) : 0);  // one launch for all
+    }
   }
   for (const Edge& edge : out) {
     outputs.push_back(NewSlot(graph_.TypeOf(edge), facts_.of(edge).shape, Home::kArena, plan_.MemoryOf(edge)));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <utility>
 
 #include "core/base/checked.h"
 #include "core/base/live_objects.h"
@@ -117,6 +118,21 @@ Status Claims::BreakCircles(int32_t first) {
     GiveUp(stuck.back(), "its set and one of another device would depend on each other");
   }
   return Status::Ok();
+}
+
+void Claims::Divide(const std::vector<std::vector<graph::NodeId>>& pieces, const Predicted& predicted) {
+  const std::vector<Claim> whole = std::exchange(claims_, {});
+  const graph::NodeMap<int32_t> whole_of = claim_of_;
+  predicted_ = predicted;
+  claim_of_.assign(claim_of_.size(), -1);
+  for (const std::vector<graph::NodeId>& piece : pieces) {
+    const Claim& from = whole[whole_of[piece[0]]];
+    for (graph::NodeId id : piece) claim_of_[id] = static_cast<int32_t>(claims_.size());
+    claims_.push_back({piece, from.compiler, from.device});
+  }
+  for (const Claim& claim : whole)
+    for (graph::NodeId id : claim.nodes)
+      if (claim_of_[id] < 0) refusals_[id] = {claim.compiler.plugin, "it was claimed; the step is predicted to be no longer when it runs by itself, as it or what reads it need not wait for others"};
 }
 
 const Claims::Refusal* Claims::RefusalOf(graph::NodeId node) const {

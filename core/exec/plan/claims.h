@@ -3,7 +3,8 @@
 //
 // A compiler sees the plan's graph once and claims sets of the nodes that stand on its device. The host checks each: nodes of
 // one device, with kernels for its queues (or, where it has none, for the host), without state, in no other claim. The sets and
-// single nodes that remain depend on each other without a circle: where sets of two devices would, one is given up. When shapes
+// single nodes that remain depend on each other without a circle: where sets of two devices would, one is given up. Of the sets those pieces
+// are kept that make the step shorter, where that can be predicted. When shapes
 // are bound a claim is compiled, and runs as one operation.
 #ifndef TENON_CORE_EXEC_PLAN_CLAIMS_H_
 #define TENON_CORE_EXEC_PLAN_CLAIMS_H_
@@ -47,6 +48,14 @@ class Claims {
   const Refusal* RefusalOf(graph::NodeId node) const;
   const graph::Cursor& cursor() const { return cursor_; }
 
+  // What the step is predicted to take (paying_claims.h); 0: nobody knows.
+  struct Predicted {
+    double by_nodes = 0, whole = 0, seconds = 0;  // without any claim, with all that compilers made, with those that are kept
+  };
+  const Predicted& predicted() const { return predicted_; }
+  // These pieces, each of one claim's nodes in the plan's order, take the place of all claims; other nodes run by themselves.
+  void Divide(const std::vector<std::vector<graph::NodeId>>& pieces, const Predicted& predicted);
+
  private:
   explicit Claims(const Plan& plan);
   friend struct ClaimSink;
@@ -64,6 +73,7 @@ class Claims {
   std::vector<Claim> claims_;
   graph::NodeMap<int32_t> claim_of_;
   std::map<graph::NodeId, Refusal> refusals_;
+  Predicted predicted_;
 };
 
 // A claim, compiled by its device's compiler for the shapes of a program. nullptr: that would rather have the nodes run one by one.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/plan/make_plan.h"
 
+#include <optional>
+
 #include "core/exec/device/environment.h"
 #include "core/exec/plan/claims.h"
+#include "core/exec/plan/paying_claims.h"
 #include "core/exec/plan/transfer_order.h"
 #include "core/graph/graph.h"
 
@@ -22,6 +25,8 @@ Result<std::shared_ptr<const Plan>> MakePlan(graph::Graph graph, std::vector<gra
   // A part keeps the order of all parts, which sets of nodes as wholes would not.
   if (plan->options().compile && !is_part) {
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<Claims> claims, Claims::Find(*plan));
+    if (const auto paying = claims->claims().empty() ? std::nullopt : FindPayingClaims(*plan, *claims))
+      claims->Divide(paying->pieces, {paying->by_nodes, paying->whole, paying->seconds});
     claims->TakeTiles();
     plan->SetClaims(std::move(claims));
   }

@@ -56,10 +56,10 @@ class Orderer {
   }
   void PutBehind(graph::NodeId id) { behind_[position_[id] + 1].push_back(id); }
 
-  // A transfer to a device, and the nodes that read it; a transfer to the host counts as its readers' own.
+  // A transfer from the host to a device, and the nodes that read it; a transfer from a device counts as its readers' own.
   bool IsCrossing(graph::NodeId id) const {
     if (plan_.ChannelOf(id)) return graph_.node(id).has(TENON_OP_RECV);
-    return IsAdded(id) && plan_.TransferFrom(id) >= 0 && MemoryOf(id) != 0;
+    return IsAdded(id) && plan_.TransferFrom(id) == 0 && MemoryOf(id) != 0;
   }
 
   // False: nothing crosses.

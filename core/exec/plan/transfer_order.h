@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TransferOrder: where the transfers of a plan stand in its order.
 //
-// What goes to the host goes as soon as it is there: the host may wait for it. What goes to a device is put off until it is
-// needed (partition/schedule_receives.h), so that its memory serves others until then; receives of a part likewise. Straight code follows
+// What comes from a device goes as soon as it is there: the host may wait for it, and a device sends one value after the other. What goes from the host to a device
+// is put off until it is needed (partition/schedule_receives.h), so that its memory serves others until then; receives of a part likewise. Straight code follows
 // the order; the dynamic executor, which has none, lets a transfer or receive wait for the node before it on its device.
 #ifndef TENON_CORE_EXEC_PLAN_TRANSFER_ORDER_H_
 #define TENON_CORE_EXEC_PLAN_TRANSFER_ORDER_H_

@@ -17,6 +17,7 @@
 #ifndef TENON_DEVICES_TPU_SIM_KERNELS_KERNEL_H_
 #define TENON_DEVICES_TPU_SIM_KERNELS_KERNEL_H_
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -105,6 +106,16 @@ void Submit(const sdk::RunContext& c, const char* op, const Cycles& cost, Functi
 void Submit(const sdk::RunContext& c, const PreparedWork& work);
 void Submit(const sdk::RunContext& c, std::unique_ptr<const PreparedWork> work);
 
+// What the device's clock will say of a run: its launch, and the work that cycles(machine) gives. 0: the query names no device.
+template <class Function>
+double SecondsOf(const sdk::KernelQuery& question, Function&& cycles) {
+  if (question.query().device == nullptr) return 0;
+  const Options& options = Device::Of(question.query().device)->options();
+  return static_cast<double>(cycles(options.machine).total() + options.launch_cycles) / options.machine.clock;
+}
+// Of a kernel that submits nothing: the least number that is not 0, which would say that nobody knows.
+inline constexpr double kNoSeconds = std::numeric_limits<double>::min();
+
 namespace internal {
 
 // K with what the SDK wants of a kernel.
@@ -132,18 +143,17 @@ struct Launch {
     std::optional<typename K::Plan> plan;
   };
 
-  // What the device's clock will say of a run: its work and its launch. 0: it hangs on values that are known only then, or the shapes are those of no plan.
+  // 0: it hangs on values that are known only then, or the shapes are those of no plan.
   static double Cost(sdk::KernelQuery& question) {
     const tenon_kernel_query& q = question.query();
     if (q.device == nullptr) return 0;
-    const Options& options = Device::Of(q.device)->options();
     const tenon_create_args args = {TENON_HEAD(tenon_create_args), q.node_services, q.node, nullptr, nullptr, q.device, q.self};
     sdk::CreateContext create(args);
     try {
       const Launch launch(create);
       if (tenon_status* refused = create.Finish()) throw sdk::KernelError(refused);
       const Plan plan(launch, q.inputs, q.input_count, q.outputs, q.output_count, q.device, q.precision);
-      return plan.ready ? static_cast<double>(plan.cost.total() + options.launch_cycles) / options.machine.clock : 0;
+      return plan.ready ? SecondsOf(question, [&plan](const Machine&) { return plan.cost; }) : 0;
     } catch (const sdk::KernelError&) {
       return 0;  // who runs the node says it
     }

@@ -10,13 +10,18 @@ namespace {
 
 struct StreamKernel {
   explicit StreamKernel(sdk::CreateContext& c) : op(OpName(c.op())), stream(c) {}
+  static Cycles CyclesOf(const Machine& machine, const View& view) {
+    constexpr int64_t kOperations = 40;  // of the vector unit for one element
+    return VectorCycles(machine, sdk::Multiply(sdk::Count(view), kOperations), 0, static_cast<int64_t>(view.byte_size));
+  }
+  static double Cost(sdk::KernelQuery& question) {
+    return SecondsOf(question, [&question](const Machine& machine) { return CyclesOf(machine, question.output(0)); });
+  }
   template <class T, class Distribution>
   void Draw(const sdk::RunContext& c, const Distribution& distribution) const {
-    constexpr int64_t kOperations = 40;  // of the vector unit for one element
     const View& view = c.output_view(0);
     const int64_t n = sdk::Count(view);
-    const Cycles cost = VectorCycles(Device::Of(c.frame()->device)->options().machine, sdk::Multiply(n, kOperations), 0,
-                                     static_cast<int64_t>(view.byte_size));
+    const Cycles cost = CyclesOf(Device::Of(c.frame()->device)->options().machine, view);
     Submit(c, op, cost, [base = stream.Reserve(n), distribution, n, out = Address(c, view, "output", 0)] {
       sdk::GenerateGroups(base, distribution, n, 0, sdk::GroupsOf<T>(n), reinterpret_cast<T*>(out));
     });

@@ -31,9 +31,25 @@ class LateUpdate : public Update {
   sdk::RunContext context_;
 };
 
-Cycles UpdateCycles(const sdk::RunContext& c, int64_t operations, uint64_t read, uint64_t written) {
-  return VectorCycles(Device::Of(c.frame()->device)->options().machine, operations, static_cast<int64_t>(read), static_cast<int64_t>(written));
+const Machine& MachineOf(const sdk::RunContext& c) { return Device::Of(c.frame()->device)->options().machine; }
+
+// What it takes to write a value of this size into a variable; and to add it to one.
+Cycles AssignCycles(const Machine& machine, const View& value) {
+  return VectorCycles(machine, 0, static_cast<int64_t>(value.byte_size), static_cast<int64_t>(value.byte_size));
 }
+Cycles AddCycles(const Machine& machine, const View& value) {
+  return VectorCycles(machine, sdk::Count(value), 2 * static_cast<int64_t>(value.byte_size), static_cast<int64_t>(value.byte_size));
+}
+// A step of an optimizer that changes so many variables of the gradient's size.
+Cycles StepCycles(const Machine& machine, const View& gradient, size_t variables) {
+  const auto count = static_cast<int64_t>(variables), bytes = static_cast<int64_t>(gradient.byte_size);
+  return VectorCycles(machine, 6 * count * sdk::Count(gradient), (count + 1) * bytes, count * bytes);
+}
+
+// Reads submit nothing.
+struct ReadKernel : sdk::ReadVariableKernel {
+  static double Cost(sdk::KernelQuery&) { return kNoSeconds; }
+};
 
 // What the kernels that write have in common; kReference: they give the variable on.
 template <bool kReference>
@@ -50,12 +66,15 @@ template <bool kReference>
 struct AssignKernel : WritingKernel<kReference> {
   explicit AssignKernel(sdk::CreateContext& c)
       : WritingKernel<kReference>(c), validate_shape(c.Has("validate_shape") && c.Bool("validate_shape")) {}
+  static double Cost(sdk::KernelQuery& question) {
+    return SecondsOf(question, [&question](const Machine& machine) { return AssignCycles(machine, question.input(1)); });
+  }
   void Run(sdk::RunContext c) const {
     const View& value = c.input_view(1);
     if (validate_shape) sdk::CheckAssignedShape(c, c.resource(0), value);
     LateUpdate update(c, c.resource(0), this->lock | TENON_UPDATE_INITIALIZE, value.dtype, sdk::DimsOf(value));
     const char* from = Address(c, value, "input", 1);
-    Submit(c, this->op, UpdateCycles(c, 0, value.byte_size, value.byte_size),
+    Submit(c, this->op, AssignCycles(MachineOf(c), value),
            [from, to = update.new_address(), bytes = value.byte_size] {
              if (bytes > 0) std::memmove(to, from, bytes);
            });
@@ -70,13 +89,16 @@ struct AssignKernel : WritingKernel<kReference> {
 template <bool kReference, bool kSubtract>
 struct AssignAddKernel : WritingKernel<kReference> {
   using WritingKernel<kReference>::WritingKernel;
+  static double Cost(sdk::KernelQuery& question) {
+    return SecondsOf(question, [&question](const Machine& machine) { return AddCycles(machine, question.input(1)); });
+  }
   void Run(sdk::RunContext c) const {
     const View& value = c.input_view(1);
     LateUpdate update(c, c.resource(0), this->lock, value.dtype, sdk::DimsOf(value));
     const int64_t count = sdk::Count(value);
     const char* delta = Address(c, value, "input", 1);
     Numbers::Dispatch(value.dtype, [&]<class T>(Tag<T>) {
-      Submit(c, this->op, UpdateCycles(c, count, 2 * value.byte_size, value.byte_size),
+      Submit(c, this->op, AddCycles(MachineOf(c), value),
              [from = update.old_address(), delta, to = update.new_address(), count] {
                const T* x = reinterpret_cast<const T*>(from);
                const T* y = reinterpret_cast<const T*>(delta);
@@ -97,6 +119,9 @@ struct ApplyKernel : WritingKernel<kReference> {
   static constexpr size_t kScalars = std::size(Optimizer::kScalars);
 
   explicit ApplyKernel(sdk::CreateContext& c) : WritingKernel<kReference>(c), optimizer(c) {}
+  static double Cost(sdk::KernelQuery& question) {
+    return SecondsOf(question, [&question](const Machine& machine) { return StepCycles(machine, question.input(Optimizer::kGradient), kVariables); });
+  }
   void Run(sdk::RunContext c) const {
     Job job = {};
     job.gradient = Address(c, c.input_view(Optimizer::kGradient), "input", Optimizer::kGradient);
@@ -132,8 +157,7 @@ struct ApplyKernel : WritingKernel<kReference> {
     update.Commit();
   }
   void SubmitStep(sdk::RunContext c, const Job& job, const View& gradient) const {
-    const Cycles cost = UpdateCycles(c, 6 * static_cast<int64_t>(kVariables) * job.count, (kVariables + 1) * gradient.byte_size,
-                                     kVariables * gradient.byte_size);
+    const Cycles cost = StepCycles(MachineOf(c), gradient, kVariables);
     Reals::Dispatch(gradient.dtype, [&]<class T>(Tag<T>) {
       Submit(c, this->op, cost, [job, optimizer = optimizer] { Step<T>(optimizer, job); });
     });
@@ -167,7 +191,7 @@ constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstra
 
 }  // namespace
 
-TENON_TPU_PLAIN_KERNEL(ReadVariableOp) = PlainKernel<sdk::ReadVariableKernel>("ReadVariableOp", kRead);
+TENON_TPU_PLAIN_KERNEL(ReadVariableOp) = PlainKernel<ReadKernel>("ReadVariableOp", kRead);
 TENON_TPU_PLAIN_KERNEL(Assign) = PlainKernel<AssignKernel<true>>("Assign", kAssignTraits);
 TENON_TPU_PLAIN_KERNEL(AssignVariableOp) = PlainKernel<AssignKernel<false>>("AssignVariableOp", kResourceAssignTraits);
 TENON_TPU_PLAIN_KERNEL(AssignAdd) = PlainKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdateTraits);
