@@ -193,10 +193,12 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
 exec::StepTimes SessionPlacer::TimesOf(const place::Placement& placement, const graph::Graph& graph) const {
   exec::StepTimes times;
   times.node_seconds.assign(graph.size(), 0);
-  const auto guessed = [this](const place::NodeSpan& span) { return !span.known && env_->devices[span.device.index()].queued(); };
-  const bool starts = !placement.node_spans.empty() && std::none_of(placement.node_spans.begin(), placement.node_spans.end(), guessed);
+  const auto queued = [this](const place::NodeSpan& span) { return env_->devices[span.device.index()].queued(); };
+  const auto guessed = [&queued](const place::NodeSpan& span) { return !span.known && queued(span); };
+  const std::vector<place::NodeSpan>& spans = placement.node_spans;
+  const bool starts = std::any_of(spans.begin(), spans.end(), queued) && std::none_of(spans.begin(), spans.end(), guessed);
   if (starts) times.node_starts.assign(graph.size(), 0);
-  for (const place::NodeSpan& span : placement.node_spans) {
+  for (const place::NodeSpan& span : spans) {
     times.node_seconds[span.node] = span.finish - span.start;
     if (starts) times.node_starts[span.node] = span.start;
   }
