@@ -5,8 +5,10 @@
 // The gradient of the filter is one sum a share, added at the end in the order of the shares.
 #include "conv.h"
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 
 #include "tenon/ext/draft/lasting_view.h"
 
@@ -106,7 +108,7 @@ int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Ep
   if (made == reordered_filters_.end()) {
     reordered_filters_.emplace_back(wanted, c.Workspace(static_cast<int64_t>(wanted.get_size())));
     made = std::prev(reordered_filters_.end());
-    kept_.emplace_back();
+    kept_.emplace_back(v.FilterDesc(), wanted);
     filter_ = filter;
     Program& reorder = filters_.emplace_back();
     reorder.Finish(reorder.Input(filter, v.FilterDesc()), reorder.WorkspaceAt(made->second, wanted));
@@ -124,7 +126,7 @@ void ForwardShares::Run(sdk::RunContext c) const {
   size_t count = 0;
   for (size_t i = 0; i < filters_.size(); ++i) {
     const int64_t at = reordered_filters_[i].second;
-    if (i < kMost) kept[i] = kept_[i].Find(given, reordered_filters_[i].first.get_size(), [&](char* memory) { filters_[i].Run(c, std::array{Program::Elsewhere{at, memory}}); });
+    if (i < kMost) kept[i] = kept_[i].Find(given, [&](char* memory) { filters_[i].Run(c, std::array{Program::Elsewhere{at, memory}}); });
     if (i < kMost && kept[i] != nullptr) elsewhere[count++] = {at, kept[i].get()};
     else filters_[i].Run(c);
   }
@@ -154,20 +156,60 @@ bool KeptFilter::IsWorthATry(const tenon_tensor_view& view) {
   return false;
 }
 
-bool KeptFilter::HaveMemory(size_t bytes) {
-  if (made_ == nullptr || made_.use_count() > 1) made_.reset(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)), &std::free);
+namespace {
+
+// Those that hold something, in lists by its address.
+struct Held {
+  std::mutex mutex;
+  KeptFilter* first = nullptr;
+};
+std::array<Held, 256> held_filters;
+
+Held& ListOf(const void* data) { return held_filters[std::hash<uintptr_t>()(reinterpret_cast<uintptr_t>(data) / 64) % held_filters.size()]; }
+
+}  // namespace
+
+// Who holds the value keeps it from being changed, so what was made of it is what would be made now.
+bool KeptFilter::TakeOfOthers(const tenon_tensor_view& view) {
+  const void* const data = sdk::Data<const char>(view);
+  Held& list = ListOf(data);
+  const std::lock_guard lock(list.mutex);
+  for (KeptFilter* other = list.first; other != nullptr; other = other->next_)
+    if (other->buffer_ == view.buffer && other->data_ == data && other->given_ == given_ && other->wanted_ == wanted_) {
+      made_ = other->made_;
+      return true;
+    }
+  return false;
+}
+
+bool KeptFilter::HaveMemory() {
+  const size_t bytes = (wanted_.get_size() + 63) / 64 * 64;
+  if (made_ == nullptr || made_.use_count() > 1) made_.reset(static_cast<char*>(std::aligned_alloc(64, bytes)), &std::free);
   return made_ != nullptr;
 }
 
 void KeptFilter::Hold(const tenon_tensor_view& view) {
   tenon_plugin_host->buffer_retain(view.buffer);
+  found_ = 0;
+  Held& list = ListOf(sdk::Data<const char>(view));
+  const std::lock_guard lock(list.mutex);
   buffer_ = view.buffer;
   data_ = sdk::Data<const char>(view);
-  found_ = 0;
+  next_ = list.first;
+  before_ = nullptr;
+  if (next_ != nullptr) next_->before_ = this;
+  list.first = this;
 }
 
 void KeptFilter::LetGo() {
-  if (buffer_ != nullptr) tenon_plugin_host->buffer_release(std::exchange(buffer_, nullptr));
+  if (buffer_ == nullptr) return;
+  {
+    Held& list = ListOf(data_);
+    const std::lock_guard lock(list.mutex);
+    (before_ == nullptr ? list.first : before_->next_) = next_;
+    if (next_ != nullptr) next_->before_ = before_;
+  }
+  tenon_plugin_host->buffer_release(std::exchange(buffer_, nullptr));
 }
 
 namespace {

@@ -128,22 +128,26 @@ struct Epilogue {
   } activation;
 };
 
-// A variable's value in another layout, from step to step for as long as it does not change (ext/draft/lasting_view.h). Any thread.
+// A variable's value in another layout, from step to step for as long as it does not change (ext/draft/lasting_view.h). Kernels that want the same value in the same layout
+// share one. Any thread.
 class KeptFilter {
  public:
-  KeptFilter() = default;
-  KeptFilter(KeptFilter&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)), data_(other.data_), made_(std::move(other.made_)) {}  // before it is used
+  // given, wanted: how the value lies, and how it is to lie.
+  KeptFilter(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted) : given_(given), wanted_(wanted) {}
+  KeptFilter(KeptFilter&& other) noexcept : given_(other.given_), wanted_(other.wanted_) {}  // before it is used
   KeptFilter(const KeptFilter&) = delete;
   ~KeptFilter() { LetGo(); }
 
-  // The same value as before in the layout that make(memory) gave it, or, where it is worth a try, now gives it: it fills memory of so many bytes, always as many. NULL: it is
-  // not to be kept, and `make` was not called.
+  // The same value as before in the layout that make(memory) gave it, or, where it is worth a try, now gives it. NULL: it is not to be kept, and `make` was not called.
   template <class Make>
-  std::shared_ptr<char> Find(const tenon_tensor_view& view, size_t bytes, const Make& make) {
+  std::shared_ptr<char> Find(const tenon_tensor_view& view, const Make& make) {
     const std::lock_guard lock(mutex_);
     if (IsSame(view)) return made_;
-    if (!IsWorthATry(view) || !HaveMemory(bytes)) return nullptr;
-    make(made_.get());
+    if (!IsWorthATry(view)) return nullptr;
+    if (!TakeOfOthers(view)) {
+      if (!HaveMemory()) return nullptr;
+      make(made_.get());
+    }
     Hold(view);
     return made_;
   }
@@ -152,14 +156,20 @@ class KeptFilter {
   bool IsSame(const tenon_tensor_view& view);
   // What is held is let go.
   bool IsWorthATry(const tenon_tensor_view& view);
+  // Another's that holds this value. Without memory of its own, as steps are not to ask for any.
+  bool TakeOfOthers(const tenon_tensor_view& view);
   // Memory that nobody reads any more.
-  bool HaveMemory(size_t bytes);
+  bool HaveMemory();
   void Hold(const tenon_tensor_view& view);
   void LetGo();
+
+  const dnnl::memory::desc given_, wanted_;
   std::mutex mutex_;
-  tenon_buffer* buffer_ = nullptr;  // held
+  // While a buffer is held, others read these, under their list's lock (conv.cc).
+  tenon_buffer* buffer_ = nullptr;
   const void* data_ = nullptr;
   std::shared_ptr<char> made_;
+  KeptFilter *next_ = nullptr, *before_ = nullptr;
   uint32_t found_ = 0;          // how often it was the same, since it was made
   uint32_t pause_ = 1, wait_ = 1;  // values that are passed over after one that changed soon, and how many of them are left
 };

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <cmath>
+#include <optional>
 
 #include "against_plain.h"
 #include "conv.h"
@@ -150,13 +151,15 @@ tenon_tensor_view Lasting(tenon_buffer* buffer) {
   return view;
 }
 
+const dnnl::memory::desc kGiven = Strided({4, 4}, {4, 1}), kWanted = Strided({4, 4}, {1, 4});
+
 TEST(KeptFilter, MakesAValueOnceForAsLongAsItIsHeld) {
   tenon_buffer* const buffer = testing::NewBuffer(64, {16});
   {
-    KeptFilter kept;
+    KeptFilter kept(kGiven, kWanted);
     int made = 0;
     const auto find = [&](const tenon_tensor_view& view) {
-      return kept.Find(view, 64, [&](char* memory) {
+      return kept.Find(view, [&](char* memory) {
         ++made;
         memory[0] = static_cast<char>(made);
       });
@@ -174,12 +177,40 @@ TEST(KeptFilter, MakesAValueOnceForAsLongAsItIsHeld) {
   testing::Release(buffer);
 }
 
+TEST(KeptFilter, TakesWhatAnotherHoldsInTheSameLayout) {
+  tenon_buffer* const buffer = testing::NewBuffer(64, {16});
+  tenon_buffer* const other_buffer = testing::NewBuffer(64, {16});
+  int made = 0;
+  const auto find = [&](KeptFilter& kept, tenon_buffer* of) {
+    std::shared_ptr<char> found;
+    for (int i = 0; i < 2; ++i) found = kept.Find(Lasting(of), [&](char*) { ++made; });  // the second look is a try
+    return found;
+  };
+  std::optional<KeptFilter> third(std::in_place, kGiven, kWanted);
+  {
+    KeptFilter first(kGiven, kWanted), second(kGiven, kWanted), turned(kGiven, kGiven), otherwise(kGiven, kWanted);
+    const auto one = find(first, buffer);
+    EXPECT_EQ(find(second, buffer), one);
+    EXPECT_EQ(made, 1);
+    EXPECT_NE(find(turned, buffer), one);
+    EXPECT_NE(find(otherwise, other_buffer), one);
+    EXPECT_EQ(made, 3);
+    EXPECT_EQ(buffer->references, 4);
+  }
+  EXPECT_EQ(buffer->references, 1);
+  find(*third, buffer);  // nobody holds it any more: it may have been written to
+  EXPECT_EQ(made, 4);
+  third.reset();
+  testing::Release(buffer);
+  testing::Release(other_buffer);
+}
+
 TEST(KeptFilter, TriesLessAndLessOftenWhereValuesChange) {
-  KeptFilter kept;
+  KeptFilter kept(kGiven, kWanted);
   int made = 0, held = 0;
   tenon_buffer* buffer = testing::NewBuffer(64, {16});
   for (int step = 0; step < 2000; ++step) {  // an update that finds another holder takes another buffer; one that does not writes in place
-    (void)kept.Find(Lasting(buffer), 64, [&](char*) { ++made; });
+    (void)kept.Find(Lasting(buffer), [&](char*) { ++made; });
     if (buffer->references == 1) continue;
     ++held;
     testing::Release(buffer);
@@ -189,7 +220,7 @@ TEST(KeptFilter, TriesLessAndLessOftenWhereValuesChange) {
   EXPECT_LT(made, 16);
   EXPECT_EQ(made, held);
   const int before = made;
-  for (int step = 0; step < 3000; ++step) (void)kept.Find(Lasting(buffer), 64, [&](char*) { ++made; });  // the training is over
+  for (int step = 0; step < 3000; ++step) (void)kept.Find(Lasting(buffer), [&](char*) { ++made; });  // the training is over
   EXPECT_EQ(made, before + 1);
   EXPECT_EQ(buffer->references, 2);
   testing::Release(buffer);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters that are variables: what kernels keep of them from step to step (ext/draft/lasting_view.h) is never an old value, whoever writes and however. Covers D1, D3.
+#include <unistd.h>
+
 #include <atomic>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -114,6 +117,45 @@ TEST_P(VariableFilter, StepsBesideAWriterSeeOneValueOrTheOther) {
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(wrong, 0) << "of " << steps;
   EXPECT_EQ(Y(), expected[0]);
+}
+
+int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// Kernels that read one variable keep what they have made of it once.
+TEST(VariableFilters, OfOneVariableAreKeptOnce) {
+  constexpr int64_t kChannels = 256, kConvolutions = 48, kBytes = 9 * kChannels * kChannels * int64_t{sizeof(float)};
+  const std::vector<int64_t> filter_dims{3, 3, kChannels, kChannels}, image_dims{1, 8, 8, kChannels};
+  Graph g(TheRuntime());
+  const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape(filter_dims)}, {"shared_name", "filter"}});
+  const Output given = g.Placeholder("given", DType::kFloat, Shape(filter_dims));
+  g.AddNode("AssignVariableOp", {handle, given}, {}, "assign");
+  const Output x = g.Placeholder("x", DType::kFloat, Shape(image_dims)), value = g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}});
+  std::vector<Output> sums;
+  for (int64_t i = 0; i < kConvolutions; ++i) {
+    const Output own = g.Op("Mul", {x, g.Const(static_cast<float>(i % 3))});
+    const Output y = g.Op("Conv2D", {g.Op("AddV2", {own, g.Const(static_cast<float>(i))}), value}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
+    sums.push_back(g.Op("Sum", {y, g.Const({0, 1, 2, 3})}));
+  }
+  g.AddNode("AddN", sums, {}, "all");
+  Session session = *Session::Create(TheRuntime(), g);
+  const Tensor image = Numbers(image_dims, 1);
+  const auto run = [&] {
+    const auto found = session.Run({{"x", image}}, {"all"});
+    EXPECT_TRUE(found.ok()) << found.status().message();
+  };
+  for (const uint32_t seed : {2u, 3u}) {
+    const Status assigned = session.Run({{"given", Numbers(filter_dims, seed)}}, {}, {"assign"}).status();
+    ASSERT_TRUE(assigned.ok()) << assigned.message();
+    run();
+    const int64_t before = ResidentBytes();
+    for (int i = 0; i < 40; ++i) run();
+    EXPECT_LT(ResidentBytes() - before, kConvolutions * kBytes / 2) << seed;
+  }
 }
 
 }  // namespace
