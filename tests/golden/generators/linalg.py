@@ -80,15 +80,27 @@ def solve(d):
     return Case([matrix, rhs_of(d, matrix.dtype, matrix.shape[:-2], matrix.shape[-1])], {"adjoint": d.chance(0.4)})
 
 
+def _has_factor(case):
+    """Else TensorFlow fills the lower triangle, of complex numbers with 0, and leaves what is above the diagonal unwritten."""
+    matrix = case.inputs[0]
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or (matrix.shape[-1] == 1 and not np.iscomplexobj(matrix)):
+        return True
+    try:
+        np.linalg.cholesky(matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 @op("Cholesky", count=50)
 def cholesky(d):
     n = side(d)
     matrix = hermitian(d, d.dtype(), (*batch(d), n, n))
-    if n == 1 and not np.iscomplexobj(matrix) and d.chance(0.6):  # of larger ones TensorFlow leaves what is above the diagonal unwritten, and complex ones are 0
+    if n == 1 and not np.iscomplexobj(matrix) and d.chance(0.6):
         matrix[...] = d.pick([-1, -10, 0])
     if d.chance(0.2):
         matrix = np.tril(matrix)  # all that is read
-    return Case([matrix])
+    return Case([matrix], answered=_has_factor)
 
 
 @op("CholeskyGrad", count=40)
