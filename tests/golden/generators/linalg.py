@@ -6,7 +6,7 @@ Where a factor is unique but for signs or phases, a program multiplies the facto
 import numpy as np
 import tensorflow as tf
 
-from .draw import Case, Program, op
+from .draw import Case, Program, of_producer, op
 
 raw = tf.raw_ops
 
@@ -335,17 +335,7 @@ def eig(d):
 
 def old(d, producer, inputs, attrs, kinds):
     """One node `y` of d.op over placeholders, in a graph of that producer."""
-    graph_def = tf.compat.v1.GraphDef()
-    graph_def.versions.producer = producer
-    for i, value in enumerate(inputs):
-        node = graph_def.node.add(name=f"x{i}", op="Placeholder")
-        node.attr["dtype"].type = tf.as_dtype(value.dtype).as_datatype_enum
-        node.attr["shape"].shape.CopyFrom(tf.TensorShape(value.shape).as_proto())
-    node = graph_def.node.add(name="y", op=d.op, input=[f"x{i}" for i in range(len(inputs))])
-    for name, kind in kinds.items():
-        node.attr[name].type = tf.as_dtype(kind).as_datatype_enum
-    for name, value in attrs.items():
-        node.attr[name].b = value
+    graph_def = of_producer(d.op, producer, inputs, attrs, kinds)
     fetch = "y:0"
     if d.op == "SelfAdjointEig":  # the first row: the vectors below it have any sign
         rank = inputs[0].ndim
