@@ -6,10 +6,13 @@
 #ifndef TENON_CORE_BASE_GUARD_H_
 #define TENON_CORE_BASE_GUARD_H_
 
+#include <cstddef>
 #include <cstdint>
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
+#ifdef __SANITIZE_ADDRESS__  // its public interface
+extern "C" void __asan_poison_memory_region(const volatile void* data, size_t bytes);
+extern "C" void __asan_unpoison_memory_region(const volatile void* data, size_t bytes);
+extern "C" int __asan_address_is_poisoned(const volatile void* data);
 #endif
 
 namespace tenon {
@@ -18,6 +21,7 @@ namespace tenon {
 inline constexpr uint64_t kGuardBytes = 64;
 inline void Forbid(const void* data, uint64_t bytes) { __asan_poison_memory_region(data, bytes); }
 inline void Permit(const void* data, uint64_t bytes) { __asan_unpoison_memory_region(data, bytes); }
+inline bool IsForbidden(const void* data) { return __asan_address_is_poisoned(data) != 0; }
 #else
 inline constexpr uint64_t kGuardBytes = 0;
 inline void Forbid(const void*, uint64_t) {}
