@@ -105,7 +105,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   const auto make_pool = [&](const exec::Device* device) {
     const SessionOptions& given = session->options_;
     return BufferPool::Create({&DeviceAllocate, &DeviceFree, const_cast<exec::Device*>(device)}, given.memory_limit,
-                              given.budget ? given.budget(*device) : nullptr);
+                              given.budget ? given.budget(*device) : nullptr, device->queues == nullptr);
   };
   session->pool_ = make_pool(choice.devices[0]);
   exec::Environment& env = session->state_->env;

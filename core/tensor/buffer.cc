@@ -6,6 +6,7 @@
 #include <new>
 
 #include "core/base/checked.h"
+#include "core/base/guard.h"
 #include "core/tensor/shape.h"
 
 namespace tenon {
@@ -63,8 +64,8 @@ Status MemoryBudget::Charge(uint64_t bytes) {
   return Status::Ok();
 }
 
-BufferPool* BufferPool::Create(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared) {
-  return new BufferPool(allocator, limit, std::move(shared));
+BufferPool* BufferPool::Create(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared, bool host) {
+  return new BufferPool(allocator, limit, std::move(shared), host);
 }
 
 void BufferPool::Close() {
@@ -135,10 +136,15 @@ Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
     buffer->size_class = size_class;
     buffer->pool = this;
   }
+  Fit(buffer, bytes);
   buffer->references.store(1, std::memory_order_relaxed);
   references_.fetch_add(1, std::memory_order_relaxed);
   SetDims(buffer, shape);
   return buffer;
+}
+
+void BufferPool::Fit(const Buffer* buffer, uint64_t bytes) {
+  if (kGuards && host_) PermitOnly(buffer->data, bytes, buffer->capacity);
 }
 
 Buffer* BufferPool::Alias(Buffer* parent, tenon_shape shape) {
@@ -188,6 +194,7 @@ void BufferPool::Recycle(Buffer* buffer) {
     return Unref();
   }
   Refund(buffer->capacity);
+  Fit(buffer, 0);
   // Small pieces are always kept; of large ones at most what is in use again, so that a peak does not stay for ever.
   Lock();
   const bool keep = !closed_.load(std::memory_order_relaxed) &&
@@ -199,6 +206,7 @@ void BufferPool::Recycle(Buffer* buffer) {
   }
   Unlock();
   if (!keep) {
+    Fit(buffer, buffer->capacity);
     allocator_.free(allocator_.context, buffer->data, buffer->capacity);
     delete buffer;
   }
@@ -215,6 +223,7 @@ void BufferPool::Trim() {
   for (Buffer* list : lists) {
     while (list != nullptr) {
       Buffer* next = list->next;
+      Fit(list, list->capacity);
       allocator_.free(allocator_.context, list->data, list->capacity);
       delete list;
       list = next;

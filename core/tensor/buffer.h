@@ -89,8 +89,8 @@ class MemoryBudget {
 
 class BufferPool {
  public:
-  // limit: bytes in use at most; 0: none. shared: charged too; nullptr: none.
-  static BufferPool* Create(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared = nullptr);
+  // limit: bytes in use at most; 0: none. shared: charged too; nullptr: none. host: this process can touch the memory.
+  static BufferPool* Create(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared = nullptr, bool host = true);
   // The creator lets go; cached memory is freed now, the rest with its buffers.
   void Close();
 
@@ -101,6 +101,9 @@ class BufferPool {
 
   // A buffer of memory that is another's: drop(owner) is called when its last reference goes. Charged to no limit.
   Buffer* Wrap(void* data, uint64_t bytes, tenon_shape shape, void (*drop)(void* owner), void* owner);
+
+  // The first `bytes` of a buffer's memory are its value's from now on (base/guard.h).
+  void Fit(const Buffer* buffer, uint64_t bytes);
 
   // Memory outside buffers (arenas), charged to the same limit.
   Result<void*> AllocateRaw(uint64_t bytes);
@@ -120,8 +123,8 @@ class BufferPool {
 
  private:
   friend void Release(Buffer* buffer);
-  BufferPool(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared)
-      : allocator_(allocator), own_(limit), shared_(std::move(shared)) {}
+  BufferPool(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared, bool host)
+      : allocator_(allocator), own_(limit), shared_(std::move(shared)), host_(host) {}
   ~BufferPool() = default;
   void Lock() {
     while (lock_.test_and_set(std::memory_order_acquire)) {
@@ -142,6 +145,7 @@ class BufferPool {
   std::atomic<int64_t> references_{1};
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
   std::atomic<bool> closed_{false};
+  const bool host_;
   uint64_t cached_bytes_ = 0;
   static constexpr int kClasses = 160;
   std::array<Buffer*, kClasses> free_{};

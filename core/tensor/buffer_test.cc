@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/guard.h"
 #include "core/tensor/shape.h"
 
 namespace tenon {
@@ -53,6 +54,31 @@ TEST(BufferPool, GivesAlignedMemoryWithTheDimsAskedFor) {
   }
   pool->Close();
 }
+
+#ifdef __SANITIZE_ADDRESS__
+// A value of 20 bytes lies in a piece of 64, which the next one gets.
+TEST(BufferPool, NobodyTouchesWhatLiesBehindAValueOrIsReleased) {
+  const int64_t dims[] = {5};
+  BufferPool* pool = BufferPool::Create(HostAllocator(), 0);
+  for (const uint64_t bytes : {20, 60, 8}) {
+    Buffer* buffer = *pool->Allocate(bytes, {dims, 1, 0});
+    const auto* data = static_cast<const char*>(buffer->data);
+    for (uint64_t i = 0; i < 64; ++i) EXPECT_EQ(IsForbidden(data + i), i >= bytes) << bytes << ", " << i;
+    Release(buffer);
+    EXPECT_TRUE(IsForbidden(data)) << bytes;
+  }
+  pool->Close();
+}
+
+TEST(BufferPool, LeavesTheMemoryOfDevicesAlone) {
+  const int64_t dims[] = {5};
+  BufferPool* pool = BufferPool::Create(HostAllocator(), 0, nullptr, false);
+  Buffer* buffer = *pool->Allocate(20, {dims, 1, 0});
+  EXPECT_FALSE(IsForbidden(static_cast<const char*>(buffer->data) + 20));
+  Release(buffer);
+  pool->Close();
+}
+#endif
 
 TEST(BufferPool, SharesABudgetWithOtherPoolsAlsoWhenItIsClosed) {
   const auto budget = std::make_shared<MemoryBudget>(1024, "the house");

@@ -108,21 +108,22 @@ struct BatchDataset final : OverOne {
 
 struct MapAndBatchDataset final : OverOne {
   struct Attrs : OverOne::Attrs {
-    explicit Attrs(CreateContext& c) : OverOne::Attrs(c), function(c, "f") {}
+    explicit Attrs(CreateContext& c) : OverOne::Attrs(c), function(c, "f"), keeps(c.Bool("preserve_cardinality")) {}
     Function function;
+    bool keeps;
   };
   MapAndBatchDataset(const Attrs& attrs, const RunContext& c)
       : OverOne(attrs, c, true), function(attrs.function, who(), c, 1, c.input_count() - 4), size(IntOf(c, c.input_count() - 3)),
-        calls(CallsOf(c, c.input_count() - 2, who())), drop(BoolOf(c, c.input_count() - 1)) {
+        calls(CallsOf(c, c.input_count() - 2, who())), drop(BoolOf(c, c.input_count() - 1)), keeps(attrs.keeps) {
     CheckSize(who(), size);
   }
-  int64_t Cardinality() const override { return Batches(input->Cardinality(), size, drop); }
+  int64_t Cardinality() const override { return keeps ? Batches(input->Cardinality(), size, drop) : kUnknown; }
   IteratorPtr NewIterator(const Pass& pass) const override {
     return std::make_unique<Batcher>(*this, pass, NewParallelMapper(pass, function, *input, calls), size, drop);
   }
   const Captured function;
   const int64_t size, calls;
-  const bool drop;
+  const bool drop, keeps;
 };
 
 // ---- Rows of unlike shapes ----

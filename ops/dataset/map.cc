@@ -29,8 +29,12 @@ struct FunctionNode : Dataset {
 };
 
 struct MapDataset final : FunctionNode<"f"> {
-  using FunctionNode::FunctionNode;
-  int64_t Cardinality() const override { return input->Cardinality(); }
+  struct Attrs : FunctionNode::Attrs {
+    explicit Attrs(CreateContext& c) : FunctionNode::Attrs(c), keeps(c.Bool("preserve_cardinality")) {}
+    bool keeps;
+  };
+  MapDataset(const Attrs& attrs, const RunContext& c) : FunctionNode(attrs, c), keeps(attrs.keeps) {}
+  int64_t Cardinality() const override { return keeps ? input->Cardinality() : kUnknown; }
   const Dataset* WithoutNumbers() const override { return input->WithoutNumbers(); }
   Element At(const Pass& pass, int64_t number) const override { return function.Call(pass, input->At(pass, number)); }
   IteratorPtr NewIterator(const Pass& pass) const override {
@@ -58,6 +62,7 @@ struct MapDataset final : FunctionNode<"f"> {
     };
     return std::make_unique<Each>(*this, pass);
   }
+  const bool keeps;
 };
 
 // Elements for which the predicate holds; while: until it does not.

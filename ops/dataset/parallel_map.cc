@@ -167,20 +167,22 @@ class ParallelMapper final : public Iterator {
 
 struct ParallelMapDataset final : OverOne {
   struct Attrs : OverOne::Attrs {
-    explicit Attrs(CreateContext& c) : OverOne::Attrs(c), function(c, "f") {
+    explicit Attrs(CreateContext& c) : OverOne::Attrs(c), function(c, "f"), keeps(c.Bool("preserve_cardinality")) {
       if (c.ok() && function.result_dtypes().size() != types.size())
         c.Invalid(who, ": its function gives ", function.result_dtypes().size(), " values; ", types.size(), " are asked for");
     }
     Function function;
+    bool keeps;
   };
   ParallelMapDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c, true), function(attrs.function, who(), c, 1, c.input_count() - 2), calls(CallsOf(c, c.input_count() - 1, who())) {}
-  int64_t Cardinality() const override { return input->Cardinality(); }
+      : OverOne(attrs, c, true), function(attrs.function, who(), c, 1, c.input_count() - 2), calls(CallsOf(c, c.input_count() - 1, who())), keeps(attrs.keeps) {}
+  int64_t Cardinality() const override { return keeps ? input->Cardinality() : kUnknown; }
   const Dataset* WithoutNumbers() const override { return input->WithoutNumbers(); }
   Element At(const Pass& pass, int64_t number) const override { return function.Call(pass, input->At(pass, number)); }
   IteratorPtr NewIterator(const Pass& pass) const override { return NewParallelMapper(pass, function, *input, calls); }
   const Captured function;
   const int64_t calls;
+  const bool keeps;
 };
 
 }  // namespace

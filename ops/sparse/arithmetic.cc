@@ -58,6 +58,10 @@ bool Reaches(const T& value, const tenon_tensor_view& limit) {
 }
 
 struct AddBoth {
+  explicit AddBoth(CreateContext& c) {
+    const uint32_t type = c.input_type(1), real = type == TENON_DT_COMPLEX64 ? TENON_DT_FLOAT : type == TENON_DT_COMPLEX128 ? TENON_DT_DOUBLE : type;
+    if (c.input_type(6) != real) c.Invalid("Treal must be the real type of T's precision: what is compared with elements of ", TypeName(type), " is not ", TypeName(c.input_type(6)));
+  }
   void Run(RunContext c) const {
     const Parts a(c, 0, Order::kSorted), b(c, 3, Order::kSorted);
     CheckOneShape(a, b);

@@ -39,8 +39,7 @@ struct Counter {
       largest = std::max(largest, value);
     }
     // Of values that are not many more than there are numbers: a bin for each.
-    const int64_t width = largest + 1;
-    if (largest < 4 * count && rows <= (4 * count + 64) / width) return GiveBins(c, values, weights, chosen, rows, width, by_row, row_of);
+    if (largest < 4 * count && rows <= (4 * count + 64) / (largest + 1)) return GiveBins(c, values, weights, chosen, rows, largest + 1, by_row, row_of);
     chosen.Sort([&](int64_t a, int64_t b) {
       const int64_t x = row_of(a), y = row_of(b);
       return x != y ? x < y : NumberAt(values, a) < NumberAt(values, b);

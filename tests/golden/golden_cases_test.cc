@@ -36,7 +36,7 @@ TEST_P(Cases, AreTensorFlowsOnAGpu) { ReplayWith(Kernels::kGpu, {.device = devic
 class Pipelines : public Cases {};
 TEST_P(Pipelines, GoOnFromTheirStateInAnotherSessionAfterEachElement) { ReplayWith(Kernels::kAll, {.resume = true}); }
 TEST_P(Pipelines, TakeNoHarmFromDamagedStates) { ReplayWith(Kernels::kAll, {.resume = true, .damage = 8}); }
-INSTANTIATE_TEST_SUITE_P(Of, Pipelines, ::testing::Values("dataset", "dataset_files", "dataset_others", "dataset_parse"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Of, Pipelines, ::testing::Values("dataset", "dataset_files", "dataset_names", "dataset_others", "dataset_parse"), [](const auto& test) { return test.param; });
 
 std::vector<std::string> Packages() {
   std::vector<std::string> names;

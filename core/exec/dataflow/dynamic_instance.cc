@@ -8,6 +8,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/clock.h"
+#include "core/base/guard.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/device/step.h"
 #include "core/exec/device/transfer.h"
@@ -42,7 +43,10 @@ DynamicInstance::DynamicInstance(const DynamicPlan* plan)
 DynamicInstance::~DynamicInstance() {
   Finish();
   for (const auto& iteration : iterations_)
-    for (const auto& [data, bytes] : iteration->chunks) pool_->FreeRaw(data, bytes);
+    for (const auto& [data, bytes] : iteration->chunks) {
+      Permit(data, bytes);
+      pool_->FreeRaw(data, bytes);
+    }
   if (workspace_ != nullptr) pool_->FreeRaw(workspace_, workspace_bytes_);
 }
 
@@ -458,6 +462,7 @@ Status DynamicInstance::Carry(const Slot& from, const Iteration& source, Iterati
   slot.view = view;
   slot.view.dl.data = memory;
   slot.view.dl.byte_offset = 0;
+  Forbid(memory + view.byte_size, bytes - view.byte_size);
   slot.view.dl.shape = reinterpret_cast<int64_t*>(memory + bytes);
   for (int32_t i = 0; i < view.dl.ndim; ++i) slot.view.dl.shape[i] = view.dl.shape[i];
   slot.depth = iteration->info->depth;
@@ -466,8 +471,11 @@ Status DynamicInstance::Carry(const Slot& from, const Iteration& source, Iterati
 
 // The slot's own memory, grown when it must be; old memory stays with the iteration.
 Result<char*> DynamicInstance::MemoryOf(Iteration* iteration, Slot* slot, uint64_t bytes) {
-  if (bytes <= slot->capacity) return slot->memory;
-  const uint64_t wanted = std::bit_ceil(std::max(bytes, kAlignment));
+  if (bytes + kGuardBytes <= slot->capacity) {
+    PermitOnly(slot->memory, bytes, slot->capacity);
+    return slot->memory;
+  }
+  const uint64_t wanted = std::bit_ceil(std::max(bytes, kAlignment)) + kGuardBytes;
   if (iteration->chunks.empty() || iteration->chunk_used + wanted > iteration->chunks.back().second) {
     // As much as all slots of a frame need when they are scalars, within bounds.
     const uint64_t chunk = std::max(wanted, std::clamp<uint64_t>(iteration->slots.size() * kAlignment, 512, 65536));
@@ -479,6 +487,7 @@ Result<char*> DynamicInstance::MemoryOf(Iteration* iteration, Slot* slot, uint64
   slot->memory = iteration->chunks.back().first + iteration->chunk_used;
   slot->capacity = static_cast<uint32_t>(wanted);
   iteration->chunk_used += wanted;
+  PermitOnly(slot->memory, bytes, wanted);
   return slot->memory;
 }
 

@@ -208,7 +208,10 @@ Result<Buffer*> BufferToWrite(Resource* resource, const Updater& updater, bool i
                     resource->value_bytes + resource->value_extra == bytes;
   if (fits && (in_place || References(resource->value) == 1 + own)) return resource->value;
   Buffer* spare = resource->spare;
-  if (spare != nullptr && spare->capacity >= bytes && SameDims(spare, shape) && IsUnique(spare)) return spare;
+  if (spare != nullptr && spare->capacity >= bytes && SameDims(spare, shape) && IsUnique(spare)) {
+    spare->pool->Fit(spare, bytes);
+    return spare;
+  }
   TENON_ASSIGN_OR_RETURN(Buffer * fresh, updater.pool->Allocate(bytes, shape));
   if (spare != nullptr) Release(spare);
   resource->spare = fresh;

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "core/base/checked.h"
+#include "core/base/guard.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/kernel_instance.h"
 #include "core/exec/lower/memory_planner.h"
@@ -163,10 +164,14 @@ uint64_t Arena::PlaceSlots(int32_t memory, Sharing sharing) {
     MemoryPlanner planner;
     const std::unordered_map<SlotId, int32_t> later = sharing == Sharing::kByTurns ? SecondTurns(slots) : std::unordered_map<SlotId, int32_t>();
     for (SlotId slot : slots) {
+      const Slot& value = code_->at(slot);
+      if (kGuards && memory == 0) {  // a place for each, and a guard behind it
+        planner.Add(value.bytes > kMaxBytes ? value.bytes : value.bytes + kGuardBytes, 0, std::numeric_limits<int32_t>::max());
+        continue;
+      }
       const auto it = later.find(slot);
       const bool apart = sharing == Sharing::kApart && crossing_.contains(slot);
-      planner.Add(code_->at(slot).bytes, code_->at(slot).first,
-                  apart ? std::numeric_limits<int32_t>::max() : it == later.end() ? code_->at(slot).last : it->second);
+      planner.Add(value.bytes, value.first, apart ? std::numeric_limits<int32_t>::max() : it == later.end() ? value.last : it->second);
     }
     const std::vector<uint64_t> offsets = planner.Plan();
     for (size_t i = 0; i < slots.size(); ++i) code_->at(slots[i]).offset = total + offsets[i];

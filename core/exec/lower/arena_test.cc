@@ -6,6 +6,7 @@
 
 #include <climits>
 
+#include "core/base/guard.h"
 #include "core/exec/device/device.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/plan/compiled_region.h"
@@ -31,6 +32,7 @@ Environment OneHost() {
 }
 
 TEST(Arena, ValuesThatLiveTogetherShareNoMemoryAndOthersDo) {
+  if (kGuards) GTEST_SKIP() << "each value has a place of its own, and a guard";
   ProgramCode code;
   code.workspace_offset = {0};
   code.slots = {InArena(256, 0, 2), InArena(256, 1, 3), InArena(256, 4, 5)};
@@ -41,6 +43,7 @@ TEST(Arena, ValuesThatLiveTogetherShareNoMemoryAndOthersDo) {
 }
 
 TEST(Arena, TheWorkspaceOfTheHostComesBehindTheValues) {
+  if (kGuards) GTEST_SKIP() << "each value has a place of its own, and a guard";
   ProgramCode code;
   code.workspace_offset = {100};  // its size, before
   code.slots = {InArena(64, 0, 1)};

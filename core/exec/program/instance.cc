@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/guard.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/exchange/values.h"
 #include "core/exec/kernel/kernel_instance.h"
@@ -174,14 +175,27 @@ Status ProgramInstance::MakeArenas() {
     arenas_[memory] = static_cast<char*>(arena);
     // Touched now, so that steps have no page faults.
     if (memory == 0) std::memset(arena, 0, bytes);
+    if (kGuards && memory == 0) GuardArena();
   }
   return Status::Ok();
+}
+
+// What is no value's and no workspace.
+void ProgramInstance::GuardArena() {
+  const char* arena = arenas_[0];
+  uint64_t workspaces = code_.arena_bytes[0];
+  for (size_t q = 0; q < code_.workspace_offset.size(); ++q)
+    if ((q == 0 ? 0 : MemoryOfQueue(*program_, QueueId(q - 1))) == 0) workspaces = std::min(workspaces, code_.workspace_offset[q]);
+  Forbid(arena, workspaces);
+  for (const SlotId i : code_.slots.ids())
+    if (const Slot& slot = code_.slots[i]; slot.home == Home::kArena && slot.memory == 0) Permit(arena + slot.offset, slot.bytes);
 }
 
 ProgramInstance::~ProgramInstance() {
   for (const Sent& sent : sent_)
     if (sent.buffer != nullptr) Release(sent.buffer);
   const Environment& env = program_->plan().env();
+  if (kGuards && !arenas_.empty() && arenas_[0] != nullptr) Permit(arenas_[0], code_.arena_bytes[0]);
   for (size_t memory = 0; memory < arenas_.size(); ++memory)
     if (arenas_[memory] != nullptr)
       (memory == 0 ? env.pool : env.devices[memory].pool)->FreeRaw(arenas_[memory], code_.arena_bytes[memory]);

@@ -127,6 +127,7 @@ class ProgramInstance {
 
   explicit ProgramInstance(const Program* program) : program_(program), code_(program->code()), work_(&program->plan().env()) {}
   Status MakeArenas();
+  void GuardArena();
   void MakeBlock(const std::vector<Operation>& operations, Block* block);
   void FindStretches(Block* block);
   bool JoinsStretch(const Context& context, const Stretch& stretch, QueueId* queue) const;

@@ -63,6 +63,9 @@ void FillTyped(Tensor& tensor, const tensorflow::TensorProto& proto) {
   FillCast<uint8_t>(tensor, proto.int_val());
 }
 
+// TensorProto has no list of elements that are parts of a byte, nor of a vendor's of several.
+bool HasList(DType dtype) { return (dtype < TENON_DT_PACKED_INT4 && !IsVendorType(dtype)) || BitsOf(dtype) == 8; }
+
 // Varint lengths, then the bytes.
 Result<Tensor> StringsFromContent(Shape shape, std::string_view content) {
   TENON_ASSIGN_OR_RETURN(const int64_t count, shape.num_elements());
@@ -146,7 +149,11 @@ Result<Tensor> TensorFromProto(const tensorflow::TensorProto& proto, int64_t* bu
   if (!IsPlain(dtype)) return Unimplemented(StrCat("a constant of type ", TypeName(dtype), " cannot be loaded"));
   TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(KeptPool(), dtype, std::move(shape)));
   const std::string& content = proto.tensor_content();
-  if (content.empty()) {
+  if (content.empty() && !HasList(dtype)) {
+    if (proto.int_val_size() != 0 || !proto.float8_val().empty())
+      return InvalidArgument(StrCat("a constant of ", TypeName(dtype), " has its elements in tensor_content, which is empty; there is no list of them"));
+    std::memset(tensor.data(), 0, tensor.byte_size());
+  } else if (content.empty()) {
     FillTyped(tensor, proto);
   } else {
     if (static_cast<int64_t>(content.size()) != bytes)

@@ -120,9 +120,8 @@ struct NextAfterOp {
   static constexpr double kCost = 0.5;
   template <class T>
   T operator()(T x, T y) const {
-    using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-    const Bits bits = std::bit_cast<Bits>(x);
-    const T next = std::bit_cast<T>(static_cast<Bits>(bits + ((x < y) == (x > T(0)) ? 1 : -1)));
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;  // -0 has one above its own, which is not asked for
+    const T next = std::bit_cast<T>(std::bit_cast<Bits>(x) + ((x < y) == (x > T(0)) ? Bits{1} : ~Bits{0}));
     const T from_zero = std::copysign(std::numeric_limits<T>::denorm_min(), y);
     const T moved = x == T(0) ? from_zero : next;
     const T found = x == y ? y : moved;

@@ -61,13 +61,13 @@ struct HistogramKernel {
 #pragma GCC ivdep
           for (int64_t i = 0; i < n; ++i) {
             const T value = values[first + i];
-            odd += value != value ? 1 : 0;
+            odd += IsNan(value) ? 1 : 0;
             const double far = Distance(value, low) / width;
             const double at = value <= low ? 0.0 : far;
             places[i] = static_cast<int64_t>(at < last ? at : last);
           }
           for (int64_t i = 0; odd != 0 && i < n; ++i) {
-            if (values[first + i] != values[first + i]) sdk::Fail(TENON_INVALID_ARGUMENT, "Histogram values must not contain NaN; values[", first + i, "] is");
+            if (IsNan(values[first + i])) sdk::Fail(TENON_INVALID_ARGUMENT, "Histogram values must not contain NaN; values[", first + i, "] is");
           }
           for (int64_t i = 0; i < n; ++i) ++out[places[i]];
         }
@@ -76,6 +76,11 @@ struct HistogramKernel {
   }
 
  private:
+  template <class T>
+  static bool IsNan(T value) {
+    if constexpr (std::is_integral_v<T>) return false;
+    else return value != value;
+  }
   // Of whole numbers exact before it is rounded; of floats, as they are subtracted. high >= low.
   template <class T>
   static double Distance(T high, T low) {

@@ -83,9 +83,11 @@ def listed(d):
 
 
 def legacy_interleaved(d):
+    """Where a dataset ends within a block TensorFlow counts the next one's elements to that block or not, by which thread comes first: none does here."""
     ds, f = any_of(d), inner(d)
-    made = function_of(lambda *x: f(*x)._variant_tensor, *flat_specs(ds))
-    return variant(d, ds, "LegacyParallelInterleaveDatasetV2", tf.TensorSpec([], tf.int64), other_arguments=[], cycle_length=int64(d.int(1, 3)), block_length=int64(d.int(1, 2)),
+    cycle, block = d.int(1, 3), d.int(1, 2)
+    made = function_of(lambda *x: (f(*x) if block == 1 else f(*x).concatenate(f(*x)))._variant_tensor, *flat_specs(ds))
+    return variant(d, ds, "LegacyParallelInterleaveDatasetV2", tf.TensorSpec([], tf.int64), other_arguments=[], cycle_length=int64(cycle), block_length=int64(block),
                    buffer_output_elements=int64(d.int(1, 3)), prefetch_input_elements=int64(d.int(0, 2)), f=made, deterministic="true")
 
 

@@ -87,6 +87,22 @@ class Program:
     op: str = ""
 
 
+def of_producer(name, producer, inputs, attrs, kinds):
+    """A GraphDef of that producer, in which a node `y` of an op that newer graphs may not have takes placeholders x0, x1, ...; kinds: its types."""
+    graph_def = tf.compat.v1.GraphDef()
+    graph_def.versions.producer = producer
+    for i, value in enumerate(inputs):
+        node = graph_def.node.add(name=f"x{i}", op="Placeholder")
+        node.attr["dtype"].type = tf.as_dtype(tf.string if value.dtype == object else value.dtype).as_datatype_enum
+        node.attr["shape"].shape.CopyFrom(tf.TensorShape(value.shape).as_proto())
+    node = graph_def.node.add(name="y", op=name, input=[f"x{i}" for i in range(len(inputs))])
+    for attr, kind in kinds.items():
+        node.attr[attr].type = tf.as_dtype(kind).as_datatype_enum
+    for attr, value in attrs.items():
+        setattr(node.attr[attr], {bool: "b", int: "i", float: "f"}[type(value)], value)
+    return graph_def
+
+
 class Draw:
     """The choices of one case."""
 

@@ -6,7 +6,7 @@ Where a factor is unique but for signs or phases, a program multiplies the facto
 import numpy as np
 import tensorflow as tf
 
-from .draw import Case, Program, op
+from .draw import Case, Program, of_producer, op
 
 raw = tf.raw_ops
 
@@ -80,15 +80,27 @@ def solve(d):
     return Case([matrix, rhs_of(d, matrix.dtype, matrix.shape[:-2], matrix.shape[-1])], {"adjoint": d.chance(0.4)})
 
 
+def _has_factor(case):
+    """Else TensorFlow fills the lower triangle, of complex numbers with 0, and leaves what is above the diagonal unwritten."""
+    matrix = case.inputs[0]
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or (matrix.shape[-1] == 1 and not np.iscomplexobj(matrix)):
+        return True
+    try:
+        np.linalg.cholesky(matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 @op("Cholesky", count=50)
 def cholesky(d):
     n = side(d)
     matrix = hermitian(d, d.dtype(), (*batch(d), n, n))
-    if n == 1 and not np.iscomplexobj(matrix) and d.chance(0.6):  # of larger ones TensorFlow leaves what is above the diagonal unwritten, and complex ones are 0
+    if n == 1 and not np.iscomplexobj(matrix) and d.chance(0.6):
         matrix[...] = d.pick([-1, -10, 0])
     if d.chance(0.2):
         matrix = np.tril(matrix)  # all that is read
-    return Case([matrix])
+    return Case([matrix], answered=_has_factor)
 
 
 @op("CholeskyGrad", count=40)
@@ -323,17 +335,7 @@ def eig(d):
 
 def old(d, producer, inputs, attrs, kinds):
     """One node `y` of d.op over placeholders, in a graph of that producer."""
-    graph_def = tf.compat.v1.GraphDef()
-    graph_def.versions.producer = producer
-    for i, value in enumerate(inputs):
-        node = graph_def.node.add(name=f"x{i}", op="Placeholder")
-        node.attr["dtype"].type = tf.as_dtype(value.dtype).as_datatype_enum
-        node.attr["shape"].shape.CopyFrom(tf.TensorShape(value.shape).as_proto())
-    node = graph_def.node.add(name="y", op=d.op, input=[f"x{i}" for i in range(len(inputs))])
-    for name, kind in kinds.items():
-        node.attr[name].type = tf.as_dtype(kind).as_datatype_enum
-    for name, value in attrs.items():
-        node.attr[name].b = value
+    graph_def = of_producer(d.op, producer, inputs, attrs, kinds)
     fetch = "y:0"
     if d.op == "SelfAdjointEig":  # the first row: the vectors below it have any sign
         rank = inputs[0].ndim
