@@ -109,9 +109,9 @@ uint64_t ListSize(tenon_queue* list) { return Queue::Of(list)->list()->size(); }
 tenon_status* ListGive(tenon_queue* list, uint64_t first, uint64_t count, tenon_queue* queue, tenon_semaphore* timeline) {
   return Answer([&]() -> Outcome {
     Queue& q = *Queue::Of(queue);
-    const Queue::Turn turn(q, Timeline::Of(timeline));
+    const Queue::Turn turn(q, Timeline::Of(timeline), true);
     if (!turn.outcome().ok() || turn.pointless()) return turn.outcome();
-    return q.device().Note(Queue::Of(list)->list()->Give(first, count, q.card(), q.stream()));
+    return q.device().Note(q.GiveListed(*Queue::Of(list)->list(), first, count));
   });
 }
 void ListClear(tenon_queue* list) { Queue::Of(list)->list()->Clear(); }
@@ -123,7 +123,11 @@ constexpr tenon_graph_capture kGraphCapture = {TENON_HEAD(tenon_graph_capture), 
 
 tenon_span NativeVendor(tenon_device*) { return sdk::ToSpan(kVendor.name); }
 int32_t NativeOrdinal(tenon_device* device) { return Device::Of(device)->facts().number; }
-void* NativeStream(tenon_queue* queue) { return Queue::Of(queue)->stream(); }
+void* NativeStream(tenon_queue* queue) {
+  Queue& q = *Queue::Of(queue);
+  const Queue::Turn turn(q, nullptr);  // what a capture has still to be given comes before what others do on the stream
+  return q.stream();
+}
 
 tenon_status* NativeWaitFor(tenon_queue* queue, void* stream) {
   return Answer([&]() -> Outcome {

@@ -97,7 +97,7 @@ Queue::~Queue() {
 
 // ---- Submitting ----
 
-Queue::Turn::Turn(Queue& queue, Timeline* timeline) : lock_(queue.mutex_) {
+Queue::Turn::Turn(Queue& queue, Timeline* timeline, bool joins) : lock_(queue.mutex_) {
   outcome_ = queue.device_->CheckAlive();
   if (outcome_.ok() && queue.closed_) outcome_ = Fault(TENON_FAILED_PRECONDITION, "a queue of ", queue.device_->name(), " is closed");
   if (outcome_.ok() && queue.list_ == nullptr) outcome_ = queue.card().Activate();
@@ -105,7 +105,13 @@ Queue::Turn::Turn(Queue& queue, Timeline* timeline) : lock_(queue.mutex_) {
     if (timeline->number() != queue.current_) outcome_ = queue.SwitchTo(timeline);
     pointless_ = timeline->has_failed();
   }
+  if (outcome_.ok() && !joins && !queue.joined_.empty()) outcome_ = queue.SubmitJoined();
   if (!outcome_.ok()) outcome_ = queue.device_->Note(std::move(outcome_));
+}
+
+Outcome Queue::GiveListed(const WorkList& list, uint64_t first, uint64_t count) {
+  Outcome outcome = list.Give(first, count, card(), stream_, &joined_);
+  return outcome.ok() && !keeps_ ? SubmitJoined() : outcome;
 }
 
 // What kernels report from now on is said of this timeline.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work of a GPU's queue that is the same in every step is launched as one captured piece, and gives the same.
+#include <dlfcn.h>
+
 #include <cmath>
 #include <thread>
 
+#include "devices/cuda/emulation/driver_controls.h"
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
@@ -223,6 +226,51 @@ TEST(CapturedUpdates, AreOneLaunchWithTheWorkBeforeThem) {
   EXPECT_EQ(Captured(with), 4u);  // one a step, but for the first two
   const auto peak = [](const Session& session) { return session.Metrics()->device_peak_bytes; };
   EXPECT_EQ(peak(with), peak(without)) << "an update took other memory than the variable's";
+}
+
+// As many as a large network has, of different sizes: the same bits as one by one, and on the emulated driver, which counts, few launches.
+TEST(CapturedUpdates, OfManyVariablesAreFewLaunches) {
+  constexpr int kVariables = 161;
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{});
+  std::vector<Operation> initial, updates;
+  std::vector<Output> reads;
+  const Output rate = g.Const(0.25f), momentum = g.Const(0.5f);
+  for (int i = 0; i < kVariables; ++i) {
+    const int64_t size = i % 7 == 0 ? 5000 : i % 5 + (i == 3 ? 0 : 1);
+    std::vector<Output> handles;
+    for (const char* kind : {"v", "slot"}) {
+      handles.push_back(g.Op("VarHandleOp", std::vector<Output>{}, {{"dtype", DType::kFloat}, {"shape", Shape{size}}, {"shared_name", kind + std::to_string(i)}}));
+      initial.push_back(g.AddNode("AssignVariableOp", {handles.back(), g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(1.0f)})}, {{"dtype", DType::kFloat}}));
+    }
+    reads.push_back(g.Op("ReadVariableOp", {handles[0]}, {{"dtype", DType::kFloat}}));
+    const Output gradient = g.Op("Mul", {g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(0.01f * static_cast<float>(i))}), x});
+    updates.push_back(g.AddNode("ResourceApplyMomentum", {handles[0], handles[1], rate, gradient, momentum}));
+  }
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
+  const auto nodes = [&] { return get == nullptr ? 0 : get()->graph_nodes.load(); };
+  const Session with = MakeSession(g), without = MakeSession(g, false);
+  Variables::Step(with, initial);
+  Variables::Step(without, initial);
+  uint64_t in_a_step = 0;
+  for (int step = 0; step < 5; ++step) {
+    for (const Session* session : {&with, &without}) {
+      const uint64_t before = nodes();
+      const Status status = session->Run({{x, *Tensor::From(std::vector<float>{1.0f + static_cast<float>(step)}, Shape{})}}, {},
+                                         std::vector<Name>(updates.begin(), updates.end())).status();
+      ASSERT_TRUE(status.ok()) << status;
+      if (session == &with) in_a_step = nodes() - before;
+    }
+  }
+  auto one = with.Run({}, std::vector<Name>(reads.begin(), reads.end())), other = without.Run({}, std::vector<Name>(reads.begin(), reads.end()));
+  ASSERT_TRUE(one.ok() && other.ok());
+  for (size_t i = 0; i < reads.size(); ++i) EXPECT_EQ(Values<float>((*one)[i]), Values<float>((*other)[i])) << i;
+  EXPECT_GE(Captured(with), 2u);
+  if (get == nullptr) return;
+  // A product for each gradient, and the updates.
+  EXPECT_GE(in_a_step, 1u);
+  EXPECT_LE(in_a_step, kVariables + 4u);
 }
 
 TEST(CapturedUpdates, MayBeFollowedByReadsOfOtherVariables) {

@@ -16,8 +16,8 @@ TENON_GPU_FUNCTION void Accumulate(const AccumulateParams& p) {
 
 // ---- Optimizers ----
 
-template <class Optimizer, class T>
-TENON_GPU_FUNCTION typename Optimizer::template Step<Wide<T>> StepOf(const ApplyParams<Optimizer>& p) {
+template <class Optimizer, class T, class Params>
+TENON_GPU_FUNCTION typename Optimizer::template Step<Wide<T>> StepOf(const Params& p) {
   Wide<T> scalars[ApplyParams<Optimizer>::kScalars];
   for (int i = 0; i < ApplyParams<Optimizer>::kScalars; ++i) {
     const bool counts = (p.counts >> i & 1) != 0;
@@ -25,8 +25,8 @@ TENON_GPU_FUNCTION typename Optimizer::template Step<Wide<T>> StepOf(const Apply
   }
   return typename Optimizer::template Step<Wide<T>>(p.optimizer, scalars);
 }
-template <class Optimizer, class T, class Step>
-TENON_GPU_FUNCTION void StepAt(const ApplyParams<Optimizer>& p, const Step& step, int64_t at, T gradient) {
+template <class Optimizer, class T, class Params, class Step>
+TENON_GPU_FUNCTION void StepAt(const Params& p, const Step& step, int64_t at, T gradient) {
   constexpr int kVariables = Optimizer::kVariables;
   Wide<T> v[kVariables];
   for (int k = 0; k < kVariables; ++k) v[k] = static_cast<Wide<T>>(static_cast<const T*>(p.from[k])[at]);
@@ -50,7 +50,21 @@ TENON_GPU_FUNCTION void Apply(const ApplyParams<Optimizer>& p) {
   const auto step = StepOf<Optimizer, T>(p);
   if (IsBad(p, step)) return;
   const T* gradient = static_cast<const T*>(p.gradient);
-  for (int64_t i = Thread(); i < p.count; i += Threads()) StepAt(p, step, i, gradient[i]);
+  for (int64_t i = Thread(); i < p.count; i += Threads()) StepAt<Optimizer>(p, step, i, gradient[i]);
+}
+
+template <class Optimizer, class T>
+TENON_GPU_FUNCTION void ApplyMany(const ApplyManyParams<Optimizer>& p) {
+  const auto step = StepOf<Optimizer, T>(p);
+  int32_t at = 0;
+  for (int64_t chunk = BlockX(); chunk < p.chunks; chunk += BlocksX()) {
+    while (at + 1 < p.items && p.item[at + 1].first_chunk <= chunk) ++at;
+    const auto item = p.item[at];
+    const T* gradient = static_cast<const T*>(item.gradient);
+    const int64_t begin = (chunk - item.first_chunk) * kApplyChunk;
+    const int64_t end = begin + kApplyChunk < item.count ? begin + kApplyChunk : item.count;
+    for (int64_t i = begin + BlockThread(); i < end; i += BlockThreads()) StepAt<Optimizer>(item, step, i, gradient[i]);
+  }
 }
 
 // A row belongs to one block, and an element of it to one thread, which goes through the indices in their order: nothing has to
@@ -83,7 +97,7 @@ TENON_GPU_FUNCTION void SparseApply(const SparseApplyParams<Optimizer>& p) {
       if (found[warp] == 0) continue;
       for (uint32_t k = warp * kWarp; k < (warp + 1) * kWarp; ++k) {
         if (mine[k] < 0) continue;
-        for (int64_t j = BlockThread(); j < p.row; j += BlockThreads()) StepAt(p.dense, step, mine[k] * p.row + j, gradient[(begin + k) * p.row + j]);
+        for (int64_t j = BlockThread(); j < p.row; j += BlockThreads()) StepAt<Optimizer>(p.dense, step, mine[k] * p.row + j, gradient[(begin + k) * p.row + j]);
       }
     }
   }
@@ -110,6 +124,13 @@ TENON_GPU_SUMS(u64, uint64_t)
   TENON_GPU_KERNEL(Apply##Name##_bf16, ApplyParams<sdk::Name>, Apply<sdk::Name, Bfloat16>)
 TENON_GPU_DENSE_OPTIMIZERS(TENON_GPU_APPLY)
 TENON_GPU_WIDE_OPTIMIZERS(TENON_GPU_APPLY_WIDE)
+
+#define TENON_GPU_APPLY_MANY(Name)                                                                        \
+  TENON_GPU_KERNEL(ApplyMany##Name##_f32, ApplyManyParams<sdk::Name>, ApplyMany<sdk::Name, float>)        \
+  TENON_GPU_KERNEL(ApplyMany##Name##_f64, ApplyManyParams<sdk::Name>, ApplyMany<sdk::Name, double>)       \
+  TENON_GPU_KERNEL(ApplyMany##Name##_f16, ApplyManyParams<sdk::Name>, ApplyMany<sdk::Name, Half>)         \
+  TENON_GPU_KERNEL(ApplyMany##Name##_bf16, ApplyManyParams<sdk::Name>, ApplyMany<sdk::Name, Bfloat16>)
+TENON_GPU_JOINED_OPTIMIZERS(TENON_GPU_APPLY_MANY)
 
 #define TENON_GPU_SPARSE_APPLY_WIDE(Name)                                                                         \
   TENON_GPU_BLOCK_KERNEL(SparseApply##Name##_f32, SparseApplyParams<sdk::Name>, SparseApply<sdk::Name, float>)    \
