@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/device/unfinished.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/base/plugin_call.h"
+#include "core/exec/device/queue_work.h"
+
+namespace tenon::exec {
+
+bool Unfinished::Add(QueueWork* work) noexcept {
+  return Guarded([&] {
+           std::lock_guard lock(mutex_);
+           works_.push_back(work);
+           return Status::Ok();
+         })
+      .ok();
+}
+
+bool Unfinished::Remove(QueueWork* work) {
+  std::lock_guard lock(mutex_);
+  return std::erase(works_, work) != 0;
+}
+
+Status Unfinished::TakeFailure() {
+  std::lock_guard lock(mutex_);
+  std::erase_if(works_, [this](QueueWork* work) {
+    if (Status status = work->LookAhead(); !status.ok() && failure_.ok()) failure_ = std::move(status);
+    return !work->goes_on();
+  });
+  return std::exchange(failure_, Status::Ok());
+}
+
+void Unfinished::Tell(Status failure) {
+  std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = std::move(failure);
+}
+
+bool Unfinished::End() {
+  std::lock_guard lock(mutex_);
+  bool all_ended = true;
+  for (QueueWork* work : works_) {
+    if (Status status = work->AwaitAhead(); !status.ok() && failure_.ok()) failure_ = std::move(status);
+    all_ended = all_ended && !work->abandoned();
+  }
+  works_.clear();
+  if (!failure_.ok()) Log(TENON_LOG_ERROR, StrCat("the session ends: ", std::exchange(failure_, Status::Ok()).message()));
+  return all_ended;
+}
+
+}  // namespace tenon::exec

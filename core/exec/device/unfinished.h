@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unfinished: a session's steps that have returned while devices may still work for them (QueueWork::Complete).
+//
+// Invariants. An instance's work is here between two of its steps, while ends of steps before are not known to have been reached. Who
+// drives the instance takes it out first, so that it is looked at by one thread at a time. A failure that is found here is told once: to the step that begins
+// next, or at the session's end to the log.
+#ifndef TENON_CORE_EXEC_DEVICE_UNFINISHED_H_
+#define TENON_CORE_EXEC_DEVICE_UNFINISHED_H_
+
+#include <mutex>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace tenon::exec {
+
+class QueueWork;
+
+// Any thread.
+class Unfinished {
+ public:
+  Unfinished() = default;
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+
+  // Whether there was memory for it.
+  bool Add(QueueWork* work) noexcept;
+  // Whether it was here.
+  bool Remove(QueueWork* work);
+  // The first failure that nobody was told of, of those that can be seen without waiting.
+  Status TakeFailure();
+  // TakeFailure() will answer so.
+  void Tell(Status failure);
+  // Waits for all; what failed is logged. false: some did not end, and may use what they had at any time.
+  bool End();
+
+ private:
+  std::mutex mutex_;
+  std::vector<QueueWork*> works_;
+  Status failure_;
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_DEVICE_UNFINISHED_H_
