@@ -300,18 +300,19 @@ struct Driver : Handles {
     const std::shared_ptr<Timeline> timeline = asked.shared_from_this();
     Device& device = timeline->device();
     const Clock::time_point begin = Clock::now();
-    const auto settle = [&]() -> std::optional<Outcome> {
+    const auto settle = [&](bool overslept) -> std::optional<Outcome> {
       const Lock lock(device.system().mutex);
       const Timeline::State state = timeline->At(value);
       if (state == Timeline::State::kFailed) return timeline->failure();
       if (state == Timeline::State::kReached) {
-        device.set_usual_wait(Clock::now() - begin);
+        const Clock::duration took = Clock::now() - begin;
+        timeline->set_usual_wait(overslept ? took - took / 4 : took);
         return Outcome();
       }
       if (Clock::now() < deadline) return {};
       return Fault(TENON_DEADLINE_EXCEEDED, "point ", value, " of a timeline of ", device.name(), " was not reached in time");
     };
-    return WaitFor(device, device.usual_wait(), deadline, [&] { return timeline->word() >= value; }, settle);
+    return WaitFor(device, timeline->usual_wait(), deadline, [&] { return timeline->word() >= value; }, settle);
   }
   static Outcome Notify(Timeline& asked, uint64_t value, sdk::HostCall call) {
     const std::shared_ptr<Timeline> timeline = asked.shared_from_this();

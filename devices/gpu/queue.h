@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "device.h"
+#include "staging.h"
 #include "tenon/device.h"
 #include "work_list.h"
 
@@ -134,7 +135,7 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   uint64_t current_ = 0;              // number of the timeline that control_ names
   uint64_t marks_ = 0, calls_ = 0;
   std::vector<std::pair<std::shared_ptr<Timeline>, uint64_t>> waits_;  // that were open when they were submitted
-  char* staging_ = nullptr;  // pinned
+  std::unique_ptr<Staging> staging_;  // none: of a capture or a list
   std::atomic<bool> closed_{false};
 
   std::mutex call_mutex_;
