@@ -223,7 +223,7 @@ Status QueueWork::Complete(Status status, bool may_end_later) {
   // Nothing was submitted behind the steps before: they stay as they are.
   if (goes_on() && std::none_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.used; })) {
     (void)cancelled_.End();
-    Status before = LookAhead();
+    Status before = Unfinished::OfStepBefore(LookAhead());
     GoOnLater();
     return status.ok() ? std::move(before) : std::move(status);
   }
@@ -240,6 +240,7 @@ Status QueueWork::Complete(Status status, bool may_end_later) {
   if (later && devices.ok()) devices = step_->cancellation->reason();
   if (!devices.ok()) {
     EndFailed(devices);
+    if (env_->unfinished != nullptr) env_->unfinished->Told(devices);
   } else {
     SettleWrites(Known::kAllEnded);
     ahead_.clear();
@@ -301,7 +302,7 @@ void QueueWork::GoOnLater() {
 
 Status QueueWork::AwaitRoom() {
   TENON_RETURN_IF_ERROR(HostWait({lanes_[main_].timeline->semaphore(), ahead_[kMostAhead / 2 - 1].end}));
-  return LookAhead();
+  return Unfinished::OfStepBefore(LookAhead());
 }
 
 Status QueueWork::LookAhead() {
@@ -317,7 +318,6 @@ Status QueueWork::LookAhead() {
     spares_ = false;
     return failed;
   }
-  failed = std::move(failed).Annotate(StrCat("a step before this one, which had returned before ", DeviceOf(main_).name, " was done with it"));
   EndFailed(failed);
   return failed;
 }
@@ -329,7 +329,6 @@ Status QueueWork::AwaitAhead() {
   Status ended = CallPlugin(device.plugin, "semaphore_wait",
                             [&] { return device.driver->semaphore_wait(lanes_[main_].timeline->semaphore(), ahead_.back().end, until); });
   if (ended.ok()) return LookAhead();
-  ended = std::move(ended).Annotate(StrCat("a step that had returned before ", device.name, " was done with it"));
   EndFailed(ended);
   return ended;
 }

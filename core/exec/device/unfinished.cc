@@ -24,13 +24,27 @@ bool Unfinished::Remove(QueueWork* work) {
   return std::erase(works_, work) != 0;
 }
 
-Status Unfinished::TakeFailure() {
-  std::lock_guard lock(mutex_);
+void Unfinished::LookAhead() {
   std::erase_if(works_, [this](QueueWork* work) {
     if (Status status = work->LookAhead(); !status.ok() && failure_.ok()) failure_ = std::move(status);
     return !work->goes_on();
   });
-  return std::exchange(failure_, Status::Ok());
+}
+
+Status Unfinished::TakeFailure() {
+  std::lock_guard lock(mutex_);
+  LookAhead();
+  return OfStepBefore(std::exchange(failure_, Status::Ok()));
+}
+
+void Unfinished::Told(const Status& failure) {
+  std::lock_guard lock(mutex_);
+  LookAhead();
+  if (!failure_.ok() && failure.message().find(failure_.message()) != std::string_view::npos) failure_ = Status::Ok();
+}
+
+Status Unfinished::OfStepBefore(Status failure) {
+  return failure.ok() ? failure : std::move(failure).Annotate("a step that had returned before its device was done with it");
 }
 
 void Unfinished::Tell(Status failure) {
@@ -46,7 +60,7 @@ bool Unfinished::End() {
     all_ended = all_ended && !work->abandoned();
   }
   works_.clear();
-  if (!failure_.ok()) Log(TENON_LOG_ERROR, StrCat("the session ends: ", std::exchange(failure_, Status::Ok()).message()));
+  if (!failure_.ok()) Log(TENON_LOG_ERROR, StrCat("at the end of the session: ", OfStepBefore(std::exchange(failure_, Status::Ok())).message()));
   return all_ended;
 }
 

@@ -29,12 +29,18 @@ class Unfinished {
   bool Remove(QueueWork* work);
   // The first failure that nobody was told of, of those that can be seen without waiting.
   Status TakeFailure();
+  // A step has failed, and says so: what failed before it, and made it fail, needs no other to tell of it.
+  void Told(const Status& failure);
+  // A failure as the step that did not have it tells of it.
+  static Status OfStepBefore(Status failure);
   // TakeFailure() will answer so.
   void Tell(Status failure);
   // Waits for all; what failed is logged. false: some did not end, and may use what they had at any time.
   bool End();
 
  private:
+  void LookAhead();
+
   std::mutex mutex_;
   std::vector<QueueWork*> works_;
   Status failure_;
