@@ -9,7 +9,6 @@
 #include "core/exec/device/async_calls.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/device/step.h"
-#include "core/exec/device/unfinished.h"
 #include "core/trace/trace.h"
 
 namespace tenon::exec {
@@ -300,8 +299,13 @@ void QueueWork::GoOnLater() {
   if (Status status = AwaitAhead(); !status.ok()) env_->unfinished->Tell(std::move(status));
 }
 
-Status QueueWork::AwaitRoom() {
-  TENON_RETURN_IF_ERROR(HostWait({lanes_[main_].timeline->semaphore(), ahead_[kMostAhead / 2 - 1].end}));
+Status QueueWork::AwaitRoom() { return AwaitSteps(kMostAhead / 2); }
+Status QueueWork::AwaitStepsBefore() { return AwaitSteps(ahead_.size()); }
+
+// The oldest of those before.
+Status QueueWork::AwaitSteps(size_t count) {
+  if (count == 0) return Status::Ok();
+  TENON_RETURN_IF_ERROR(HostWait({lanes_[main_].timeline->semaphore(), ahead_[count - 1].end}));
   return Unfinished::OfStepBefore(LookAhead());
 }
 
@@ -322,12 +326,21 @@ Status QueueWork::LookAhead() {
   return failed;
 }
 
-Status QueueWork::AwaitAhead() {
+// Each gets patience of its own: steps may be long, and nobody has cancelled these.
+Status QueueWork::AwaitEnds() const {
   if (!goes_on()) return Status::Ok();
   const Device& device = DeviceOf(main_);
-  const uint64_t until = NowNs() + static_cast<uint64_t>(std::chrono::nanoseconds(patience_).count());
-  Status ended = CallPlugin(device.plugin, "semaphore_wait",
-                            [&] { return device.driver->semaphore_wait(lanes_[main_].timeline->semaphore(), ahead_.back().end, until); });
+  Status ended;
+  for (const Ahead& each : ahead_) {
+    const uint64_t until = NowNs() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatienceWithAStep / kPatience * patience_).count());
+    if (ended.ok())
+      ended = CallPlugin(device.plugin, "semaphore_wait", [&] { return device.driver->semaphore_wait(lanes_[main_].timeline->semaphore(), each.end, until); });
+  }
+  return ended;
+}
+
+Status QueueWork::AwaitAhead() {
+  Status ended = AwaitEnds();
   if (ended.ok()) return LookAhead();
   EndFailed(ended);
   return ended;
@@ -343,12 +356,7 @@ void QueueWork::Close() {
 // What was submitted ends, or is given up.
 void QueueWork::EndFailed(const Status& why) {
   // The steps before have failed if the device says so, not by what came after them.
-  if (step_ != nullptr && goes_on()) {
-    const Device& device = DeviceOf(main_);
-    const uint64_t until = NowNs() + static_cast<uint64_t>(std::chrono::nanoseconds(patience_).count());
-    (void)CallPlugin(device.plugin, "semaphore_wait",
-                     [&] { return device.driver->semaphore_wait(lanes_[main_].timeline->semaphore(), ahead_.back().end, until); });
-  }
+  if (step_ != nullptr) (void)AwaitEnds();
   {
     std::lock_guard lock(mutex_);
     FailLanes(why);

@@ -29,6 +29,7 @@
 #include "core/base/cancellation.h"
 #include "core/exec/device/queue_id.h"
 #include "core/exec/device/timeline.h"
+#include "core/exec/device/unfinished.h"
 #include "core/tensor/buffer.h"
 #include "tenon/ext/draft/capture.h"
 
@@ -40,9 +41,10 @@ struct Environment;
 struct SessionDevice;
 struct Step;
 
-class QueueWork {
+class QueueWork final : public UnfinishedWork {
  public:
-  static constexpr std::chrono::seconds kPatience{10};
+  static constexpr std::chrono::seconds kPatience{10};           // with the queues of a step that has failed
+  static constexpr std::chrono::seconds kPatienceWithAStep{60};  // that has returned
   static constexpr size_t kMostAhead = 16;  // steps that have returned; then it waits until half of them have ended
   explicit QueueWork(const Environment* env, std::chrono::seconds patience = kPatience) : env_(env), patience_(patience) {}
   ~QueueWork() = default;
@@ -88,13 +90,13 @@ class QueueWork {
   // Waits for all of the step; `status` is how the host's part went, and the answer how the whole went. may_end_later: no memory that is the
   // caller's is used by the queues but such as they copy from.
   Status Complete(Status status, bool may_end_later = false);
-  bool abandoned() const { return abandoned_; }
-  // Between steps, by one thread at a time. Whether a step may not have ended.
-  bool goes_on() const { return !ahead_.empty(); }
-  // Forgets the steps that have ended; what failed of them, which has then ended.
-  Status LookAhead();
-  // The same, and waits for them: as long as its patience lasts.
-  Status AwaitAhead();
+  bool abandoned() const override { return abandoned_; }
+  // Between steps, by one thread at a time.
+  bool goes_on() const override { return !ahead_.empty(); }
+  Status LookAhead() override;
+  Status AwaitAhead() override;
+  // Within a step: waits for those before it.
+  Status AwaitStepsBefore();
   // Before the instance goes: as AwaitAhead; a failure is told to the session's next step.
   void Close();
   // Whether the instance's points have no meaning any more: its timelines are new.
@@ -132,6 +134,8 @@ class QueueWork {
   bool MayEndLater() const;
   Status EndLater();
   Status AwaitRoom();
+  Status AwaitSteps(size_t count);
+  Status AwaitEnds() const;
   void GoOnLater();
   void EndFailed(const Status& why);
   void FailLanes(const Status& status);

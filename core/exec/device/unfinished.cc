@@ -6,11 +6,10 @@
 
 #include "core/base/log.h"
 #include "core/base/plugin_call.h"
-#include "core/exec/device/queue_work.h"
 
 namespace tenon::exec {
 
-bool Unfinished::Add(QueueWork* work) noexcept {
+bool Unfinished::Add(UnfinishedWork* work) noexcept {
   return Guarded([&] {
            std::lock_guard lock(mutex_);
            works_.push_back(work);
@@ -19,13 +18,13 @@ bool Unfinished::Add(QueueWork* work) noexcept {
       .ok();
 }
 
-bool Unfinished::Remove(QueueWork* work) {
+bool Unfinished::Remove(UnfinishedWork* work) {
   std::lock_guard lock(mutex_);
   return std::erase(works_, work) != 0;
 }
 
 void Unfinished::LookAhead() {
-  std::erase_if(works_, [this](QueueWork* work) {
+  std::erase_if(works_, [this](UnfinishedWork* work) {
     if (Status status = work->LookAhead(); !status.ok() && failure_.ok()) failure_ = std::move(status);
     return !work->goes_on();
   });
@@ -55,7 +54,7 @@ void Unfinished::Tell(Status failure) {
 bool Unfinished::End() {
   std::lock_guard lock(mutex_);
   bool all_ended = true;
-  for (QueueWork* work : works_) {
+  for (UnfinishedWork* work : works_) {
     if (Status status = work->AwaitAhead(); !status.ok() && failure_.ok()) failure_ = std::move(status);
     all_ended = all_ended && !work->abandoned();
   }

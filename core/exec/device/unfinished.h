@@ -14,7 +14,21 @@
 
 namespace tenon::exec {
 
-class QueueWork;
+// What an instance's steps before may still be doing.
+class UnfinishedWork {
+ public:
+  // Whether a step may not have ended.
+  virtual bool goes_on() const = 0;
+  // Whether a device did not come back, and may use what it had at any time.
+  virtual bool abandoned() const = 0;
+  // Forgets the steps that have ended; what failed of them, which has then ended.
+  virtual Status LookAhead() = 0;
+  // The same, and waits for them: as long as its patience lasts.
+  virtual Status AwaitAhead() = 0;
+
+ protected:
+  ~UnfinishedWork() = default;
+};
 
 // Any thread.
 class Unfinished {
@@ -24,9 +38,9 @@ class Unfinished {
   Unfinished& operator=(const Unfinished&) = delete;
 
   // Whether there was memory for it.
-  bool Add(QueueWork* work) noexcept;
+  bool Add(UnfinishedWork* work) noexcept;
   // Whether it was here.
-  bool Remove(QueueWork* work);
+  bool Remove(UnfinishedWork* work);
   // The first failure that nobody was told of, of those that can be seen without waiting.
   Status TakeFailure();
   // A step has failed, and says so: what failed before it, and made it fail, needs no other to tell of it.
@@ -42,7 +56,7 @@ class Unfinished {
   void LookAhead();
 
   std::mutex mutex_;
-  std::vector<QueueWork*> works_;
+  std::vector<UnfinishedWork*> works_;
   Status failure_;
 };
 

@@ -199,6 +199,12 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
   if (found == stretch->captured.end()) {
     Result<tenon_captured_graph*> graph = Capture(*stretch);
     if (graph.ok() && stretch->captured.size() == kMostCaptured) {
+      // A step before may still be running it.
+      if (Status ended = work_.AwaitStepsBefore(); !ended.ok()) {
+        TellPlugin(*stretch->plugin, "destroy", [&] { stretch->capture->destroy(*graph); });
+        (void)EndUpdates(stretch, Status(Code::kAborted, "its work was not submitted"));
+        return ended.release();
+      }
       TellPlugin(*stretch->plugin, "destroy", [stretch] { stretch->capture->destroy(stretch->captured.front().graph); });
       stretch->captured.erase(stretch->captured.begin());
       if (++stretch->replaced == kMostReplaced) {

@@ -170,7 +170,7 @@ struct JoinedSteps {
   }
   static Grid GridOf(const void* several, const CardFacts& facts) {
     const int64_t most = int64_t{facts.processors} * 16;
-    return {{static_cast<uint32_t>(std::min(static_cast<const Several*>(several)->chunks, most)), 1, 1}, kFlatThreads};
+    return {{static_cast<uint32_t>(std::min(static_cast<const Several*>(several)->chunks, most)), 1, 1}, kApplyThreads};
   }
 };
 
