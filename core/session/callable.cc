@@ -244,6 +244,8 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     step.rendezvous = options.rendezvous;
     step.keeps = keeps;
     step.places = places;
+    step.may_end_later = fetch_count() == 0 && keeps == nullptr && options.trace == nullptr && options.watcher == nullptr && options.rendezvous == nullptr &&
+                         options.timeout_ns == 0;
     DeviceTrace devices(*steps_->env, options.trace);
     status = ExecuteIn(context, options, feeds, take);
     devices.Finish();

@@ -12,6 +12,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/device/resources.h"
 #include "core/exec/device/transfer.h"
+#include "core/exec/device/unfinished.h"
 #include "core/exec/kernel/kernel_instance.h"
 #include "core/exec/kernel/kernel_refusal.h"
 #include "core/exec/kernel/kernel_registry.h"
@@ -85,6 +86,7 @@ struct Session::State {
   exec::Environment placement_env;  // the devices that steps run on
   exec::ResourceManager resources;
   exec::KernelStore store;
+  exec::Unfinished unfinished;
   Steps steps;
 };
 
@@ -154,6 +156,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   env.tuning = &runtime->tuning();
   env.works = std::make_shared<exec::SessionWorks>(&runtime->events(), &runtime->threads(), session->pool_);
   env.functions = [session = session.get()](const graph::FunctionRef& function, std::string_view device) { return session->MakeFunction(function, device); };
+  env.unfinished = &session->state_->unfinished;
   env.seed = session->options_.seed;
   env.precision = session->KernelPrecision();
   env.capture = session->options_.capture;
@@ -196,6 +199,8 @@ void Session::Close(const Status& why) {
   }
   const bool idle = state_->steps.active.load() == 0 && (works == nullptr || works->idle());
   lock.unlock();
+  if (!state_->unfinished.End())
+    if (auto self = weak_from_this().lock()) runtime_->KeepForEver(std::move(self));
   if (idle) DropFunctions();
   std::lock_guard cache(cache_mutex_);
   cache_.clear();  // callables hold the session

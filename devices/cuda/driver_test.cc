@@ -89,6 +89,41 @@ TEST(CudaDriver, PageableMemoryIsCopiedWhileAQueueWaits) {
   EXPECT_EQ(device.Finish(blocked), "");
 }
 
+// The host fills a buffer while the GPU copies another, and empties one while it fills another.
+TEST(CudaDriver, PageableMemoryIsCopiedByHostAndGpuAtOnce) {
+  const Plugin plugin;
+  Device device(plugin, 0);
+  tenon_queue* const queue = device.Queue();
+  tenon_semaphore* const done = device.Semaphore();
+  std::vector<char> host(7 << 20), back(host.size());
+  for (size_t i = 0; i < host.size(); ++i) host[i] = static_cast<char>(i * 7 + (i >> 12));
+  char* const data = static_cast<char*>(device.Memory(host.size()));
+  const auto reaches = [](uint64_t calls) {
+    for (int turn = 0; turn < 60'000 && Controls().host_calls < calls; ++turn) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return Controls().host_calls >= calls;
+  };
+  const uint64_t before = Controls().host_calls;
+  Controls().holds_copies = true;
+  EXPECT_EQ(device.Copy(queue, host.data(), nullptr, data, device.device, host.size()), "");
+  EXPECT_TRUE(reaches(before + 2)) << "there is one buffer, or host and GPU take turns";
+  Controls().holds_copies = false;
+  EXPECT_EQ(device.Copy(queue, data, device.device, back.data(), nullptr, host.size(), {{}, done, 1}), "");
+  EXPECT_EQ(device.Wait(done, 1), "");
+  EXPECT_EQ(back, host);
+  // Of all sizes about the buffers', mixed, in the order of the queue.
+  uint64_t point = 1;
+  for (const size_t size : {size_t{1}, size_t{65536}, size_t{65537}, size_t{1} << 20, (size_t{1} << 20) + 1, size_t{4} << 20, (size_t{6} << 20) + 5}) {
+    for (size_t i = 0; i < size; ++i) host[i] = static_cast<char>(host[i] + 1);
+    std::fill(back.begin(), back.end(), 0);
+    EXPECT_EQ(device.Copy(queue, host.data(), nullptr, data, device.device, size), "");
+    EXPECT_EQ(device.Copy(queue, data, device.device, back.data(), nullptr, size), "");
+    EXPECT_EQ(device.Copy(queue, back.data(), nullptr, data, device.device, size), "") << "what was made just now";
+    EXPECT_EQ(device.Copy(queue, data, device.device, back.data(), nullptr, size, {{}, done, ++point}), "");
+    EXPECT_EQ(device.Wait(done, point), "");
+    EXPECT_TRUE(std::equal(host.begin(), host.begin() + static_cast<std::ptrdiff_t>(size), back.begin())) << size;
+  }
+}
+
 // As many timelines as there are records, and more, have others' memory; those that are given back serve again.
 TEST(CudaDriver, PinnedMemoryThatWasFreedServesAgain) {
   const Plugin plugin;

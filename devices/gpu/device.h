@@ -105,10 +105,6 @@ class Device : public sdk::Handled<Device, tenon_device> {
   Outcome NewRecord(FaultRecord** out_record);
   PinnedMemory& pinned() const { return *pinned_; }
 
-  // How long the last wait for a point took, for the next.
-  std::chrono::nanoseconds usual_wait() const { return std::chrono::nanoseconds(usual_wait_.load(std::memory_order_relaxed)); }
-  void set_usual_wait(std::chrono::nanoseconds took) { usual_wait_.store(took.count(), std::memory_order_relaxed); }
-
   // ---- Profile ----
   Outcome Watch(bool on);
   Profile& profile() const { return *profile_; }
@@ -190,7 +186,6 @@ class Device : public sdk::Handled<Device, tenon_device> {
   std::atomic<bool> is_being_lost_{false};  // no host copy begins
   std::atomic<int> host_copies_{0};         // under way
   std::vector<std::weak_ptr<Queue>> queues_;  // guarded by System::mutex
-  std::atomic<int64_t> usual_wait_{0};
   std::atomic<uint64_t> queue_count_{0};      // that were made
 };
 

@@ -109,9 +109,9 @@ uint64_t ListSize(tenon_queue* list) { return Queue::Of(list)->list()->size(); }
 tenon_status* ListGive(tenon_queue* list, uint64_t first, uint64_t count, tenon_queue* queue, tenon_semaphore* timeline) {
   return Answer([&]() -> Outcome {
     Queue& q = *Queue::Of(queue);
-    const Queue::Turn turn(q, Timeline::Of(timeline));
+    const Queue::Turn turn(q, Timeline::Of(timeline), true);
     if (!turn.outcome().ok() || turn.pointless()) return turn.outcome();
-    return q.device().Note(Queue::Of(list)->list()->Give(first, count, q.card(), q.stream()));
+    return q.device().Note(q.GiveListed(*Queue::Of(list)->list(), first, count));
   });
 }
 void ListClear(tenon_queue* list) { Queue::Of(list)->list()->Clear(); }
@@ -123,7 +123,11 @@ constexpr tenon_graph_capture kGraphCapture = {TENON_HEAD(tenon_graph_capture), 
 
 tenon_span NativeVendor(tenon_device*) { return sdk::ToSpan(kVendor.name); }
 int32_t NativeOrdinal(tenon_device* device) { return Device::Of(device)->facts().number; }
-void* NativeStream(tenon_queue* queue) { return Queue::Of(queue)->stream(); }
+void* NativeStream(tenon_queue* queue) {
+  Queue& q = *Queue::Of(queue);
+  const Queue::Turn turn(q, nullptr);  // what a capture has still to be given comes before what others do on the stream
+  return q.stream();
+}
 
 tenon_status* NativeWaitFor(tenon_queue* queue, void* stream) {
   return Answer([&]() -> Outcome {
@@ -296,18 +300,19 @@ struct Driver : Handles {
     const std::shared_ptr<Timeline> timeline = asked.shared_from_this();
     Device& device = timeline->device();
     const Clock::time_point begin = Clock::now();
-    const auto settle = [&]() -> std::optional<Outcome> {
+    const auto settle = [&](bool overslept) -> std::optional<Outcome> {
       const Lock lock(device.system().mutex);
       const Timeline::State state = timeline->At(value);
       if (state == Timeline::State::kFailed) return timeline->failure();
       if (state == Timeline::State::kReached) {
-        device.set_usual_wait(Clock::now() - begin);
+        const Clock::duration took = Clock::now() - begin;
+        timeline->set_usual_wait(overslept ? took - took / 4 : took);
         return Outcome();
       }
       if (Clock::now() < deadline) return {};
       return Fault(TENON_DEADLINE_EXCEEDED, "point ", value, " of a timeline of ", device.name(), " was not reached in time");
     };
-    return WaitFor(device, device.usual_wait(), deadline, [&] { return timeline->word() >= value; }, settle);
+    return WaitFor(device, timeline->usual_wait(), deadline, [&] { return timeline->word() >= value; }, settle);
   }
   static Outcome Notify(Timeline& asked, uint64_t value, sdk::HostCall call) {
     const std::shared_ptr<Timeline> timeline = asked.shared_from_this();

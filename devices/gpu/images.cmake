@@ -4,7 +4,7 @@
 # Compiles each file of devices/gpu/code with the vendor's compiler, and puts what it gives into the target as data
 # (devices/gpu/images.h). The command gets the source, -o and the output after it. What the compiler says goes into a log beside
 # the image, which report.py reads; it is shown when the compiler fails. EXACT: what keeps a product and a sum two roundings; for
-# element-wise ops, whose numbers do not depend on whether a chain of them is compiled.
+# element-wise ops, whose numbers do not depend on whether a chain of them is compiled, and for updates of variables, not on how many are one launch.
 set(TENON_GPU_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
 
 # tenon_gpu_headers(target): puts the headers that are compiled at run time into the target as texts.
@@ -13,7 +13,7 @@ function(tenon_gpu_headers target)
   set(table "")
   set(files "")
   set(count 0)
-  foreach(name code/apply.h code/fault.h code/functions.h code/fused.h code/grid.h tenon/sdk/kernel/half.h
+  foreach(name code/apply.h code/fault.h code/functions.h code/fused.h code/fused_pack.h code/grid.h tenon/sdk/kernel/half.h
                tenon/sdk/kernel/elementwise.h bit cmath complex cstdint type_traits)
     if(name MATCHES "^tenon/")
       set(file "${PROJECT_SOURCE_DIR}/sdk/plugin/include/${name}")
@@ -48,7 +48,7 @@ function(tenon_gpu_images target)
     cmake_path(GET source STEM name)
     set(image "${folder}/${name}.${arg_OUTPUT_SUFFIX}")
     list(JOIN arg_COMPILER " " command)
-    if(name STREQUAL "elementwise")
+    if(name MATCHES "^(elementwise|variable)$")
       string(APPEND command " ${arg_EXACT}")
     endif()
     add_custom_command(OUTPUT "${image}"

@@ -35,18 +35,22 @@ class Patience {
   const Clock::duration usual_;
 };
 
-// Until settle() gives an outcome, which it is asked for at once, when is_due() says so, at the deadline and in between. Now and
-// then it asks after the GPU's health. usual: how long such a wait takes; 0: not known.
+// Until settle(overslept) gives an outcome, which it is asked for at once, when is_due() says so, at the deadline and in between. Now and
+// then it asks after the GPU's health. usual: how long such a wait takes; 0: not known. overslept: it was due while this slept, who knows
+// since when.
 template <class IsDue, class Settle>
 Outcome WaitFor(Device& device, std::chrono::nanoseconds usual, Patience::Clock::time_point deadline, const IsDue& is_due, const Settle& settle) {
   using Clock = Patience::Clock;
   Clock::time_point now = Clock::now(), checked = now;
   const Patience patience(now, usual);
+  bool slept = false;
   while (true) {
-    if (std::optional<Outcome> outcome = settle()) return *std::move(outcome);
+    if (std::optional<Outcome> outcome = settle(slept)) return *std::move(outcome);
+    slept = false;
     now = Clock::now();
     while (!is_due() && patience.Spins(now) && now < deadline) now = Clock::now();
     if (is_due() || now >= deadline) continue;
+    slept = true;
     std::this_thread::sleep_for(std::min<Clock::duration>(patience.Pause(now), deadline - now));
     if (now - checked > kBetweenHealthChecks) {
       device.CheckHealth();

@@ -8,26 +8,6 @@
 #include "patience.h"
 
 namespace tenon::gpu {
-namespace {
-
-// Bytes that pass between pageable memory and the GPU in one piece.
-constexpr uint64_t kStagingBytes = UINT64_C(4) << 20;
-
-struct HostCopy {
-  Device* device;
-  char* target;
-  const char* source;
-  uint64_t bytes;
-};
-void CopyOnHost(void* argument) {
-  const std::unique_ptr<HostCopy> copy(static_cast<HostCopy*>(argument));
-  if (!copy->device->BeginHostCopy()) return;
-  std::memcpy(copy->target, copy->source, copy->bytes);
-  copy->device->EndHostCopy();
-}
-
-}  // namespace
-
 // ---- Life ----
 
 Outcome Queue::Open() {
@@ -41,9 +21,10 @@ Outcome Queue::Open() {
     if (outcome.ok()) outcome = device_->NewRecord(record);
     if (outcome.ok()) **record = {};
   }
-  void* staging = nullptr;
-  if (outcome.ok()) outcome = device_->pinned().Allocate(kStagingBytes, &staging);
-  staging_ = static_cast<char*>(staging);
+  if (outcome.ok()) {
+    staging_ = std::make_unique<Staging>(*device_);
+    outcome = staging_->Open();
+  }
   return outcome.ok() ? SwitchTo(nullptr) : outcome;
 }
 
@@ -77,7 +58,10 @@ void Queue::Close() {
   if (stream_ == nullptr || keeps_) return;
   // The stream does not wait for host calls any more; they are made all the same.
   __atomic_store_n(&called_->word, kReleased, __ATOMIC_RELEASE);
-  if (card().Activate().ok()) (void)device_->Note(card().Synchronize(stream_));
+  if (card().Activate().ok()) {
+    (void)device_->Note(card().Synchronize(stream_));
+    if (staging_ != nullptr) (void)device_->Note(staging_->Synchronize());
+  }
   if (device_->system().watcher.IsThisThread()) return;
   std::unique_lock lock(call_mutex_);
   call_ended_.wait(lock, [&] { return open_calls_ == 0; });
@@ -89,7 +73,7 @@ Queue::~Queue() {
   if (stream_ != nullptr && keeps_ && !is_capturing_) device_->ReturnCaptureStream(stream_);
   else if (stream_ != nullptr) card().DestroyStream(stream_);
   if (control_ != nullptr && !keeps_) card().Free(control_, nullptr);
-  if (staging_ != nullptr) device_->pinned().Free(staging_);
+  staging_.reset();
   for (FaultRecord* record : {progress_, called_}) {
     if (record != nullptr) device_->ReturnRecord(record);
   }
@@ -97,7 +81,7 @@ Queue::~Queue() {
 
 // ---- Submitting ----
 
-Queue::Turn::Turn(Queue& queue, Timeline* timeline) : lock_(queue.mutex_) {
+Queue::Turn::Turn(Queue& queue, Timeline* timeline, bool joins) : lock_(queue.mutex_) {
   outcome_ = queue.device_->CheckAlive();
   if (outcome_.ok() && queue.closed_) outcome_ = Fault(TENON_FAILED_PRECONDITION, "a queue of ", queue.device_->name(), " is closed");
   if (outcome_.ok() && queue.list_ == nullptr) outcome_ = queue.card().Activate();
@@ -105,7 +89,13 @@ Queue::Turn::Turn(Queue& queue, Timeline* timeline) : lock_(queue.mutex_) {
     if (timeline->number() != queue.current_) outcome_ = queue.SwitchTo(timeline);
     pointless_ = timeline->has_failed();
   }
+  if (outcome_.ok() && !joins && !queue.joined_.empty()) outcome_ = queue.SubmitJoined();
   if (!outcome_.ok()) outcome_ = queue.device_->Note(std::move(outcome_));
+}
+
+Outcome Queue::GiveListed(const WorkList& list, uint64_t first, uint64_t count) {
+  Outcome outcome = list.Give(first, count, card(), stream_, &joined_);
+  return outcome.ok() && !keeps_ ? SubmitJoined() : outcome;
 }
 
 // What kernels report from now on is said of this timeline.
@@ -257,7 +247,7 @@ Outcome Queue::Read(Timeline* timeline, const int64_t* words, std::span<int64_t>
     if (!outcome.ok()) return device_->Note(std::move(outcome));
   }
   const auto is_due = [&] { return HasReached(mark) || device_->is_lost(); };
-  Outcome outcome = WaitFor(*device_, {}, Patience::Clock::time_point::max(), is_due, [&] { return StateAt(mark, timeline, is_cancelled); });
+  Outcome outcome = WaitFor(*device_, {}, Patience::Clock::time_point::max(), is_due, [&](bool) { return StateAt(mark, timeline, is_cancelled); });
   copy.is_written = HasReached(mark);
   if (outcome.ok()) copy.CopyTo(out);
   return outcome;
@@ -292,26 +282,10 @@ Outcome Queue::Copy(const Place& target, const Place& source, uint64_t bytes) {
 // Pageable memory is read and written by the host when the stream gets there: a driver that did so while it submits would wait
 // for work that this thread has still to submit.
 Outcome Queue::CopyThroughStaging(const Place& target, const Place& source, uint64_t bytes) {
-  const auto on_host = [&](char* to, const char* from, uint64_t n) {
-    auto copy = std::make_unique<HostCopy>(device_.get(), to, from, n);
-    Outcome outcome = card().CallHost(&CopyOnHost, copy.get(), stream_);
-    if (outcome.ok()) (void)copy.release();
-    return outcome;
-  };
-  if (target.device == nullptr && source.device == nullptr) return on_host(target.address, source.address, bytes);
   if (staging_ == nullptr) return Fault(TENON_FAILED_PRECONDITION, "a capture of ", device_->name(), " copies pinned memory alone");
-  Outcome outcome;
-  for (uint64_t done = 0; done < bytes && outcome.ok(); done += kStagingBytes) {
-    const uint64_t n = std::min(kStagingBytes, bytes - done);
-    if (target.device != nullptr) {
-      outcome = on_host(staging_, source.address + done, n);
-      if (outcome.ok()) outcome = card().Copy(target.address + done, staging_, n, stream_);
-    } else {
-      outcome = card().Copy(staging_, source.address + done, n, stream_);
-      if (outcome.ok()) outcome = on_host(target.address + done, staging_, n);
-    }
-  }
-  return outcome;
+  if (target.device != nullptr) return staging_->ToDevice(target.address, source.address, bytes, priority_, stream_);
+  if (source.device != nullptr) return staging_->FromDevice(target.address, source.address, bytes, priority_, stream_);
+  return staging_->CopyOnHost(target.address, source.address, bytes, stream_);
 }
 
 Outcome Queue::Fill(char* target, uint64_t bytes, const char* pattern, uint64_t pattern_bytes) {

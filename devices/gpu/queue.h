@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "device.h"
+#include "staging.h"
 #include "tenon/device.h"
 #include "work_list.h"
 
@@ -32,7 +33,9 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   // Opens it as one that keeps what it is given, for launches on `parent`, whose control its kernels get.
   Outcome OpenCapture(const Queue& parent);
   Outcome EndCapture(CapturedGraph* out_graph, uint64_t* out_nodes) {
-    Outcome outcome = device_->Note(card().EndCapture(stream_, out_graph, out_nodes));
+    Outcome outcome = device_->Note(SubmitJoined());
+    if (!outcome.ok()) return outcome;
+    outcome = device_->Note(card().EndCapture(stream_, out_graph, out_nodes));
     if (outcome.ok()) is_capturing_ = false;
     return outcome;
   }
@@ -40,6 +43,9 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   void OpenList(const Queue& parent);
   // Of one that notes; else NULL.
   WorkList* list() const { return list_.get(); }
+  // Needs a Turn that joins. Launches of a capture that may become one wait for what is given next.
+  Outcome GiveListed(const WorkList& list, uint64_t first, uint64_t count);
+  Outcome SubmitJoined() { return joined_.Submit(card(), stream_); }
   // Nothing is taken any more. What waits is let go (the timelines that it waits for fail: nothing else ends such a wait), host
   // calls that have not begun are told so, and all has ended when this returns, but for the host call that it is called from.
   void Close();
@@ -55,8 +61,8 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
 
   class Turn {
    public:
-    // timeline NULL: the work belongs to none. Fails when the GPU is lost or the queue is closed.
-    Turn(Queue& queue, Timeline* timeline);
+    // timeline NULL: the work belongs to none. Fails when the GPU is lost or the queue is closed. joins: for GiveListed.
+    Turn(Queue& queue, Timeline* timeline, bool joins = false);
     const Outcome& outcome() const { return outcome_; }
     // Whether the timeline is known to have failed: its work is left out.
     bool pointless() const { return pointless_; }
@@ -123,12 +129,13 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   bool keeps_ = false;                // a capture or a list: control_ is another's
   bool is_capturing_ = false;         // begun, and not ended well
   std::unique_ptr<WorkList> list_;
+  WorkList::Joined joined_;           // of a capture
   FaultRecord* progress_ = nullptr;   // its word is how far the stream has come
   FaultRecord* called_ = nullptr;     // its word is which host calls have returned
   uint64_t current_ = 0;              // number of the timeline that control_ names
   uint64_t marks_ = 0, calls_ = 0;
   std::vector<std::pair<std::shared_ptr<Timeline>, uint64_t>> waits_;  // that were open when they were submitted
-  char* staging_ = nullptr;  // pinned
+  std::unique_ptr<Staging> staging_;  // none: of a capture or a list
   std::atomic<bool> closed_{false};
 
   std::mutex call_mutex_;

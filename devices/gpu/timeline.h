@@ -10,6 +10,7 @@
 #define TENON_DEVICES_GPU_TIMELINE_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -61,6 +62,9 @@ class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
   FaultRecord* record() const { return record_; }
   // Records serve one timeline after the other; numbers are never used again. 0 is none's.
   uint64_t number() const { return number_; }
+  // How long the last wait for a point of it took, for the next: a timeline is of one program's work on one queue, step after step.
+  std::chrono::nanoseconds usual_wait() const { return std::chrono::nanoseconds(usual_wait_.load(std::memory_order_relaxed)); }
+  void set_usual_wait(std::chrono::nanoseconds took) { usual_wait_.store(took.count(), std::memory_order_relaxed); }
   uint64_t word() const { return __atomic_load_n(&record_->word, __ATOMIC_ACQUIRE); }
 
  private:
@@ -84,6 +88,7 @@ class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
   bool word_stays_ = false;
   uint64_t failed_at_ = kReleased;  // the last good point
   std::vector<Dependency> dependencies_;
+  std::atomic<int64_t> usual_wait_{0};
   int settling_ = 0;  // calls under way: while one is, nothing is taken out
 };
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work of a GPU's queue that is the same in every step is launched as one captured piece, and gives the same.
+#include <dlfcn.h>
+
 #include <cmath>
 #include <thread>
 
+#include "devices/cuda/emulation/driver_controls.h"
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
@@ -225,6 +228,55 @@ TEST(CapturedUpdates, AreOneLaunchWithTheWorkBeforeThem) {
   EXPECT_EQ(peak(with), peak(without)) << "an update took other memory than the variable's";
 }
 
+// As many as a large network has, of different sizes: the same bits as one by one, and on the emulated driver, which counts, few launches.
+TEST(CapturedUpdates, OfManyVariablesAreFewLaunches) {
+  constexpr int kVariables = 161;
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{});
+  std::vector<Operation> initial, updates;
+  std::vector<Output> reads, gradients;
+  std::vector<std::vector<Output>> changed;
+  const Output rate = g.Const(0.25f), momentum = g.Const(0.5f);
+  for (int i = 0; i < kVariables; ++i) {
+    const int64_t size = i % 7 == 0 ? 5000 : i % 5 + (i == 3 ? 0 : 1);
+    std::vector<Output> handles;
+    for (const char* kind : {"v", "slot"}) {
+      handles.push_back(g.Op("VarHandleOp", std::vector<Output>{}, {{"dtype", DType::kFloat}, {"shape", Shape{size}}, {"shared_name", kind + std::to_string(i)}}));
+      initial.push_back(g.AddNode("AssignVariableOp", {handles.back(), g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(1.0f)})}, {{"dtype", DType::kFloat}}));
+    }
+    reads.push_back(g.Op("ReadVariableOp", {handles[0]}, {{"dtype", DType::kFloat}}));
+    gradients.push_back(g.Op("Mul", {g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(0.01f * static_cast<float>(i))}), x}));
+    changed.push_back(std::move(handles));
+  }
+  // As optimizers add them: behind all gradients.
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    updates.push_back(g.AddNode("ResourceApplyMomentum", {changed[i][0], changed[i][1], rate, gradients[i], momentum}));
+  }
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
+  const auto optimizers = [&] { return get == nullptr ? 0 : get()->optimizers.load(); };
+  const Session with = MakeSession(g), without = MakeSession(g, false);
+  Variables::Step(with, initial);
+  Variables::Step(without, initial);
+  uint64_t in_a_step = 0;
+  for (int step = 0; step < 5; ++step) {
+    for (const Session* session : {&with, &without}) {
+      const uint64_t before = optimizers();
+      const Status status = session->Run({{x, *Tensor::From(std::vector<float>{1.0f + static_cast<float>(step)}, Shape{})}}, {},
+                                         std::vector<Name>(updates.begin(), updates.end())).status();
+      ASSERT_TRUE(status.ok()) << status;
+      if (session == &with) in_a_step = optimizers() - before;
+    }
+  }
+  auto one = with.Run({}, std::vector<Name>(reads.begin(), reads.end())), other = without.Run({}, std::vector<Name>(reads.begin(), reads.end()));
+  ASSERT_TRUE(one.ok() && other.ok());
+  for (size_t i = 0; i < reads.size(); ++i) EXPECT_EQ(Values<float>((*one)[i]), Values<float>((*other)[i])) << i;
+  EXPECT_GE(Captured(with), 2u);
+  if (get == nullptr) return;
+  EXPECT_GE(in_a_step, 1u);
+  EXPECT_LE(in_a_step, 4u);
+}
+
 TEST(CapturedUpdates, MayBeFollowedByReadsOfOtherVariables) {
   Variables v(2);
   const Operation first = v.Add(0, v.g.Op("Neg", {v.Read(0)}));  // 0
@@ -305,6 +357,144 @@ TEST(CapturedUpdates, OfConcurrentStepsInOppositeOrdersAllCount) {
   other.join();
   EXPECT_EQ(Variables::First(session, zero), 1 + 3 * kSteps);
   EXPECT_EQ(Variables::First(session, one), 1 + 3 * kSteps);
+}
+
+// ---- Steps that return before the GPU is done ----
+
+uint64_t HostWaits(const Session& session) {
+  auto metrics = session.Metrics();
+  EXPECT_TRUE(metrics.ok());
+  return metrics->host_waits;
+}
+
+TEST(LaterEnds, AStepWithoutFetchesWaitsForNothingAndOneWithFetchesOnce) {
+  Variables v(3, 1 << 12);
+  std::vector<Operation> updates;
+  for (int i = 0; i < 3; ++i) updates.push_back(v.Descend(i, v.g.Op("Mul", {v.Read(i), v.Read((i + 1) % 3)})));
+  const Output sum = v.g.Op("AddV2", {v.Read(0), v.Read(1)});
+  const Session later = v.Begin(true), each = v.Begin(true);
+  const uint64_t before = HostWaits(later);
+  for (int step = 0; step < 10; ++step) Variables::Step(later, updates);
+  EXPECT_EQ(HostWaits(later), before);
+  const float found = Variables::First(later, sum);
+  EXPECT_EQ(HostWaits(later), before + 1);
+  for (int step = 0; step < 10; ++step) {
+    Variables::Step(each, updates);
+    (void)Variables::First(each, sum);
+  }
+  EXPECT_EQ(found, Variables::First(each, sum));
+  // However many there are, they do not go far ahead.
+  for (int step = 0; step < 100; ++step) Variables::Step(later, updates);
+  EXPECT_LE(HostWaits(later), before + 1 + 100 / 8);
+  for (int step = 0; step < 100; ++step) Variables::Step(each, updates);
+  EXPECT_EQ(Variables::First(later, sum), Variables::First(each, sum));
+}
+
+// What a step reads of the caller's memory has been read when it returns.
+TEST(LaterEnds, FeedsAreTheCallersAgain) {
+  Variables v(1, 1 << 18);
+  const Output x = v.g.Placeholder("x", DType::kFloat, Shape{1 << 18});
+  const Operation add = v.Add(0, x);
+  const Output value = v.Read(0);
+  const Session session = v.Begin(true);
+  std::vector<float> fed(1 << 18);
+  for (int step = 0; step < 8; ++step) {
+    std::fill(fed.begin(), fed.end(), 1.0f + static_cast<float>(step));
+    ASSERT_TRUE(session.RunTargets({add}, {{x, View(fed, Shape{1 << 18})}}).ok());
+    std::fill(fed.begin(), fed.end(), NAN);
+  }
+  auto out = session.Run({}, {value});
+  ASSERT_TRUE(out.ok()) << out.status();
+  const std::vector<float> expected(1 << 18, 1 + 36.0f);
+  EXPECT_EQ(Values<float>((*out)[0]), expected);
+}
+
+// A division of variables, whose divisor's zero the GPU finds.
+struct Quotient {
+  Quotient() : g(Gpus()) {
+    for (const char* name : {"numerator", "divisor", "result"}) {
+      handles.push_back(g.Op("VarHandleOp", std::vector<Output>{}, {{"dtype", DType::kInt32}, {"shape", Shape{3}}, {"shared_name", name}}));
+      given.push_back(g.Placeholder(std::string("given_") + name, DType::kInt32, Shape{3}));
+      assign.push_back(g.AddNode("AssignVariableOp", {handles.back(), given.back()}, {{"dtype", DType::kInt32}}));
+    }
+    const Output quotient = g.Op("FloorDiv", {Read(0), Read(1)}, {}, "quotient");
+    divide = g.AddNode("AssignVariableOp", {handles[2], quotient}, {{"dtype", DType::kInt32}});
+  }
+  Output Read(size_t i) { return g.Op("ReadVariableOp", {handles[i]}, {{"dtype", DType::kInt32}}); }
+  Status Assign(const Session& session, size_t i, std::vector<int32_t> values) const {
+    return session.RunTargets({assign[i]}, {{given[i], *Tensor::From(values, Shape{3})}});
+  }
+  Graph g;
+  std::vector<Output> handles, given;
+  std::vector<Operation> assign;
+  Operation divide;
+};
+
+TEST(LaterEnds, TheNextStepIsToldOfAFailureOnceAndByName) {
+  Quotient q;
+  const Output result = q.Read(2), numerator = q.Read(0);
+  const Session session = MakeSession(q.g);
+  for (size_t i = 0; i < 3; ++i) ASSERT_TRUE(q.Assign(session, i, {6, 6, 6}).ok());
+  for (int round = 0; round < 4; ++round) {
+    ASSERT_TRUE(q.Assign(session, 1, {1, 0, 3}).ok()) << round;
+    Status told = session.RunTargets({q.divide});
+    // It may be seen at once, or by whoever comes next.
+    if (told.ok()) told = session.Run({}, {numerator}).status();
+    if (told.ok()) told = session.RunTargets({q.divide});
+    ASSERT_FALSE(told.ok()) << round;
+    EXPECT_NE(told.message().find("node 'quotient' (FloorDiv) on GPU:0: Integer division by zero (element 1)"), std::string::npos) << told;
+    // Nothing else has failed, and the variable is as one whose write failed.
+    const Status lost = session.Run({}, {result}).status();
+    EXPECT_EQ(lost.code(), Code::kDataLoss) << lost;
+    ASSERT_TRUE(q.Assign(session, 1, {1, 2, 3}).ok());
+    ASSERT_TRUE(session.RunTargets({q.divide}).ok());
+    auto good = session.Run({}, {result});
+    ASSERT_TRUE(good.ok()) << good.status();
+    EXPECT_EQ(Values<int32_t>((*good)[0]), (std::vector<int32_t>{6, 3, 2}));
+  }
+}
+
+TEST(LaterEnds, AStepWithATimeoutWaits) {
+  Quotient q;
+  const Session session = MakeSession(q.g);
+  for (size_t i = 0; i < 3; ++i) ASSERT_TRUE(q.Assign(session, i, {6, 6, 0}).ok());
+  RunOptions run;
+  run.timeout = std::chrono::minutes(2);
+  for (int step = 0; step < 3; ++step) {
+    const Status told = session.Run({}, {}, {q.divide}, run).status();
+    EXPECT_NE(told.message().find("Integer division by zero"), std::string::npos) << told;
+  }
+}
+
+TEST(LaterEnds, SessionsEndWithStepsUnderWay) {
+  Variables v(2, 1 << 16);
+  const Operation update = v.Descend(0, v.g.Op("Mul", {v.Read(0), v.Read(1)}));
+  for (int round = 0; round < 10; ++round) {
+    const Session session = v.Begin(true);
+    auto callable = session.Prepare({}, {}, {update});
+    ASSERT_TRUE(callable.ok()) << callable.status();
+    for (int step = 0; step < 6; ++step) ASSERT_TRUE(callable->Run().ok());
+  }
+}
+
+// Steps of several threads and sets of targets, whose updates all count.
+TEST(LaterEnds, StepsOfSeveralThreadsAllCount) {
+  Variables v(2);
+  const Output one = v.g.Const(std::vector<float>{1, 1, 1, 1}, Shape{4});
+  const std::vector<Operation> updates = {v.Add(0, v.g.Op("Abs", {one})), v.Add(1, v.g.Op("Abs", {one})), v.Add(0, v.g.Op("Square", {one}))};
+  const Output zero = v.Read(0), other = v.Read(1);
+  const Session session = v.Begin(true);
+  constexpr int kSteps = 60;
+  std::vector<std::thread> threads;
+  threads.reserve(updates.size());
+  for (const Operation& update : updates)
+    threads.emplace_back([&session, update] {
+      for (int step = 0; step < kSteps; ++step) Variables::Step(session, {update});
+    });
+  for (int step = 0; step < kSteps; ++step) (void)Variables::First(session, zero);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Variables::First(session, zero), 1 + 2 * kSteps);
+  EXPECT_EQ(Variables::First(session, other), 1 + kSteps);
 }
 
 }  // namespace

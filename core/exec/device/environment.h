@@ -26,6 +26,7 @@ class KernelRegistry;
 class ResourceManager;
 class SessionWorks;
 class TuningCache;
+class Unfinished;
 
 // What a plugin brings for a device type under a capability id of its own ("tenon.collective/1"), for kernels.
 struct CapabilityEntry {
@@ -54,6 +55,7 @@ struct Environment {
   std::shared_ptr<SessionWorks> works;
   // A function of the graph, with a reference for the caller. device: of its nodes that name none. Empty: nothing calls functions.
   std::function<Result<tenon_function*>(const graph::FunctionRef& function, std::string_view device)> functions;
+  Unfinished* unfinished = nullptr;  // steps that have returned before devices were done; nullptr: none does
   uint64_t seed = 0;
   uint32_t precision = 0;
   bool capture = true;  // queues may keep work that is the same in every step

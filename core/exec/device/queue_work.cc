@@ -46,23 +46,35 @@ tenon_submission QueueWork::Submission(QueueId queue, std::span<const tenon_time
 }
 
 Status QueueWork::Begin(Step* step) {
+  if (env_->unfinished != nullptr) {
+    TENON_RETURN_IF_ERROR(env_->unfinished->TakeFailure());
+    if (std::exchange(listed_, false)) env_->unfinished->Remove(this);
+  }
+  if (abandoned_) return Status(Code::kUnavailable, "work of a step before does not leave its device's queues; its memory is not used again");
   step_ = step;
+  writes_host_ = false;
   lanes_.resize(env_->queues.size());
-  const bool goes_on = cancelled_.Begin(step->cancellation, [this](const Status& reason) {
+  spares_ = goes_on();
+  const bool begun = cancelled_.Begin(step->cancellation, [this](const Status& reason) {
     std::lock_guard lock(mutex_);
-    FailLanes(reason);
+    if (!spares_) FailLanes(reason);
   });
-  return goes_on ? Status::Ok() : step->cancellation->reason();
+  if (!begun) return step->cancellation->reason();
+  return ahead_.size() < kMostAhead ? Status::Ok() : AwaitRoom();
 }
 
 Status QueueWork::Use(QueueId queue) {
   Lane& lane = lanes_[queue];
-  lane.used = true;
-  if (lane.timeline != nullptr) return Status::Ok();
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Timeline> timeline, Timeline::Create(&DeviceOf(queue)));
-  std::lock_guard lock(mutex_);
-  lane.timeline = std::move(timeline);
-  return Status::Ok();
+  const bool first = !std::exchange(lane.used, true);
+  if (lane.timeline == nullptr) {
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<Timeline> timeline, Timeline::Create(&DeviceOf(queue)));
+    std::lock_guard lock(mutex_);
+    lane.timeline = std::move(timeline);
+  }
+  if (!first || !goes_on() || queue == main_) return Status::Ok();
+  // What the steps before do on other queues ends at that point.
+  const tenon_timeline_point end{lanes_[main_].timeline->semaphore(), ahead_.back().end};
+  return Wait(queue, {&end, 1});
 }
 
 Status QueueWork::Barrier(QueueId queue, const tenon_submission& submission) const {
@@ -85,6 +97,8 @@ Result<tenon_timeline_point> QueueWork::Signal(QueueId queue, std::string_view l
 Status QueueWork::Copy(QueueId queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits,
                        std::string_view label, tenon_timeline_point* out_point) {
   Lane& lane = lanes_[queue];
+  lane.reads_host = lane.reads_host || args.source_device == nullptr;
+  writes_host_ = writes_host_ || args.target_device == nullptr;
   const tenon_submission submission = Submission(queue, waits, out_point == nullptr ? 0 : lane.value + 1, label);
   const Device& device = DeviceOf(queue);
   const DeviceCopy* between = args.source_device == nullptr || args.target_device == nullptr ? nullptr : env_->FindCopy(args.source_device, args.target_device);
@@ -179,54 +193,191 @@ Status QueueWork::Follow(QueueId queue) {
   return ends_.empty() ? Status::Ok() : Wait(queue, ends_);
 }
 
-// One wait a device: its main queue comes after its other queues.
+// The main queue comes after the others.
+Result<tenon_timeline_point> QueueWork::EndOf(const SessionDevice& device) {
+  ends_.clear();
+  for (const QueueId q : IdRange(device.first_queue.next(), QueueId(device.first_queue.number() + device.device->queues->size())))
+    if (lanes_[q].used) {
+      TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(q, "end of step"));
+      ends_.push_back(end);
+    }
+  if (ends_.empty() && !lanes_[device.first_queue].used) return tenon_timeline_point{};
+  TENON_RETURN_IF_ERROR(Use(device.first_queue));
+  if (!ends_.empty()) TENON_RETURN_IF_ERROR(Wait(device.first_queue, ends_));
+  return Signal(device.first_queue, "end of step");
+}
+
+// One wait a device.
 Status QueueWork::WaitForDevices() {
   for (const SessionDevice& device : env_->devices) {
     if (!device.queued()) continue;
-    ends_.clear();
-    for (const QueueId q : IdRange(device.first_queue.next(), QueueId(device.first_queue.number() + device.device->queues->size())))
-      if (lanes_[q].used) {
-        TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(q, "end of step"));
-        ends_.push_back(end);
-      }
-    if (ends_.empty() && !lanes_[device.first_queue].used) continue;
-    TENON_RETURN_IF_ERROR(Use(device.first_queue));
-    if (!ends_.empty()) TENON_RETURN_IF_ERROR(Wait(device.first_queue, ends_));
-    TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(device.first_queue, "end of step"));
+    TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, EndOf(device));
     TENON_RETURN_IF_ERROR(HostWait(end));
   }
   return Status::Ok();
 }
 
-Status QueueWork::Complete(Status status) {
+Status QueueWork::Complete(Status status, bool may_end_later) {
   if (step_ == nullptr) return status;
+  // Nothing was submitted behind the steps before: they stay as they are.
+  if (goes_on() && std::none_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.used; })) {
+    (void)cancelled_.End();
+    Status before = Unfinished::OfStepBefore(LookAhead());
+    GoOnLater();
+    return status.ok() ? std::move(before) : std::move(status);
+  }
   // The host's own failure leaves the devices' work as it is: what was begun ends well, as on a synchronous device.
-  Status devices = Guarded([&] { return WaitForDevices(); });
+  const bool later = may_end_later && status.ok() && later_.ok() && MayEndLater();
+  Status devices = Guarded([&] { return later ? EndLater() : WaitForDevices(); });
   if (devices.ok()) devices = std::exchange(later_, Status::Ok());
-  const bool failed = !devices.ok();
   // A cancellation may come when all of the work has ended: the step is done, but its timelines have failed, and are not the next step's.
-  const bool spoilt = !cancelled_.End() || failed;
-  if (failed) {
-    {
-      std::lock_guard lock(mutex_);
-      FailLanes(devices);
+  const bool cancelled = !cancelled_.End();
+  if (later && devices.ok() && !cancelled) {
+    GoOnLater();
+    return status;
+  }
+  if (later && devices.ok()) devices = step_->cancellation->reason();
+  if (!devices.ok()) {
+    EndFailed(devices);
+    if (env_->unfinished != nullptr) env_->unfinished->Told(devices);
+  } else {
+    SettleWrites(Known::kAllEnded);
+    ahead_.clear();
+    for (Lane& lane : lanes_) {
+      if (cancelled) lane = {};
+      lane.used = lane.ahead = lane.reads_host = false;
     }
-    // What cannot be asked for is not known to have ended.
-    abandoned_ = !Guarded([&] { return Drain(); }).ok();
-    if (abandoned_) LogAbandoned();
-  }
-  SettleWrites(failed);
-  if (spoilt) {
-    for (Lane& lane : lanes_) lane = {};
-    renewed_ = true;
-  }
-  for (Lane& lane : lanes_) lane.used = false;
-  if (!abandoned_) {
+    renewed_ = renewed_ || cancelled;
     borrowed_.clear();
     ReleaseHeld();
   }
   step_ = nullptr;
   return status.ok() ? std::move(devices) : std::move(status);
+}
+
+// ---- Steps that end later ----
+
+// The one that the step used; nullptr: several, or none.
+const SessionDevice* QueueWork::OnlyDevice() const {
+  const SessionDevice* only = nullptr;
+  for (const QueueId q : lanes_.ids()) {
+    if (!lanes_[q].used) continue;
+    const SessionDevice* const device = &env_->devices[env_->queues[q].device];
+    if (only != nullptr && only != device) return nullptr;
+    only = device;
+  }
+  return only;
+}
+
+bool QueueWork::MayEndLater() const {
+  return env_->unfinished != nullptr && step_->may_end_later && !writes_host_ && held_.empty() && step_->local_resources.empty() && step_->objects.empty() &&
+         OnlyDevice() != nullptr;
+}
+
+Status QueueWork::EndLater() {
+  const SessionDevice& device = *OnlyDevice();
+  TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, EndOf(device));
+  // The host's memory is the caller's, or the host's next step's.
+  for (const Lane& lane : lanes_)
+    if (lane.used && lane.reads_host) TENON_RETURN_IF_ERROR(HostWait({lane.timeline->semaphore(), lane.value}));
+  main_ = device.first_queue;
+  ahead_.push_back({end.value, std::move(borrowed_)});
+  borrowed_.clear();
+  return Status::Ok();
+}
+
+// Until there are steps again that end later.
+void QueueWork::GoOnLater() {
+  for (Lane& lane : lanes_) {
+    lane.ahead = lane.ahead || lane.used;
+    lane.used = lane.reads_host = false;
+  }
+  step_ = nullptr;
+  if (!goes_on()) return;
+  listed_ = env_->unfinished->Add(this);
+  if (listed_) return;
+  if (Status status = AwaitAhead(); !status.ok()) env_->unfinished->Tell(std::move(status));
+}
+
+Status QueueWork::AwaitRoom() { return AwaitSteps(kMostAhead / 2); }
+Status QueueWork::AwaitStepsBefore() { return AwaitSteps(ahead_.size()); }
+
+// The oldest of those before.
+Status QueueWork::AwaitSteps(size_t count) {
+  if (count == 0) return Status::Ok();
+  TENON_RETURN_IF_ERROR(HostWait({lanes_[main_].timeline->semaphore(), ahead_[count - 1].end}));
+  return Unfinished::OfStepBefore(LookAhead());
+}
+
+Status QueueWork::LookAhead() {
+  if (!goes_on()) return Status::Ok();
+  uint64_t reached = 0;
+  Status failed = lanes_[main_].timeline->Query(&reached);
+  if (failed.ok()) {
+    while (goes_on() && ahead_.front().end <= reached) ahead_.pop_front();
+    SettleWrites(goes_on() ? Known::kSoFar : Known::kAllEnded);
+    if (goes_on()) return failed;
+    for (Lane& lane : lanes_) lane.ahead = false;
+    std::lock_guard lock(mutex_);
+    spares_ = false;
+    return failed;
+  }
+  EndFailed(failed);
+  return failed;
+}
+
+// Each gets patience of its own: steps may be long, and nobody has cancelled these.
+Status QueueWork::AwaitEnds() const {
+  if (!goes_on()) return Status::Ok();
+  const Device& device = DeviceOf(main_);
+  Status ended;
+  for (const Ahead& each : ahead_) {
+    const uint64_t until = NowNs() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatienceWithAStep / kPatience * patience_).count());
+    if (ended.ok())
+      ended = CallPlugin(device.plugin, "semaphore_wait", [&] { return device.driver->semaphore_wait(lanes_[main_].timeline->semaphore(), each.end, until); });
+  }
+  return ended;
+}
+
+Status QueueWork::AwaitAhead() {
+  Status ended = AwaitEnds();
+  if (ended.ok()) return LookAhead();
+  EndFailed(ended);
+  return ended;
+}
+
+void QueueWork::Close() {
+  if (std::exchange(listed_, false)) env_->unfinished->Remove(this);
+  if (Status status = AwaitAhead(); !status.ok()) env_->unfinished->Tell(std::move(status));
+}
+
+// ---- Failures ----
+
+// What was submitted ends, or is given up.
+void QueueWork::EndFailed(const Status& why) {
+  // The steps before have failed if the device says so, not by what came after them.
+  if (step_ != nullptr) (void)AwaitEnds();
+  {
+    std::lock_guard lock(mutex_);
+    FailLanes(why);
+    spares_ = false;
+  }
+  // What cannot be asked for is not known to have ended.
+  abandoned_ = !Guarded([&] { return Drain(); }).ok();
+  if (abandoned_) LogAbandoned();
+  SettleWrites(Known::kFailed);
+  {
+    std::lock_guard lock(mutex_);
+    for (Lane& lane : lanes_) lane = {};
+  }
+  renewed_ = true;
+  if (abandoned_) {  // what is borrowed stays
+    for (Ahead& each : ahead_) borrowed_.insert(borrowed_.end(), each.borrowed.begin(), each.borrowed.end());
+  } else {
+    borrowed_.clear();
+    ReleaseHeld();
+  }
+  ahead_.clear();
 }
 
 void QueueWork::FailLanes(const Status& status) {
@@ -262,7 +413,7 @@ Status QueueWork::Drain() {
   };
   Status asked;
   for (const QueueId q : lanes_.ids())
-    if (asked.ok() && lanes_[q].used) asked = Guarded([&] { return ask(q); });
+    if (asked.ok() && (lanes_[q].used || lanes_[q].ahead)) asked = Guarded([&] { return ask(q); });
   if (asked.ok()) {
     std::unique_lock lock(passed.mutex);
     if (passed.changed.wait_for(lock, patience_, [&] { return passed.open == 0; })) return asked;
@@ -277,7 +428,7 @@ void QueueWork::LogAbandoned() const {
   (void)Guarded([&] {  // without memory for the names it goes without
     for (const QueueId q : lanes_.ids()) {
       const Device& device = DeviceOf(q);
-      if (lanes_[q].used && devices.find(device.name) == std::string::npos)
+      if ((lanes_[q].used || lanes_[q].ahead) && devices.find(device.name) == std::string::npos)
         devices += StrCat(devices.empty() ? "" : ", ", device.name, " (", DescribePlugin(device.plugin), ")");
     }
   });
@@ -285,16 +436,23 @@ void QueueWork::LogAbandoned() const {
                                   patience_.count(), " s; its memory is never used again").message());
 }
 
-void QueueWork::SettleWrites(bool failed) {
-  for (const Write& write : writes_) {
+void QueueWork::SettleWrites(Known known) {
+  QueueId asked;
+  uint64_t reached = 0;
+  std::erase_if(writes_, [&](const Write& write) {
     const Lane& lane = lanes_[write.queue];
-    uint64_t reached = 0;
-    const bool done = !failed || (static_cast<void>(lane.timeline->Query(&reached)), reached >= write.value);
+    if (known != Known::kAllEnded && asked != write.queue) {
+      asked = write.queue;
+      reached = 0;
+      static_cast<void>(lane.timeline->Query(&reached));
+    }
+    const bool done = known == Known::kAllEnded || reached >= write.value;
+    if (!done && known == Known::kSoFar) return false;
     std::lock_guard lock(write.resource->mutex);
     if (write.resource->written.timeline == lane.timeline && write.resource->written.value == write.value) write.resource->written = {};
     if (!done && write.resource->value == write.buffer) write.resource->poisoned = true;
-  }
-  writes_.clear();
+    return true;
+  });
 }
 
 Status CopyNow(const Environment& env, const SessionDevice& device, const tenon_copy_args& args, std::string_view label,

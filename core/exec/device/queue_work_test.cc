@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step submits, and how its end is known, on a card of the test's own whose work is done as soon as it is submitted. Covers A13.
+// What a step submits, and how its end is known, on a card of the test's own whose work is done as soon as it is submitted, or as a test says. Covers A13.
 #include "core/exec/device/queue_work.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/device/resources.h"
 #include "core/exec/device/step.h"
+#include "core/exec/device/unfinished.h"
 
 // The driver's, which the C ABI leaves open.
 struct tenon_semaphore {
@@ -33,6 +34,8 @@ struct Card {
   std::optional<Status> work_fails;    // what is signalled from now on is failed instead
   std::function<void()> on_host_call;  // a queue is drained
   std::function<void()> on_waited;     // the host has what it waited for
+  bool signals_at_once = true;         // else a test says how far it has come
+  bool hides_value = false;            // from who asks; who waits finds it
   bool keeps_host_calls = false;       // in `kept`: the queue does not come to them
   std::vector<std::function<void()>> kept;
 
@@ -43,7 +46,7 @@ struct Card {
     log.push_back(line);
     if (submission.signal == 0) return nullptr;
     if (work_fails) submission.timeline->failure = *work_fails;
-    else submission.timeline->value = submission.signal;
+    else if (signals_at_once) submission.timeline->value = submission.signal;
     return nullptr;
   }
 };
@@ -72,7 +75,7 @@ tenon_device_driver MakeDriver() {
   };
   driver.semaphore_destroy = [](tenon_semaphore*) {};
   driver.semaphore_query = [](tenon_semaphore* semaphore, uint64_t* out_value) {
-    *out_value = semaphore->value;
+    *out_value = g_card->hides_value ? 0 : semaphore->value;
     return Status(semaphore->failure).release();
   };
   driver.semaphore_fail = [](tenon_semaphore* semaphore, tenon_status* status) {
@@ -274,6 +277,182 @@ TEST_F(QueueWorkTest, SpoilsTheVariableWhoseWriteFailed) {
   EXPECT_FALSE(done.poisoned) << "points reached before stay good";
   EXPECT_TRUE(lost.poisoned);
   EXPECT_EQ(lost.written.timeline, nullptr) << "nobody is to wait for it";
+}
+
+// ---- Steps that end later ----
+
+class LaterTest : public QueueWorkTest {
+ protected:
+  LaterTest() {
+    env_.unfinished = &unfinished_;
+    step_.may_end_later = true;
+    card_.signals_at_once = false;
+  }
+  // As if the card had come so far on each timeline.
+  void Reach(uint64_t value) {
+    for (tenon_semaphore& each : card_.semaphores) each.value = value;
+  }
+  Unfinished unfinished_;
+};
+
+TEST_F(LaterTest, AStepReturnsBeforeTheDeviceIsDoneAndTheNextComesBehindIt) {
+  Resource variable;
+  Resource* const written[] = {&variable};
+  QueueWork work(&env_);
+  Begin(&work, {0, 1});
+  ASSERT_TRUE(work.NoteWrites(QueueId(0), written).ok());
+  TakeLog();
+  ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
+  EXPECT_EQ(TakeLog(), (Lines{"q1 end of step tells t1@1", "q0 wait after t1@1", "q0 end of step tells t0@2"})) << "the host waits for nothing";
+  EXPECT_EQ(step_.host_waits, 0u);
+  EXPECT_TRUE(work.goes_on());
+  EXPECT_NE(variable.written.timeline, nullptr) << "others are to wait for it";
+  Begin(&work, {0, 1});
+  EXPECT_EQ(TakeLog(), Lines{"q1 wait after t0@2"}) << "what the main queue does not order";
+  Reach(2);
+  TakeLog();
+  ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
+  EXPECT_FALSE(work.TakeRenewed());
+  Reach(3);
+  EXPECT_TRUE(unfinished_.TakeFailure().ok());
+  EXPECT_FALSE(work.goes_on());
+  EXPECT_EQ(variable.written.timeline, nullptr);
+  EXPECT_FALSE(variable.poisoned);
+}
+
+TEST_F(LaterTest, AStepWithAnEndWaitsForThoseBeforeIt) {
+  QueueWork work(&env_);
+  Begin(&work, {0});
+  ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
+  Begin(&work, {0});
+  Reach(2);
+  TakeLog();
+  ASSERT_TRUE(work.Complete(Status::Ok(), false).ok());
+  EXPECT_EQ(TakeLog(), (Lines{"q0 end of step tells t0@2", "host waits for t0@2"}));
+  EXPECT_FALSE(work.goes_on());
+}
+
+TEST_F(LaterTest, OnlySoManyStepsGoAhead) {
+  QueueWork work(&env_);
+  for (size_t i = 0; i < QueueWork::kMostAhead; ++i) {
+    Begin(&work, {0});
+    ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
+  }
+  EXPECT_EQ(step_.host_waits, 0u);
+  TakeLog();
+  card_.semaphores[0].value = QueueWork::kMostAhead / 2;  // as a wait would find it
+  card_.hides_value = true;
+  Begin(&work, {0});
+  EXPECT_EQ(TakeLog(), Lines{StrCat("host waits for t0@", QueueWork::kMostAhead / 2)});
+  card_.hides_value = false;
+  ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
+  Reach(QueueWork::kMostAhead + 1);
+  EXPECT_TRUE(unfinished_.End());
+}
+
+TEST_F(LaterTest, TheHostWaitsUntilItsMemoryHasBeenRead) {
+  QueueWork work(&env_);
+  Begin(&work, {0, 2});
+  tenon_copy_args in{};
+  in.target_device = reinterpret_cast<tenon_device*>(&card_);
+  card_.signals_at_once = true;
+  ASSERT_TRUE(work.Copy(QueueId(2), in, {}, "in", nullptr).ok());
+  TakeLog();
+  ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
+  EXPECT_EQ(TakeLog(), (Lines{"q2 end of step tells t1@1", "q0 wait after t1@1", "q0 end of step tells t0@1", "host waits for t1@1"}));
+  EXPECT_TRUE(unfinished_.End());
+}
+
+TEST_F(LaterTest, WhatTheHostIsGivenEndsWithTheStep) {
+  card_.signals_at_once = true;
+  const auto ends_later = [&](const std::function<void(QueueWork*)>& use) {
+    QueueWork work(&env_);
+    Begin(&work, {0});
+    use(&work);
+    EXPECT_TRUE(work.Complete(Status::Ok(), true).ok());
+    const bool later = work.goes_on();
+    work.Close();
+    return later;
+  };
+  EXPECT_TRUE(ends_later([](QueueWork*) {}));
+  EXPECT_FALSE(ends_later([](QueueWork* work) {
+    tenon_copy_args out{};
+    out.source_device = reinterpret_cast<tenon_device*>(g_card);
+    EXPECT_TRUE(work->Copy(QueueId(0), out, {}, "out", nullptr).ok());
+  }));
+  EXPECT_FALSE(ends_later([this](QueueWork* work) { Hold(work); }));
+  step_.may_end_later = false;
+  EXPECT_FALSE(ends_later([](QueueWork*) {}));
+}
+
+TEST_F(LaterTest, TheNextStepIsToldOfAFailureOnce) {
+  Resource variable;
+  Resource* const written[] = {&variable};
+  QueueWork work(&env_), other(&env_);
+  Begin(&work, {0});
+  ASSERT_TRUE(work.NoteWrites(QueueId(0), written).ok());
+  ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
+  card_.semaphores[0].failure = OutOfRange("node 'a' has failed");
+  const Status told = other.Begin(&step_);
+  EXPECT_EQ(told.code(), Code::kOutOfRange);
+  EXPECT_NE(told.message().find("node 'a' has failed"), std::string::npos) << told.ToString();
+  EXPECT_NE(told.message().find("a step that had returned before"), std::string::npos) << told.ToString();
+  EXPECT_EQ(other.Complete(told).ToString(), told.ToString());
+  EXPECT_TRUE(variable.poisoned);
+  card_.signals_at_once = true;
+  Begin(&other, {0});
+  EXPECT_TRUE(other.Complete(Status::Ok()).ok());
+  Begin(&work, {0});
+  EXPECT_TRUE(work.TakeRenewed()) << "its timelines had failed";
+  EXPECT_TRUE(work.Complete(Status::Ok()).ok());
+}
+
+// A step that fails because of it tells of it: nobody else has to.
+TEST_F(LaterTest, AFailureThatFailedAnotherStepIsNotToldAgain) {
+  Resource variable;
+  Resource* const written[] = {&variable};
+  QueueWork work(&env_), reader(&env_), other(&env_);
+  Begin(&work, {0});
+  ASSERT_TRUE(work.NoteWrites(QueueId(0), written).ok());
+  ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
+  Begin(&reader, {0});
+  for (tenon_semaphore& each : card_.semaphores) each.failure = OutOfRange("node 'a' has failed");
+  EXPECT_NE(reader.Complete(Status::Ok()).message().find("node 'a' has failed"), std::string::npos);
+  EXPECT_TRUE(variable.poisoned);
+  EXPECT_FALSE(work.goes_on());
+  card_.signals_at_once = true;
+  Begin(&other, {0});
+  EXPECT_TRUE(other.Complete(Status::Ok()).ok());
+}
+
+TEST_F(LaterTest, ACancellationLeavesTheStepsBeforeAlone) {
+  Resource before, cancelled;
+  Resource *const first[] = {&before}, *const second[] = {&cancelled};
+  QueueWork work(&env_);
+  Begin(&work, {0});
+  ASSERT_TRUE(work.NoteWrites(QueueId(0), first).ok());
+  ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());  // at point 2
+  Begin(&work, {0});
+  ASSERT_TRUE(work.NoteWrites(QueueId(0), second).ok());
+  cancellation_.Cancel(Status(Code::kCancelled, "enough"));
+  EXPECT_TRUE(card_.semaphores[0].failure.ok()) << "the step before is still under way";
+  card_.semaphores[0].value = 2;
+  TakeLog();
+  EXPECT_EQ(work.Complete(Status::Ok(), true).ToString(), "CANCELLED: enough");
+  EXPECT_FALSE(card_.semaphores[0].failure.ok());
+  EXPECT_FALSE(before.poisoned);
+  EXPECT_TRUE(cancelled.poisoned);
+  EXPECT_FALSE(work.goes_on());
+}
+
+TEST_F(LaterTest, AnInstanceThatGoesTellsWhatItFound) {
+  QueueWork work(&env_, std::chrono::seconds(0)), other(&env_);
+  Begin(&work, {0});
+  ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
+  work.Close();  // the card does not come back
+  EXPECT_FALSE(work.goes_on());
+  EXPECT_EQ(other.Begin(&step_).code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(unfinished_.End());
 }
 
 TEST_F(QueueWorkTest, CopiesOutsideOfAStepAndSaysWhere) {

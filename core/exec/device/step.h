@@ -45,6 +45,7 @@ struct Step {
   Watcher* watcher = nullptr;
   BufferPool* keeps = nullptr;  // whoever asked keeps what is fetched: it may be made in buffers of this pool right away
   std::span<const tenon_tensor_view* const> places;  // none, or for each fetch nullptr or where it is made, if it is of that dtype and shape
+  bool may_end_later = false;  // nobody waits for what it does on devices, or ends it after a time
   uint64_t host_waits = 0;  // for devices
   uint64_t captured_launches = 0;
   std::mutex mutex;  // guards local_resources, objects

@@ -7,10 +7,24 @@
 
 namespace tenon::exec {
 
+constexpr uint64_t kMostSmall = 64;  // bytes
+
 Result<Tensor> DeviceConstants::Get(const Tensor& value, int32_t memory) {
   std::lock_guard lock(mutex_);
+  if (value.byte_size() <= kMostSmall && IsPlain(value.dtype())) {
+    Small small{value.dtype(), memory, value.shape().dims(), std::string(static_cast<const char*>(value.data()), value.byte_size())};
+    if (const auto found = small_.find(small); found != small_.end()) return found->second;
+    TENON_ASSIGN_OR_RETURN(Tensor copy, CopyOf(value, memory));
+    return small_.emplace(std::move(small), std::move(copy)).first->second;
+  }
   Copy& copy = copies_[{value.buffer(), memory}];
   if (copy.device.has_value()) return copy.device;
+  TENON_ASSIGN_OR_RETURN(Tensor fresh, CopyOf(value, memory));
+  copy = {value, std::move(fresh)};
+  return copy.device;
+}
+
+Result<Tensor> DeviceConstants::CopyOf(const Tensor& value, int32_t memory) {
   const SessionDevice& device = env_->devices[memory];
   TENON_ASSIGN_OR_RETURN(Tensor fresh, Tensor::Allocate(device.pool, value.dtype(), value.shape()));
   const tenon_copy_args args = CopyArgs(*env_, value.data(), 0, fresh.data(), memory, value.byte_size());
@@ -24,8 +38,7 @@ Result<Tensor> DeviceConstants::Get(const Tensor& value, int32_t memory) {
     }
     return std::move(status).Annotate("a constant");
   }
-  copy = {value, std::move(fresh)};
-  return copy.device;
+  return fresh;
 }
 
 }  // namespace tenon::exec

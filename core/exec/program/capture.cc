@@ -33,14 +33,22 @@ const tenon_graph_capture* CaptureOf(const Device& device) { return ExtensionOf<
 
 enum class Role { kNone, kRead, kAsk, kWork, kUpdate, kDrop };
 
-Role RoleOf(const Operation& operation) {
+// Handles of variables and the like, which the host makes of nothing.
+bool MakesHandles(const ProgramCode& code, const Operation& operation) {
+  return operation.inputs.empty() && !operation.queue &&
+         std::all_of(operation.outputs.begin(), operation.outputs.end(), [&](SlotId slot) { return code.at(slot).dtype == TENON_DT_RESOURCE; });
+}
+
+Role RoleOf(const ProgramCode& code, const Operation& operation) {
   switch (operation.kind) {
     case Operation::Kind::kRead:
       return operation.queue ? Role::kRead : Role::kNone;
     case Operation::Kind::kCheck:
       return Role::kAsk;
-    case Operation::Kind::kRun:  // handles of variables
+    case Operation::Kind::kRun:
       return operation.inputs.empty() && !operation.queue ? Role::kAsk : Role::kNone;
+    case Operation::Kind::kGuarded:
+      return MakesHandles(code, operation) ? Role::kAsk : Role::kNone;
     case Operation::Kind::kRelease:
       return Role::kDrop;
     case Operation::Kind::kQueued:
@@ -81,7 +89,7 @@ const Device& ProgramInstance::DeviceOfQueue(QueueId queue) const {
 // Whether the operation goes on with the stretch; a new stretch takes its queue from it.
 bool ProgramInstance::JoinsStretch(const Context& context, const Stretch& stretch, QueueId* queue) const {
   const Operation& operation = *context.operation;
-  const Role role = RoleOf(operation);
+  const Role role = RoleOf(code_, operation);
   if (role == Role::kNone) return false;
   if (role == Role::kDrop || role == Role::kAsk) return !stretch.all.instructions.empty();
   const bool works = role == Role::kWork || role == Role::kUpdate;
@@ -99,7 +107,7 @@ bool ProgramInstance::JoinsStretch(const Context& context, const Stretch& stretc
 void ProgramInstance::AddToStretch(const Instruction& instruction, Stretch* stretch) const {
   const Operation& operation = *ContextOf(instruction.frame)->operation;
   stretch->all.instructions.push_back(instruction);
-  const Role role = RoleOf(operation);
+  const Role role = RoleOf(code_, operation);
   if (role == Role::kUpdate) {
     stretch->updates.push_back({stretch->before.instructions.size(), stretch->work.instructions.size(), stretch->drops.instructions.size()});
     stretch->before.instructions.push_back(instruction);
@@ -156,7 +164,7 @@ void ProgramInstance::FindStretches(Block* block) {
       continue;
     }
     AddToStretch(instruction, stretch.get());
-    const Role role = RoleOf(*context.operation);
+    const Role role = RoleOf(code_, *context.operation);
     if (context.operation->signal && (role == Role::kWork || role == Role::kUpdate)) close();
   }
   close();
@@ -191,6 +199,12 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
   if (found == stretch->captured.end()) {
     Result<tenon_captured_graph*> graph = Capture(*stretch);
     if (graph.ok() && stretch->captured.size() == kMostCaptured) {
+      // A step before may still be running it.
+      if (Status ended = work_.AwaitStepsBefore(); !ended.ok()) {
+        TellPlugin(*stretch->plugin, "destroy", [&] { stretch->capture->destroy(*graph); });
+        (void)EndUpdates(stretch, Status(Code::kAborted, "its work was not submitted"));
+        return ended.release();
+      }
       TellPlugin(*stretch->plugin, "destroy", [stretch] { stretch->capture->destroy(stretch->captured.front().graph); });
       stretch->captured.erase(stretch->captured.begin());
       if (++stretch->replaced == kMostReplaced) {

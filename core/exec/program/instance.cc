@@ -41,6 +41,7 @@ Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* 
   const Environment& env = program->plan().env();
   const IdVector<SlotId, Slot>& slots = instance->code_.slots;
   instance->views_.resize(slots.size());
+  instance->borrows_ = !instance->code_.fetch_slots.empty();
   for (const SlotId i : slots.ids()) {
     const Slot& slot = slots[i];
     tenon_tensor_view& view = instance->views_[i];
@@ -55,7 +56,10 @@ Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* 
     view = MakeView(slot.dtype, slot.shape.c(), data, slot.bytes, buffer);
     if (home.home == Home::kConstant) view.flags |= TENON_VIEW_READ_ONLY;
     if (slot.memory != 0) MarkDevice(&view, *env.devices[slot.memory].device);
-    if (slot.home == Home::kFeed) instance->feed_slots_.emplace_back(i, slot.feed);
+    if (slot.home == Home::kFeed) {
+      instance->feed_slots_.emplace_back(i, slot.feed);
+      instance->borrows_ = instance->borrows_ || slot.memory != 0;
+    }
     if (slot.home == Home::kAlias && home.home == Home::kFeed) instance->feed_aliases_.push_back(i);
     if (slot.home == Home::kBuffer) instance->buffer_slots_.push_back(i);
   }
@@ -192,8 +196,10 @@ void ProgramInstance::GuardArena() {
 }
 
 ProgramInstance::~ProgramInstance() {
+  work_.Close();
   for (const Sent& sent : sent_)
     if (sent.buffer != nullptr) Release(sent.buffer);
+  if (work_.abandoned()) return;  // a device may use the arenas still
   const Environment& env = program_->plan().env();
   if (kGuards && !arenas_.empty() && arenas_[0] != nullptr) Permit(arenas_[0], code_.arena_bytes[0]);
   for (size_t memory = 0; memory < arenas_.size(); ++memory)
@@ -300,18 +306,20 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   }
   if (code_.queues.empty()) return Status(Execute(block_));
   // What is thrown must not leave before the devices are done.
-  return work_.Complete(Guarded([&] {
-    Status status = BeginQueues(step);
-    return status.ok() ? Status(Execute(block_)) : std::move(status);
-  }));
+  Status status = Guarded([&] {
+    Status begun = BeginQueues(step);
+    return begun.ok() ? Status(Execute(block_)) : std::move(begun);
+  });
+  return work_.Complete(std::move(status), step->may_end_later && !borrows_);
 }
 
 Status ProgramInstance::BeginQueues(Step* step) {
   Status status = work_.Begin(step);
-  const bool renewed = work_.TakeRenewed();
+  // Also where this step ends here: the next one is to know.
+  if (work_.begun()) points_are_new_ = work_.TakeRenewed() || points_are_new_;
   for (QueueId queue : code_.queues)
     if (status.ok()) status = work_.Use(queue);
-  if (!status.ok() || (!renewed && !points_are_new_)) return status;
+  if (!status.ok() || !points_are_new_) return status;
   points_are_new_ = false;
   std::fill(points_.begin(), points_.end(), tenon_timeline_point{});
   for (Context* context : queued_) {

@@ -197,6 +197,7 @@ class ProgramInstance {
   Block block_;
   Step* step_ = nullptr;
   bool points_are_new_ = true;
+  bool borrows_ = false;  // there are fetches, or feeds in a device's memory: the caller's, when the step has returned
   Step* bound_step_ = nullptr;  // that the contexts know; a run context keeps its step
 };
 

@@ -53,6 +53,7 @@ struct CUstream_st {
   CUcontext context;
   Stream channel;              // other streams' too
   Stream capture = nullptr;    // while it is captured: work is kept there
+  size_t optimizers = 0;       // of what is kept
   Stream stream() const { return capture != nullptr ? capture : channel; }
 };
 struct CUevent_st {
@@ -75,12 +76,12 @@ struct CUmod_st {
 struct CUgraph_st {
   CUcontext context;
   CapturedGraph graph;  // until it is instantiated
-  size_t nodes;
+  size_t nodes, optimizers;
 };
 struct CUgraphExec_st {
   CUcontext context;
   CapturedGraph graph;
-  size_t nodes;
+  size_t nodes, optimizers;
 };
 // Set when a channel has got past what it had been given.
 using Mark = std::shared_ptr<std::atomic<bool>>;
@@ -112,7 +113,7 @@ EmulatedDriverControls& Controls() {
 void WriteCounts() {
   const EmulatedDriverControls& c = Controls();
   std::ofstream(std::getenv("TENON_EMULATED_COUNTS"), std::ios::app)
-      << "{\"launches\":" << c.launches << ",\"graph_launches\":" << c.graph_launches << ",\"graph_nodes\":" << c.graph_nodes << ",\"copies\":" << c.copies
+      << "{\"launches\":" << c.launches << ",\"graph_launches\":" << c.graph_launches << ",\"graph_nodes\":" << c.graph_nodes << ",\"optimizers\":" << c.optimizers << ",\"copies\":" << c.copies
       << ",\"copied_bytes\":" << c.copied_bytes << ",\"waits_for_idle\":" << c.waits_for_idle << "}\n";
 }
 
@@ -490,6 +491,10 @@ CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUs
   if (stream->capture == nullptr) {
     ++Controls().copies;
     Controls().copied_bytes += bytes;
+    const auto wait = [](void*) {
+      while (Controls().holds_copies) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    };
+    TENON_TRY_DRIVER(ToResult(CardOf(current).CallHost(wait, nullptr, stream->stream())));
   }
   return ToResult(CardOf(current).Copy(At<void>(target), At<const void>(source), bytes, stream->stream()));
 }
@@ -513,7 +518,8 @@ CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr word, cuuint64_t value
 }
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* argument) {
   TENON_TRY_DRIVER(Check(stream));
-  return ToResult(CardOf(current).CallHost(function, argument, stream->stream()));
+  const Outcome outcome = CardOf(current).CallHost(function, argument, stream->stream());
+  return ToResult(outcome.ok() ? CardOf(current).CallHost([](void*) { ++Controls().host_calls; }, nullptr, stream->stream()) : outcome);
 }
 
 // ---- Code ----
@@ -557,7 +563,10 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int x, unsigned int y, uns
   TENON_TRY_DRIVER(Check(stream));
   if (threads_y != 1 || threads_z != 1 || shared != 0 || extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
   TENON_TRY_DRIVER(Load(function));
+  const bool applies = std::string_view(function->kernel->name()).starts_with("Apply");
   if (stream->capture == nullptr) ++Controls().launches;
+  if (stream->capture == nullptr) Controls().optimizers += applies ? 1 : 0;
+  else stream->optimizers += applies ? 1 : 0;
   const auto handle = reinterpret_cast<Function>(const_cast<EmulatedKernel*>(function->kernel));
   return ToResult(CardOf(current).Launch(handle, Grid{{x, y, z}, threads}, params[0], function->kernel->params_bytes(), stream->stream()));
 }
@@ -623,6 +632,7 @@ CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
   if (capture == nullptr) TENON_TRY_DRIVER(ToResult(CardOf(current).CreateStream(0, &capture)));
   TENON_TRY_DRIVER(ToResult(CardOf(current).BeginCapture(capture)));
   stream->capture = capture;
+  stream->optimizers = 0;
   ++captures;
   return CUDA_SUCCESS;
 }
@@ -639,7 +649,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* out) {
     const std::lock_guard lock(current->mutex);
     current->spare.push_back(std::exchange(stream->capture, nullptr));
   }
-  if (outcome.ok()) *out = new CUgraph_st{current, graph, nodes};
+  if (outcome.ok()) *out = new CUgraph_st{current, graph, nodes, stream->optimizers};
   return ToResult(outcome);
 }
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
@@ -649,7 +659,7 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long) {
   TENON_TRY_DRIVER(Check(graph));
-  *out = new CUgraphExec_st{current, std::exchange(graph->graph, nullptr), graph->nodes};
+  *out = new CUgraphExec_st{current, std::exchange(graph->graph, nullptr), graph->nodes, graph->optimizers};
   return CUDA_SUCCESS;
 }
 CUresult cuGraphDestroy(CUgraph graph) {
@@ -663,6 +673,7 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   TENON_TRY_DRIVER(Check(stream));
   ++Controls().graph_launches;
   Controls().graph_nodes += executable->nodes;
+  Controls().optimizers += executable->optimizers;
   return ToResult(CardOf(current).LaunchGraph(executable->graph, stream->stream()));
 }
 CUresult cuGraphExecDestroy(CUgraphExec executable) {

@@ -13,6 +13,7 @@ struct EmulatedDriverControls {
   std::atomic<int> capability{80};         // of all GPUs: ten times the major number, and the minor one
   std::atomic<uint64_t> memory_bytes{uint64_t{4} << 30};  // of each GPU; what its pool holds and nobody uses counts too
   std::atomic<int> module_milliseconds{0};  // that loading a module takes: the driver compiles
+  std::atomic<bool> holds_copies{false};   // copies that streams come to wait while it is set
   std::atomic<bool> holds_compiler{false};  // NVRTC compiles nothing while it is set
   // To see.
   std::atomic<int> compiling{0};           // programs that NVRTC compiles, or would
@@ -22,7 +23,9 @@ struct EmulatedDriverControls {
   std::atomic<uint64_t> trims{0};          // of pools
   std::atomic<uint64_t> launches{0};       // of kernels one by one
   std::atomic<uint64_t> graph_launches{0}, graph_nodes{0};  // and what these do, for each launch
+  std::atomic<uint64_t> optimizers{0};     // of these and of graphs' kernels, those that apply gradients
   std::atomic<uint64_t> copies{0}, copied_bytes{0};         // one by one
+  std::atomic<uint64_t> host_calls{0};     // functions of the host that streams have come to the end of
 };
 
 #endif  // TENON_DEVICES_CUDA_EMULATION_DRIVER_CONTROLS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of kernels that the compiler of chains makes (fuse/), and where the elements of their inputs are.
+// Parameters of kernels that the compiler of chains makes (fuse/).
 #ifndef TENON_DEVICES_GPU_CODE_FUSED_H_
 #define TENON_DEVICES_GPU_CODE_FUSED_H_
 
@@ -8,16 +8,13 @@
 namespace tenon::gpu {
 
 inline constexpr int kMostFusedInputs = 16, kMostFusedOutputs = 8, kMostFusedDims = 8;
+inline constexpr uint32_t kFusedThreads = 256;
 
-// `total` elements; of strided inputs: rows of `inner` elements, in `rank` outer dims, slowest first.
 struct FusedParams {
-  int64_t total, inner;
-  int64_t rank;
-  int64_t dims[kMostFusedDims];
+  int64_t total;  // elements of each output
+  int64_t even;   // whether packs may begin where inputs and outputs do
   const void* inputs[kMostFusedInputs];
   void* outputs[kMostFusedOutputs];
-  int64_t steps[kMostFusedInputs];
-  int64_t strides[kMostFusedInputs][kMostFusedDims];
 };
 
 }  // namespace tenon::gpu

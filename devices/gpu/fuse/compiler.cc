@@ -136,7 +136,7 @@ class Claiming {
 // How inputs of any shape walk beside the elements of `out`; dims over which all walk on evenly are one.
 struct Walk {
   Walk(const std::vector<sdk::Dims>& inputs, sdk::Dims out) {
-    params.total = sdk::Count(out);
+    total = sdk::Count(out);
     struct Dim {
       int64_t size;
       std::vector<int64_t> steps;
@@ -172,30 +172,43 @@ struct Walk {
     spreads.resize(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       spreads[i] = sdk::Count(inputs[i]) == 1 ? FusedInput::kSingle : dims.size() <= 1 ? FusedInput::kEven : FusedInput::kStrided;
-      if (sdk::Count(inputs[i]) == params.total && spreads[i] == FusedInput::kStrided) spreads[i] = FusedInput::kEven;
+      if (sdk::Count(inputs[i]) == total && spreads[i] == FusedInput::kStrided) spreads[i] = FusedInput::kEven;
     }
-    params.inner = dims.empty() ? 1 : dims.front().size;
-    params.rank = dims.empty() ? 0 : static_cast<int64_t>(dims.size()) - 1;
-    for (size_t i = 0; i < inputs.size(); ++i) params.steps[i] = dims.empty() ? 0 : dims.front().steps[i];
-    for (int64_t d = 0; d < params.rank; ++d) {
-      const Dim& dim = dims[dims.size() - 1 - static_cast<size_t>(d)];
-      params.dims[d] = dim.size;
-      for (size_t i = 0; i < inputs.size(); ++i) params.strides[i][d] = dim.steps[i];
+    inner = dims.empty() ? 1 : dims.front().size;
+    strides.resize(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) steps.push_back(dims.empty() ? 0 : dims.front().steps[i]);
+    for (size_t d = dims.size(); d-- > 1;) {
+      outer.push_back(dims[d].size);
+      for (size_t i = 0; i < inputs.size(); ++i) strides[i].push_back(dims[d].steps[i]);
     }
   }
-  FusedParams params = {};
+  int64_t total = 0, inner = 1;
+  std::vector<int64_t> outer;  // slowest first
   std::vector<FusedInput::Spread> spreads;
+  std::vector<int64_t> steps;                 // of each input, along a row
+  std::vector<std::vector<int64_t>> strides;  // and along the outer dims
 };
 
 struct ChainExecutable final : Executable {
   void Run(const tenon_frame& frame) const override {
-    FusedParams now = params;
-    for (int32_t i = 0; i < frame.input_count; ++i) now.inputs[i] = sdk::Data<const void>(*frame.inputs[i]);
-    for (int32_t i = 0; i < frame.output_count; ++i) now.outputs[i] = sdk::Data<void>(*frame.outputs[i]);
-    SubmitTo(frame, [&](Launcher& on) { on(code, Flat(now.total, 4), now); });
+    FusedParams now = {total, 1, {}, {}};
+    uintptr_t packed = 0;
+    for (int32_t i = 0; i < frame.input_count; ++i) {
+      now.inputs[i] = sdk::Data<const void>(*frame.inputs[i]);
+      if (is_packed[static_cast<size_t>(i)]) packed |= reinterpret_cast<uintptr_t>(now.inputs[i]);
+    }
+    for (int32_t i = 0; i < frame.output_count; ++i) {
+      now.outputs[i] = sdk::Data<void>(*frame.outputs[i]);
+      packed |= reinterpret_cast<uintptr_t>(now.outputs[i]);
+    }
+    now.even = packed % 16 == 0 ? 1 : 0;
+    SubmitTo(frame, [&](Launcher& on) { on(code, Flat(total, pack), now); });
   }
+  static_assert(kFlatThreads <= kFusedThreads);
   Function code = nullptr;
-  FusedParams params = {};
+  int64_t total = 0;
+  int pack = 1;
+  std::vector<bool> is_packed;  // inputs
 };
 
 class Compilation {
@@ -216,13 +229,21 @@ class Compilation {
     for (uint64_t i = 0; i < args_.input_count; ++i) shapes.push_back(sdk::DimsOf(ViewOf(args_.inputs[i])));
     const Walk walk(shapes, out);
     for (uint64_t i = 0; i < args_.input_count; ++i) {
-      kernel_.inputs.push_back({ViewOf(args_.inputs[i]).dtype, walk.spreads[i]});
+      const bool strided = walk.spreads[i] == FusedInput::kStrided;
+      kernel_.inputs.push_back({ViewOf(args_.inputs[i]).dtype, walk.spreads[i], strided ? walk.steps[i] : 0, strided ? walk.strides[i] : std::vector<int64_t>()});
+      if (strided) {
+        kernel_.inner = walk.inner;
+        kernel_.dims = walk.outer;
+      }
       operand_[{args_.inputs[i].node, args_.inputs[i].index}] = -1 - static_cast<int>(i);
     }
     for (uint64_t i = 0; i < args_.node_count; ++i) AddNode(args_.nodes[i]);
     for (uint64_t i = 0; i < args_.output_count; ++i) kernel_.outputs.push_back(operand_.at({args_.outputs[i].node, args_.outputs[i].index}));
     auto made = std::make_unique<ChainExecutable>();
-    made->params = walk.params;
+    kernel_.wide = walk.total > INT32_MAX;
+    made->total = walk.total;
+    made->pack = PackOf(kernel_);
+    for (const FusedInput& input : kernel_.inputs) made->is_packed.push_back(IsPacked(kernel_, input));
     const Outcome outcome = device_.FindCompiled(SourceOf(kernel_), kFusedName, &made->code);
     if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
     AddInPlace(made.get());

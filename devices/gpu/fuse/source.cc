@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse/source.h"
 
+#include <algorithm>
+
 #include "code/elementwise.h"
 #include "tenon/sdk/kernel/kernel.h"
 
@@ -9,15 +11,50 @@ namespace {
 
 std::string Operand(int number) { return number >= 0 ? sdk::Concat("v", number) : sdk::Concat("i", -1 - number); }
 
-std::string Load(const FusedInput& input, size_t number) {
-  const char* const at = input.spread == FusedInput::kEven ? "i" : input.spread == FusedInput::kSingle ? "0" : "OffsetOf(p, ";
-  const std::string index = input.spread == FusedInput::kStrided ? sdk::Concat(at, number, ", i)") : std::string(at);
-  return sdk::Concat("    const ", FusedType(input.dtype), " i", number, " = static_cast<const ", FusedType(input.dtype), "*>(p.inputs[", number, "])[",
-                     index, "];\n");
+// Whether all elements of a pack are one of the input's.
+bool IsOneOfRow(const FusedKernel& kernel, const FusedInput& input) {
+  return input.spread == FusedInput::kStrided && input.step == 0 && kernel.inner % PackOf(kernel) == 0;
+}
+
+// Offset<number>(i): where element i of the output finds its own in a strided input.
+std::string OffsetFunction(const FusedKernel& kernel, const FusedInput& input, size_t number) {
+  std::string text = sdk::Concat("TENON_GPU_FUNCTION Index Offset", number, "(Index i) {\n  Index row = i / Index{", kernel.inner, "}, offset = ",
+                                 input.step == 0 ? "0" : sdk::Concat("(i - row * Index{", kernel.inner, "}) * Index{", input.step, "}"), ";\n");
+  for (size_t d = kernel.dims.size(); d-- > 1;) {
+    text += sdk::Concat("  { const Index above = row / Index{", kernel.dims[d], "}; offset += (row - above * Index{", kernel.dims[d], "}) * Index{",
+                        input.strides[d], "}; row = above; }\n");
+  }
+  return text + (kernel.dims.empty() ? "  return offset;\n}\n" : sdk::Concat("  return offset + row * Index{", input.strides[0], "};\n}\n"));
+}
+
+// What the loop over packs loads: "l<number>", and how element k of the pack is called.
+std::string LoadOfPack(const FusedKernel& kernel, const FusedInput& input, size_t number, std::string* out_element) {
+  const std::string head = sdk::Concat("      const auto l", number, " = ");
+  const std::string_view type = FusedType(input.dtype);
+  const bool strided = input.spread == FusedInput::kStrided;
+  if (IsPacked(kernel, input)) {
+    *out_element = sdk::Concat("l", number, ".at[k]");
+    return sdk::Concat(head, "LoadPack<", type, ", kPack>(p.inputs[", number, "], ", strided ? sdk::Concat("Offset", number, "(i)") : "i", ");\n");
+  }
+  *out_element = sdk::Concat("l", number);
+  const std::string from = sdk::Concat("static_cast<const ", type, "*>(p.inputs[", number, "])[");
+  if (!strided) return sdk::Concat(head, from, "0];\n");
+  if (IsOneOfRow(kernel, input)) return sdk::Concat(head, from, "Offset", number, "(i)];\n");
+  *out_element += ".at[k]";
+  return sdk::Concat("      FusedPack<", type, ", kPack> l", number, ";\n      TENON_GPU_UNROLL_ALL\n      for (int k = 0; k < kPack; ++k) l", number,
+                     ".at[k] = ", from, "Offset", number, "(i + k)];\n");
+}
+
+std::string LoadOfOne(const FusedInput& input, size_t number) {
+  return sdk::Concat("static_cast<const ", FusedType(input.dtype), "*>(p.inputs[", number, "])[",
+                     input.spread == FusedInput::kEven     ? "i"
+                     : input.spread == FusedInput::kSingle ? "0"
+                                                           : sdk::Concat("Offset", number, "(i)"),
+                     "]");
 }
 
 std::string Compute(const FusedNode& node, size_t number) {
-  const std::string head = sdk::Concat("    const ", FusedType(node.result), " v", number, " = ");
+  const std::string head = sdk::Concat("  const ", FusedType(node.result), " v", number, " = ");
   if (node.function == "Cast") return sdk::Concat(head, "Convert<", FusedType(node.result), ">(", Operand(node.operands[0]), ");\n");
   if (node.function == "Select") {
     return sdk::Concat(head, Operand(node.operands[0]), " ? ", Operand(node.operands[1]), " : ", Operand(node.operands[2]), ";\n");
@@ -31,30 +68,65 @@ std::string Compute(const FusedNode& node, size_t number) {
 
 }  // namespace
 
+int PackOf(const FusedKernel& kernel) {
+  size_t largest = 2;
+  for (const FusedInput& input : kernel.inputs) largest = std::max(largest, sdk::ElementSize(input.dtype));
+  for (const int output : kernel.outputs) largest = std::max(largest, sdk::ElementSize(kernel.nodes[static_cast<size_t>(output)].result));
+  return static_cast<int>(16 / largest);
+}
+
+bool IsPacked(const FusedKernel& kernel, const FusedInput& input) {
+  if (input.spread != FusedInput::kStrided) return input.spread == FusedInput::kEven;
+  const int64_t pack = PackOf(kernel);
+  return input.step == 1 && kernel.inner % pack == 0 &&
+         std::all_of(input.strides.begin(), input.strides.end(), [pack](int64_t stride) { return stride % pack == 0; });
+}
+
 std::string SourceOf(const FusedKernel& kernel) {
-  std::string text =
-      "#include \"code/apply.h\"\n"
-      "#include \"code/fused.h\"\n"
-      "namespace tenon::gpu {\n"
-      "TENON_GPU_FUNCTION int64_t OffsetOf(const FusedParams& p, int input, int64_t i) {\n"
-      "  int64_t row = i / p.inner;\n"
-      "  int64_t offset = (i - row * p.inner) * p.steps[input];\n"
-      "  for (int64_t d = p.rank - 1; d >= 0; --d) {\n"
-      "    const int64_t above = row / p.dims[d];\n"
-      "    offset += (row - above * p.dims[d]) * p.strides[input][d];\n"
-      "    row = above;\n"
-      "  }\n"
-      "  return offset;\n"
-      "}\n"
-      "TENON_GPU_FUNCTION void Fused(const FusedParams& p) {\n"
-      "  for (int64_t i = Thread(); i < p.total; i += Threads()) {\n";
-  for (size_t i = 0; i < kernel.inputs.size(); ++i) text += Load(kernel.inputs[i], i);
-  for (size_t i = 0; i < kernel.nodes.size(); ++i) text += Compute(kernel.nodes[i], i);
+  std::string text = sdk::Concat("#include \"code/apply.h\"\n#include \"code/fused.h\"\n#include \"code/fused_pack.h\"\nnamespace tenon::gpu {\nusing Index = ", kernel.wide ? "uint64_t" : "uint32_t",
+                                 ";\nconstexpr int kPack = ", PackOf(kernel), ";\n");
+  std::string parameters, loads, of_pack, of_one, stores, stores_of_one, results, results_of_one;
+  for (size_t i = 0; i < kernel.inputs.size(); ++i) {
+    const FusedInput& input = kernel.inputs[i];
+    if (input.spread == FusedInput::kStrided) text += OffsetFunction(kernel, input, i);
+    parameters += sdk::Concat(FusedType(input.dtype), " i", i, ", ");
+    std::string element;
+    loads += LoadOfPack(kernel, input, i, &element);
+    of_pack += element + ", ";
+    of_one += LoadOfOne(input, i) + ", ";
+  }
+  std::string assignments;
   for (size_t i = 0; i < kernel.outputs.size(); ++i) {
     const auto node = static_cast<size_t>(kernel.outputs[i]);
-    text += sdk::Concat("    static_cast<", FusedType(kernel.nodes[node].result), "*>(p.outputs[", i, "])[i] = v", node, ";\n");
+    const std::string_view type = FusedType(kernel.nodes[node].result);
+    const std::string_view comma = i + 1 < kernel.outputs.size() ? ", " : "";
+    parameters += sdk::Concat(type, "& o", i, comma);
+    of_pack += sdk::Concat("s", i, ".at[k]", comma);
+    of_one += sdk::Concat("s", i, comma);
+    results += sdk::Concat("      FusedPack<", type, ", kPack> s", i, ";\n");
+    results_of_one += sdk::Concat("    ", type, " s", i, ";\n");
+    stores += sdk::Concat("      StorePack<", type, ", kPack>(p.outputs[", i, "], i, s", i, ");\n");
+    stores_of_one += sdk::Concat("    static_cast<", type, "*>(p.outputs[", i, "])[i] = s", i, ";\n");
+    assignments += sdk::Concat("  o", i, " = v", node, ";\n");
   }
-  text += sdk::Concat("  }\n}\nTENON_GPU_KERNEL(", kFusedName, ", FusedParams, Fused)\n}\n");
+  text += sdk::Concat("TENON_GPU_FUNCTION void Element(", parameters, ") {\n");
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) text += Compute(kernel.nodes[i], i);
+  text += sdk::Concat(assignments,
+                      "}\n"
+                      "TENON_GPU_FUNCTION void Fused(const FusedParams& p) {\n"
+                      "  const Index total = static_cast<Index>(p.total), first = static_cast<Index>(Thread()), threads = static_cast<Index>(Threads());\n"
+                      "  Index begin = 0;\n"
+                      "  if (p.even != 0) {\n"
+                      "    const Index packs = total / kPack;\n"
+                      "    for (Index at = first; at < packs; at += threads) {\n"
+                      "      const Index i = at * kPack;\n",
+                      loads, results, "      TENON_GPU_UNROLL_ALL\n      for (int k = 0; k < kPack; ++k) Element(", of_pack, ");\n", stores,
+                      "    }\n"
+                      "    begin = packs * kPack;\n"
+                      "  }\n"
+                      "  for (Index i = begin + first; i < total; i += threads) {\n",
+                      results_of_one, "    Element(", of_one, ");\n", stores_of_one, "  }\n}\nTENON_GPU_BLOCK_KERNEL_OF(kFusedThreads, ", kFusedName,
+                      ", FusedParams, Fused)\n}\n");
   return text;
 }
 

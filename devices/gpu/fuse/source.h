@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The source of a kernel that computes a set of element-wise nodes in one pass.
 //
-// Every value in between is rounded to its type, as the nodes' own kernels do: the numbers are the same. What shapes are is said by
-// parameters (code/fused.h), so that one kernel serves all shapes of which the inputs are spread alike.
+// Every value in between is rounded to its type, as the nodes' own kernels do: the numbers are the same. A thread takes packs of up to 16 bytes, and
+// loads all that it needs of one before it stores. Of shapes it knows by which sizes it divides to find the elements of inputs that are
+// broadcast: one kernel serves all sizes of the slowest dim, and all shapes where nothing is.
 #ifndef TENON_DEVICES_GPU_FUSE_SOURCE_H_
 #define TENON_DEVICES_GPU_FUSE_SOURCE_H_
 
@@ -16,6 +17,8 @@ namespace tenon::gpu {
 struct FusedInput {
   uint32_t dtype = 0;
   enum Spread { kEven, kSingle, kStrided } spread = kEven;
+  int64_t step = 0;                // of a strided one: along a row
+  std::vector<int64_t> strides{};  // and along the outer dims
 };
 struct FusedNode {
   std::string_view function;  // of code/elementwise.h: "Add"; "Cast", "Select"
@@ -27,7 +30,15 @@ struct FusedKernel {
   std::vector<FusedInput> inputs;
   std::vector<FusedNode> nodes;  // each after its operands
   std::vector<int> outputs;      // numbers of nodes
+  // Where there are strided inputs: rows of `inner` elements, in outer dims, slowest first.
+  int64_t inner = 1;
+  std::vector<int64_t> dims{};
+  bool wide = false;  // 32 bits do not number the elements
 };
+// Elements of a pack: as many as make 16 bytes of the largest type, eight at most.
+int PackOf(const FusedKernel& kernel);
+// Whether the input is loaded as packs.
+bool IsPacked(const FusedKernel& kernel, const FusedInput& input);
 
 inline constexpr char kFusedName[] = "fused";
 std::string SourceOf(const FusedKernel& kernel);

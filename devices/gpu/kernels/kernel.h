@@ -103,6 +103,13 @@ class Launcher {
   void operator()(Function code, FlatGrid flat, const Params& params) {
     if (flat.count > 0) (*this)(code, ToGrid(flat), params);
   }
+  // One that others like it may join, where work is noted: joining lives as long as the plan.
+  template <class Params>
+  void Joinable(Function code, FlatGrid flat, const Params& params, const Joining& joining) {
+    WorkList* const list = queue_.list();
+    if (list == nullptr || joining.function == nullptr) return (*this)(code, flat, params);
+    if (flat.count > 0) list->Launch(code, ToGrid(flat), &params, sizeof params, &joining);
+  }
   void Fill(void* target, uint8_t value, int64_t bytes) {
     if (bytes <= 0) return;
     if (WorkList* const list = queue_.list()) return list->Fill(target, value, static_cast<uint64_t>(bytes));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "kernels/kernel.h"
 #include "tenon/sdk/kernel/update.h"
@@ -127,6 +128,52 @@ void SetScalar(const View& view, int i, ApplyParams<Optimizer>* params) {
   if (view.dtype == TENON_DT_INT64) params->counts |= 1u << i;
 }
 
+// The steps of several variables as one launch.
+template <class Optimizer>
+constexpr bool kMayJoin = false;
+#define TENON_GPU_MAY_JOIN(Name) \
+  template <>                    \
+  constexpr bool kMayJoin<sdk::Name> = true;
+TENON_GPU_JOINED_OPTIMIZERS(TENON_GPU_MAY_JOIN)
+
+template <class Optimizer>
+struct JoinedSteps {
+  using One = ApplyParams<Optimizer>;
+  using Several = ApplyManyParams<Optimizer>;
+  static_assert(sizeof(Several) <= 4096 && alignof(Several) <= 16);
+  static bool IsAlike(const Several& several, const One& one) {
+    return std::memcmp(&several.optimizer, &one.optimizer, sizeof one.optimizer) == 0 && several.counts == one.counts &&
+           std::equal(std::begin(one.scalars), std::end(one.scalars), several.scalars);
+  }
+  static void Add(Several& several, const One& one) {
+    auto& item = several.item[several.items++];
+    item.gradient = one.gradient;
+    std::copy(std::begin(one.from), std::end(one.from), item.from);
+    std::copy(std::begin(one.to), std::end(one.to), item.to);
+    item.count = one.count;
+    item.first_chunk = several.chunks;
+    several.chunks += (one.count + kApplyChunk - 1) / kApplyChunk;
+  }
+  static void Begin(void* several, const void* one) {
+    auto& all = *static_cast<Several*>(several);
+    const auto& first = *static_cast<const One*>(one);
+    std::memcpy(&all.optimizer, &first.optimizer, sizeof first.optimizer);
+    all.counts = first.counts;
+    std::copy(std::begin(first.scalars), std::end(first.scalars), all.scalars);
+    Add(all, first);
+  }
+  static bool Join(void* several, const void* one) {
+    auto& all = *static_cast<Several*>(several);
+    if (all.items == Several::kMostItems || !IsAlike(all, *static_cast<const One*>(one))) return false;
+    Add(all, *static_cast<const One*>(one));
+    return true;
+  }
+  static Grid GridOf(const void* several, const CardFacts& facts) {
+    const int64_t most = int64_t{facts.processors} * 16;
+    return {{static_cast<uint32_t>(std::min(static_cast<const Several*>(several)->chunks, most)), 1, 1}, kApplyThreads};
+  }
+};
+
 template <class Optimizer, bool kReference>
 struct ApplyKernel : WritingKernel<kReference> {
   using Params = ApplyParams<Optimizer>;
@@ -137,9 +184,15 @@ struct ApplyKernel : WritingKernel<kReference> {
       const Shapes s = kernel.ShapesOf(c);
       code = s.Code(kernel.code, s.dtype(Optimizer::kGradient));
       bad_scalars = BadScalars<Optimizer>(s);
+      if constexpr (kMayJoin<Optimizer> && !kReference) {
+        using Steps = JoinedSteps<Optimizer>;
+        const std::string several = sdk::Concat("ApplyMany", kernel.code.substr(std::string_view("Apply").size()));
+        joining = {s.Code(several, s.dtype(Optimizer::kGradient)), sizeof(typename Steps::Several), &Steps::Begin, &Steps::Join, &Steps::GridOf};
+      }
     }
     Function code;
     BadScalars<Optimizer> bad_scalars;
+    Joining joining;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     Params params = {optimizer, sdk::Data<const void>(c.input_view(Optimizer::kGradient)), sdk::Count(c.input_view(Optimizer::kGradient)), {}, 0, {}, {}, {}};
@@ -163,7 +216,7 @@ struct ApplyKernel : WritingKernel<kReference> {
         plan.bad_scalars.Set(on, params);
         // Without elements too: the scalars may be bad.
         constexpr bool kMayBeBad = requires { Optimizer::kBadScalars; };
-        on(plan.code, Flat(kMayBeBad ? std::max<int64_t>(params->count, 1) : params->count), *params);
+        on.Joinable(plan.code, Flat(kMayBeBad ? std::max<int64_t>(params->count, 1) : params->count), *params, plan.joining);
       });
     }
     update.Commit();

@@ -26,7 +26,9 @@ inline std::vector<std::string> SourcesOfAllFunctions() {
   for (uint32_t dtype : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16, TENON_DT_INT32, TENON_DT_INT64}) {
     const bool floating = dtype != TENON_DT_INT32 && dtype != TENON_DT_INT64;
     FusedKernel kernel;
-    kernel.inputs = {{dtype, FusedInput::kEven}, {dtype, FusedInput::kStrided}, {dtype, FusedInput::kSingle}};
+    kernel.inputs = {{dtype, FusedInput::kEven}, {dtype, FusedInput::kStrided, 1, {0, 12}}, {dtype, FusedInput::kSingle}};
+    kernel.inner = 12;
+    kernel.dims = {3, 5};
     const auto add = [&](std::string_view function, std::vector<int> operands, uint32_t result) {
       kernel.nodes.push_back({function, std::move(operands), result, 0.3f});
       kernel.outputs = {static_cast<int>(kernel.nodes.size()) - 1};

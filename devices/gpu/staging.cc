@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "staging.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "device.h"
+
+namespace tenon::gpu {
+namespace {
+
+struct HostCopy {
+  Device* device;
+  char* target;
+  const char* source;
+  uint64_t bytes;
+  std::shared_ptr<void> gate;  // keeps what `mutex` is of
+  std::mutex* mutex;           // NULL: none
+  const bool* closed;          // under the mutex: the memory is its owner's again
+};
+void RunHostCopy(void* argument) {
+  const std::unique_ptr<HostCopy> copy(static_cast<HostCopy*>(argument));
+  std::unique_lock<std::mutex> lock;
+  if (copy->mutex != nullptr) lock = std::unique_lock(*copy->mutex);
+  if ((copy->mutex != nullptr && *copy->closed) || !copy->device->BeginHostCopy()) return;
+  std::memcpy(copy->target, copy->source, copy->bytes);
+  copy->device->EndHostCopy();
+}
+
+}  // namespace
+
+struct Staging::Gate {
+  std::mutex mutex;  // held while the host copies
+  bool closed = false;
+};
+
+Staging::Staging(Device& device) : device_(device), gate_(std::make_shared<Gate>()) {}
+Staging::~Staging() {
+  if (helper_ != nullptr) device_.card().DestroyStream(helper_);
+  if (memory_ != nullptr) device_.pinned().Free(memory_);
+  for (FaultRecord* record : {begun_, full_, empty_}) {
+    if (record != nullptr) device_.ReturnRecord(record);
+  }
+}
+
+Outcome Staging::Open() {
+  Outcome outcome;
+  for (FaultRecord** record : {&begun_, &full_, &empty_}) {
+    if (outcome.ok()) outcome = device_.NewRecord(record);
+    if (outcome.ok()) **record = {};
+  }
+  void* memory = nullptr;
+  if (outcome.ok()) outcome = device_.pinned().Allocate(kPieces * kPiece + kSmall, &memory);
+  memory_ = static_cast<char*>(memory);
+  return outcome;
+}
+
+Outcome Staging::CallHost(char* target, const char* source, uint64_t bytes, const std::shared_ptr<Gate>& gate, Stream stream) {
+  auto copy = std::make_unique<HostCopy>(HostCopy{&device_, target, source, bytes, gate, gate == nullptr ? nullptr : &gate->mutex, gate == nullptr ? nullptr : &gate->closed});
+  Outcome outcome = device_.card().CallHost(&RunHostCopy, copy.get(), stream);
+  if (outcome.ok()) (void)copy.release();
+  return outcome;
+}
+Outcome Staging::CopyOnHost(char* target, const char* source, uint64_t bytes, Stream stream) { return CallHost(target, source, bytes, nullptr, stream); }
+
+// The queue's stream may not wait for what the helper was given of a copy that was not submitted whole: the helper leaves it out.
+void Staging::NoteEnd(const Outcome& outcome) {
+  if (outcome.ok()) return;
+  broken_ = true;
+  const std::lock_guard lock(gate_->mutex);
+  gate_->closed = true;
+}
+
+Outcome Staging::BeginHelper(int32_t priority) { return helper_ == nullptr ? device_.card().CreateStream(priority, &helper_) : Outcome(); }
+
+// piece(at, bytes) for each.
+template <class Piece>
+Outcome Staging::ForPieces(uint64_t bytes, uint64_t most, const Piece& piece) {
+  Outcome outcome;
+  for (uint64_t done = 0; done < bytes && outcome.ok(); done += most) outcome = piece(done, std::min(most, bytes - done));
+  return outcome;
+}
+
+Outcome Staging::ToDevice(char* target, const char* source, uint64_t bytes, int32_t priority, Stream stream) {
+  Card& card = device_.card();
+  char* const small = memory_ + kPieces * kPiece;
+  if (bytes <= kSmall || broken_) {
+    return ForPieces(bytes, kSmall, [&](uint64_t at, uint64_t n) {
+      Outcome outcome = CopyOnHost(small, source + at, n, stream);
+      return outcome.ok() ? card.Copy(target + at, small, n, stream) : outcome;
+    });
+  }
+  Outcome outcome = BeginHelper(priority);
+  if (!outcome.ok()) return outcome;
+  // What the stream has before it may make the source.
+  outcome = card.WriteWord(&begun_->word, ++copies_, stream);
+  if (outcome.ok()) outcome = card.WaitForWord(&begun_->word, copies_, helper_);
+  if (outcome.ok()) {
+    outcome = ForPieces(bytes, kPiece, [&](uint64_t at, uint64_t n) {
+      char* const buffer = BufferOf(pieces_);
+      const uint64_t number = ++pieces_;
+      Outcome given = number <= kPieces ? Outcome() : card.WaitForWord(&empty_->word, number - kPieces, helper_);
+      if (given.ok()) given = CallHost(buffer, source + at, n, gate_, helper_);
+      if (given.ok()) given = card.WriteWord(&full_->word, number, helper_);
+      if (given.ok()) given = card.WaitForWord(&full_->word, number, stream);
+      if (given.ok()) given = card.Copy(target + at, buffer, n, stream);
+      return given.ok() ? card.WriteWord(&empty_->word, number, stream) : given;
+    });
+  }
+  NoteEnd(outcome);
+  return outcome;
+}
+
+Outcome Staging::FromDevice(char* target, const char* source, uint64_t bytes, int32_t priority, Stream stream) {
+  Card& card = device_.card();
+  char* const small = memory_ + kPieces * kPiece;
+  if (bytes <= kSmall || broken_) {
+    return ForPieces(bytes, kSmall, [&](uint64_t at, uint64_t n) {
+      Outcome outcome = card.Copy(small, source + at, n, stream);
+      return outcome.ok() ? CopyOnHost(target + at, small, n, stream) : outcome;
+    });
+  }
+  Outcome outcome = BeginHelper(priority);
+  if (!outcome.ok()) return outcome;
+  outcome = ForPieces(bytes, kPiece, [&](uint64_t at, uint64_t n) {
+    char* const buffer = BufferOf(pieces_);
+    const uint64_t number = ++pieces_;
+    Outcome given = number <= kPieces ? Outcome() : card.WaitForWord(&empty_->word, number - kPieces, stream);
+    if (given.ok()) given = card.Copy(buffer, source + at, n, stream);
+    if (given.ok()) given = card.WriteWord(&full_->word, number, stream);
+    if (given.ok()) given = card.WaitForWord(&full_->word, number, helper_);
+    if (given.ok()) given = CallHost(target + at, buffer, n, gate_, helper_);
+    return given.ok() ? card.WriteWord(&empty_->word, number, helper_) : given;
+  });
+  if (outcome.ok()) outcome = card.WaitForWord(&empty_->word, pieces_, stream);
+  NoteEnd(outcome);
+  return outcome;
+}
+
+Outcome Staging::Synchronize() { return helper_ == nullptr ? Outcome() : device_.card().Synchronize(helper_); }
+
+}  // namespace tenon::gpu
