@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executable.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include "claiming.h"
+#include "tenon/sdk/kernel/kernel.h"
+
+namespace tenon::cpu_codegen {
+namespace {
+
+constexpr int64_t kMostTile = 2048, kLeastTile = 256, kGrain = 64;
+constexpr int64_t kSlotBytes = 48 << 10;     // of a thread's stack, for what is laid out
+constexpr int64_t kLeastRow = 512;           // shorter ones are laid out
+constexpr int64_t kPiece = 8192;             // elements of a unit, where nothing else says it
+constexpr int64_t kStreamedBytes = 24 << 20; // of inputs and results, from which on results go past the caches
+
+}  // namespace
+
+// ---- Making ----
+
+class Maker {
+ public:
+  Maker(const tenon_compile_args& args, Level level, int64_t least) : args_(args), level_(level), least_(least) {}
+
+  std::unique_ptr<Executable> Make() {
+    if (args_.input_count > kMostInputs || args_.output_count > kMostOutputs || args_.output_count == 0)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", args_.input_count, " inputs and ", args_.output_count, " outputs");
+    const sdk::Dims out = sdk::DimsOf(ViewOf(args_.outputs[0]));
+    out_.assign(out.begin(), out.end());
+    made_ = std::make_unique<Executable>();
+    made_->total_ = sdk::Count(out);
+    if (made_->total_ < least_) sdk::Fail(TENON_UNIMPLEMENTED, "so few elements are not worth it");
+    program_.level = level_;
+    for (uint64_t i = 0; i < args_.input_count; ++i) {
+      const tenon_output& input = args_.inputs[i];
+      const sdk::Dims dims = sdk::DimsOf(ViewOf(input));
+      shapes_.emplace_back(dims.begin(), dims.end());
+      program_.inputs.push_back({ViewOf(input).dtype, false});
+      values_[{input.node, input.index}] = static_cast<int>(i);
+    }
+    CollectNodes();
+    for (size_t k = 0; k < args_.output_count; ++k) program_.outputs.push_back(values_.at({args_.outputs[k].node, args_.outputs[k].index}));
+    Arrange();
+    made_->code_ = CodeOf(program_);
+    if (made_->code_ == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "no code can be had");
+    AddStreaming();
+    AddInPlace();
+    return std::move(made_);
+  }
+
+ private:
+  const tenon_tensor_view& ViewOf(const tenon_output& output) const {
+    const tenon_tensor_view* view = nullptr;
+    sdk::Check(args_.edge(args_.context, output, &view));
+    return *view;
+  }
+
+  // Those that outputs hang on, in order.
+  void CollectNodes() {
+    const tenon_graph_cursor& cursor = *args_.cursor;
+    const tenon_node_services& services = *cursor.node_services;
+    std::map<int64_t, bool> needed;
+    for (uint64_t k = 0; k < args_.output_count; ++k) needed[args_.outputs[k].node] = true;
+    std::vector<std::vector<tenon_output>> sources(args_.node_count);
+    for (uint64_t n = args_.node_count; n-- > 0;) {
+      const int64_t id = args_.nodes[n];
+      const int32_t count = services.input_count(cursor.node(cursor.graph, id));
+      for (int32_t i = 0; i < count; ++i) {
+        tenon_output source = {-1, 0, 0};
+        sdk::Check(cursor.input(cursor.graph, id, i, &source));
+        sources[n].push_back(source);
+        if (needed.contains(id) && !values_.contains({source.node, source.index})) needed[source.node] = true;
+      }
+    }
+    for (uint64_t n = 0; n < args_.node_count; ++n)
+      if (needed.contains(args_.nodes[n])) AddNode(args_.nodes[n], sources[n]);
+  }
+
+  void AddNode(int64_t id, const std::vector<tenon_output>& sources) {
+    const tenon_graph_cursor& cursor = *args_.cursor;
+    sdk::NodeContext context(cursor.node_services, cursor.node(cursor.graph, id));
+    const std::string_view op = context.op();
+    const NodeTypes types = TypesOf(cursor, id);
+    Node node;
+    node.function = FunctionOf(op);
+    node.dtype = types.output;
+    if (!IsGenerated(node.function, types.inputs, types.output, level_)) sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
+    if (node.function == Function::kLeakyRelu || node.function == Function::kLeakyReluGrad) node.alpha = context.Float("alpha");
+    sdk::Check(context.Finish());
+    if (const sdk::Dims dims = sdk::DimsOf(ViewOf({id, 0, 0})); !std::equal(dims.begin(), dims.end(), out_.begin(), out_.end()))
+      sdk::Fail(TENON_UNIMPLEMENTED, "a region of shapes ", sdk::Dims(out_), " and ", dims);
+    for (const tenon_output& source : sources) {
+      const auto found = values_.find({source.node, source.index});
+      if (found == values_.end()) sdk::Fail(TENON_UNIMPLEMENTED, "what a region reads does not come from outside of it");
+      node.operands.push_back(found->second);
+    }
+    CheckShapes(op, node);
+    values_[{id, 0}] = static_cast<int>(program_.inputs.size() + program_.nodes.size());
+    program_.nodes.push_back(std::move(node));
+  }
+
+  bool IsInput(int value) const { return value < static_cast<int>(program_.inputs.size()); }
+  std::vector<int64_t> ShapeOf(int value) const { return IsInput(value) ? shapes_[static_cast<size_t>(value)] : out_; }
+  // What broadcasts by other rules than numpy's, or not at all.
+  void CheckShapes(std::string_view op, const Node& node) {
+    const auto must = [&](bool holds) {
+      if (!holds) sdk::Fail(TENON_UNIMPLEMENTED, "shapes of ", op, " that its kernel looks at");
+    };
+    if (op == "BiasAdd") must(out_.size() >= 2 && ShapeOf(node.operands[0]) == out_ && ShapeOf(node.operands[1]) == std::vector<int64_t>{out_.back()});
+    if (op == "AddN")
+      for (const int operand : node.operands) must(ShapeOf(operand) == out_);
+    if (op == "ClipByValue") {
+      must(ShapeOf(node.operands[0]) == out_);
+      for (const int bound : {node.operands[1], node.operands[2]}) must(ShapeOf(bound).empty() || ShapeOf(bound) == out_);
+    }
+    if (op == "Select") {
+      for (const int each : {node.operands[1], node.operands[2]}) must(ShapeOf(each) == out_);
+      must(ShapeOf(node.operands[0]).empty() || ShapeOf(node.operands[0]) == out_);  // rows are chosen by its kernel
+    }
+  }
+
+  // How inputs of any shape walk beside the elements of the result; dims over which all walk on evenly are one.
+  void Arrange() {
+    struct Dim {
+      int64_t size;
+      std::vector<int64_t> steps;
+    };
+    const size_t count = program_.inputs.size();
+    std::vector<Dim> dims;  // the fastest first
+    std::vector<int64_t> walked(count, 1);
+    for (size_t i = 0; i < count; ++i)
+      if (shapes_[i].size() > out_.size()) sdk::Fail(TENON_UNIMPLEMENTED, "a region with shapes ", sdk::Dims(shapes_[i]), " and ", sdk::Dims(out_));
+    for (size_t back = 1; back <= out_.size(); ++back) {
+      const int64_t size = out_[out_.size() - back];
+      Dim dim{size, std::vector<int64_t>(count)};
+      for (size_t i = 0; i < count; ++i) {
+        const int64_t own = back <= shapes_[i].size() ? shapes_[i][shapes_[i].size() - back] : 1;
+        if (own != 1 && own != size) sdk::Fail(TENON_UNIMPLEMENTED, "a region with shapes ", sdk::Dims(shapes_[i]), " and ", sdk::Dims(out_));
+        dim.steps[i] = own == 1 ? 0 : walked[i];
+        walked[i] *= own;
+      }
+      if (size == 1) continue;
+      const auto goes_on = [&] {
+        for (size_t i = 0; i < count; ++i)
+          if (dim.steps[i] != dims.back().steps[i] * dims.back().size) return false;
+        return true;
+      };
+      if (!dims.empty() && goes_on()) {
+        dims.back().size *= size;
+      } else {
+        dims.push_back(std::move(dim));
+      }
+    }
+    if (dims.empty()) dims.push_back({1, std::vector<int64_t>(count, 0)});
+    Executable& made = *made_;
+    made.inner_ = dims[0].size;
+    for (size_t d = dims.size(); d-- > 1;) made.dims_.push_back(dims[d].size);
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t size = static_cast<int64_t>(sdk::ElementSize(program_.inputs[i].dtype)), own = sdk::Count(shapes_[i]);
+      program_.inputs[i].is_single = own == 1;
+      made.sizes_.push_back(size);
+      made.steps_.push_back(own == 1 ? 0 : size);
+      if (own == 1 || own == made.total_) continue;
+      Executable::Spread spread{static_cast<int32_t>(i), size, dims[0].steps[i], {}, false};
+      for (size_t d = dims.size(); d-- > 1;) spread.strides.push_back(dims[d].steps[i]);
+      made.steps_.back() = 0;
+      made.spreads_.push_back(std::move(spread));
+    }
+    for (const int output : program_.outputs) made.sizes_.push_back(static_cast<int64_t>(sdk::ElementSize(program_.DtypeOf(output))));
+    for (const Node& node : program_.nodes) made.cost_ += IsApproximate(node.function) ? 0.2 : 0.04;
+    made.cost_ += 0.05 * static_cast<double>(count + program_.outputs.size());
+    if (made.spreads_.empty()) {
+      made.inner_ = made.total_;
+      made.dims_.clear();
+      made.piece_ = kPiece;
+      return;
+    }
+    made.lays_out_ = made.inner_ < kLeastRow;
+    if (made.lays_out_) return ChooseTile();
+    made.piece_ = std::min(made.inner_, kPiece);
+    for (const Executable::Spread& spread : made.spreads_) program_.inputs[static_cast<size_t>(spread.input)].is_single = spread.step == 0;
+  }
+
+  // Elements after which it begins again.
+  int64_t PeriodOf(const Executable::Spread& spread) const {
+    size_t first = 0;
+    while (first < spread.strides.size() && spread.strides[first] == 0) ++first;
+    int64_t period = spread.step != 0 || first < spread.strides.size() ? made_->inner_ : 1;
+    for (size_t d = first; d < spread.strides.size(); ++d) period *= made_->dims_[d];
+    return period;
+  }
+  // A multiple of the periods, where that is not too many.
+  void ChooseTile() {
+    Executable& made = *made_;
+    int64_t grain = kGrain, largest = 1;
+    for (const Executable::Spread& spread : made.spreads_) {
+      largest = std::max(largest, spread.size);
+      if (const int64_t with = std::lcm(grain, PeriodOf(spread)); with <= kMostTile) grain = with;
+    }
+    const int64_t most = std::min(kMostTile, kSlotBytes / (largest * static_cast<int64_t>(made.spreads_.size())));
+    if (most < kLeastTile) sdk::Fail(TENON_UNIMPLEMENTED, "so many inputs that are broadcast");
+    if (grain > most) grain = kGrain;
+    made.piece_ = most / grain * grain;
+    for (Executable::Spread& spread : made.spreads_) spread.is_same_in_all = made.piece_ % PeriodOf(spread) == 0;
+    made.cost_ += 0.1 * static_cast<double>(made.spreads_.size());
+  }
+
+  void AddStreaming() {
+    int64_t bytes = 0;
+    for (const int64_t size : made_->sizes_) bytes += size * made_->total_;
+    if (bytes < kStreamedBytes || !made_->spreads_.empty()) return;
+    program_.streams = true;
+    made_->streaming_ = CodeOf(program_);
+  }
+
+  // Results that may lie where an input lies: it is read before they are written, element by element.
+  void AddInPlace() const {
+    const auto inputs = static_cast<int>(program_.inputs.size());
+    for (int i = 0; i < inputs; ++i) {
+      if (made_->steps_[static_cast<size_t>(i)] == 0) continue;
+      const auto reads = [i](const Node& node) { return std::find(node.operands.begin(), node.operands.end(), i) != node.operands.end(); };
+      const auto first = static_cast<int>(std::find_if(program_.nodes.begin(), program_.nodes.end(), reads) - program_.nodes.begin());
+      for (size_t k = 0; k < program_.outputs.size(); ++k)
+        if (program_.outputs[k] - inputs >= first && made_->sizes_[static_cast<size_t>(inputs) + k] == made_->sizes_[static_cast<size_t>(i)])
+          made_->in_place.push_back({i, static_cast<int32_t>(k)});
+    }
+  }
+
+  const tenon_compile_args& args_;
+  const Level level_;
+  const int64_t least_;
+  std::vector<int64_t> out_;
+  std::vector<std::vector<int64_t>> shapes_;  // of inputs
+  std::map<std::pair<int64_t, int32_t>, int> values_;
+  Program program_;
+  std::unique_ptr<Executable> made_;
+};
+
+std::unique_ptr<Executable> Executable::Make(const tenon_compile_args& args, Level level, int64_t least) { return Maker(args, level, least).Make(); }
+
+// ---- Running ----
+
+void Executable::Run(tenon_frame& frame) const {
+  const sdk::RunContext c(&frame);
+  if (total_ == 0) return;
+  const int64_t in_row = lays_out_ ? (total_ + piece_ - 1) / piece_ : (inner_ + piece_ - 1) / piece_;
+  const int64_t units = lays_out_ ? in_row : in_row * (total_ / inner_);
+  c.ParallelFor(units, cost_ * static_cast<double>(piece_), [&](int64_t begin, int64_t end) { lays_out_ ? RunTiles(frame, begin, end) : RunRows(frame, begin, end); });
+}
+
+Call Executable::CallAt(const tenon_frame& frame, int64_t element) const {
+  Call call;
+  const auto inputs = static_cast<size_t>(frame.input_count), outputs = static_cast<size_t>(frame.output_count);
+  for (size_t i = 0; i < inputs; ++i) call.inputs[i] = sdk::Data<const char>(*frame.inputs[i]) + element * steps_[i];
+  for (size_t k = 0; k < outputs; ++k) call.outputs[k] = sdk::Data<char>(*frame.outputs[k]) + element * sizes_[inputs + k];
+  return call;
+}
+
+// Units are pieces of rows.
+void Executable::RunRows(const tenon_frame& frame, int64_t begin, int64_t end) const {
+  const int64_t in_row = (inner_ + piece_ - 1) / piece_;
+  while (begin < end) {
+    const int64_t row = begin / in_row, first = begin % in_row, last = std::min(in_row, first + end - begin);
+    const int64_t at = first * piece_;
+    Call call = CallAt(frame, row * inner_ + at);
+    call.count = std::min(inner_, last * piece_) - at;
+    for (const Spread& spread : spreads_) {
+      int64_t offset = spread.step * at, rest = row;
+      for (size_t d = dims_.size(); d-- > 0; rest /= dims_[d]) offset += rest % dims_[d] * spread.strides[d];
+      call.inputs[spread.input] = sdk::Data<const char>(*frame.inputs[spread.input]) + offset * spread.size;
+    }
+    const bool streams = streaming_ != nullptr && std::all_of(call.outputs, call.outputs + frame.output_count, [](const void* to) { return reinterpret_cast<uintptr_t>(to) % 64 == 0; });
+    (streams ? *streaming_ : *code_).Run(call);
+    begin += last - first;
+  }
+}
+
+void Executable::RunTiles(const tenon_frame& frame, int64_t begin, int64_t end) const {
+  alignas(64) char slots[kSlotBytes];
+  for (int64_t tile = begin; tile < end; ++tile) {
+    const int64_t at = tile * piece_;
+    Call call = CallAt(frame, at);
+    call.count = std::min(piece_, total_ - at);
+    char* slot = slots;
+    for (const Spread& spread : spreads_) {
+      if (tile == begin || !spread.is_same_in_all) LayOut(spread, sdk::Data<const char>(*frame.inputs[spread.input]), at, tile == begin ? std::min(piece_, total_ - at) : call.count, slot);
+      call.inputs[spread.input] = slot;
+      slot += piece_ * spread.size;
+    }
+    code_->Run(call);
+  }
+}
+
+// Elements [begin, begin + count) of the shape.
+void Executable::LayOut(const Spread& spread, const char* from, int64_t begin, int64_t count, char* to) const {
+  std::array<int64_t, TENON_MAX_RANK> at{};
+  int64_t inner = begin % inner_, offset = spread.step * inner;
+  for (size_t d = dims_.size(), rest = static_cast<size_t>(begin / inner_); d-- > 0;) {
+    at[d] = static_cast<int64_t>(rest) % dims_[d];
+    rest /= static_cast<size_t>(dims_[d]);
+    offset += at[d] * spread.strides[d];
+  }
+  const auto size = static_cast<size_t>(spread.size);
+  while (count > 0) {
+    const int64_t row = std::min(count, inner_ - inner);
+    const char* const source = from + offset * spread.size;
+    if (spread.step != 0) {
+      std::memcpy(to, source, static_cast<size_t>(row) * size);
+    } else {
+      std::memcpy(to, source, size);
+      // Twice as much each time.
+      for (size_t done = size, all = static_cast<size_t>(row) * size; done < all;) {
+        const size_t more = std::min(done, all - done);
+        std::memcpy(to + done, to, more);
+        done += more;
+      }
+    }
+    to += static_cast<size_t>(row) * size;
+    count -= row;
+    offset -= spread.step * inner;
+    inner = 0;
+    for (size_t d = dims_.size(); d-- > 0;) {
+      offset += spread.strides[d];
+      if (++at[d] < dims_[d]) break;
+      offset -= at[d] * spread.strides[d];
+      at[d] = 0;
+    }
+  }
+}
+
+}  // namespace tenon::cpu_codegen
