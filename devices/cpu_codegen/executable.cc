@@ -17,9 +17,17 @@ constexpr int64_t kMostTile = 2048, kLeastTile = 256, kGrain = 64;
 constexpr int64_t kSlotBytes = 48 << 10;     // of a thread's stack, for what is laid out
 constexpr int64_t kLeastRow = 512;           // shorter ones are laid out
 constexpr int64_t kPiece = 8192;             // elements of a unit, where nothing else says it
+constexpr int64_t kTurnBytes = 24 << 10;     // of a thread's stack, for values between stages
+constexpr int kLongChain = 30;               // instructions or so, from which on it is two stages
 constexpr int64_t kStreamedBytes = 24 << 20; // of inputs and results, from which on results go past the caches
 
+int WeightOf(Function function) { return IsApproximate(function) ? 20 : function >= Function::kTanhGrad && function <= Function::kSoftsignGrad ? 4 : 2; }
+
 }  // namespace
+
+struct Executable::Operands {
+  std::array<char*, kMostInputs + kMostOutputs> at;
+};
 
 // ---- Making ----
 
@@ -46,9 +54,7 @@ class Maker {
     CollectNodes();
     for (size_t k = 0; k < args_.output_count; ++k) program_.outputs.push_back(values_.at({args_.outputs[k].node, args_.outputs[k].index}));
     Arrange();
-    made_->code_ = CodeOf(program_);
-    if (made_->code_ == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "no code can be had");
-    AddStreaming();
+    MakeStages();
     AddInPlace();
     return std::move(made_);
   }
@@ -165,10 +171,10 @@ class Maker {
       program_.inputs[i].is_single = own == 1;
       made.sizes_.push_back(size);
       made.steps_.push_back(own == 1 ? 0 : size);
+      made.is_even_.push_back(own != 1 && own == made.total_);
       if (own == 1 || own == made.total_) continue;
       Executable::Spread spread{static_cast<int32_t>(i), size, dims[0].steps[i], {}, false};
       for (size_t d = dims.size(); d-- > 1;) spread.strides.push_back(dims[d].steps[i]);
-      made.steps_.back() = 0;
       made.spreads_.push_back(std::move(spread));
     }
     for (const int output : program_.outputs) made.sizes_.push_back(static_cast<int64_t>(sdk::ElementSize(program_.DtypeOf(output))));
@@ -183,7 +189,10 @@ class Maker {
     made.lays_out_ = made.inner_ < kLeastRow;
     if (made.lays_out_) return ChooseTile();
     made.piece_ = std::min(made.inner_, kPiece);
-    for (const Executable::Spread& spread : made.spreads_) program_.inputs[static_cast<size_t>(spread.input)].is_single = spread.step == 0;
+    for (const Executable::Spread& spread : made.spreads_) {
+      program_.inputs[static_cast<size_t>(spread.input)].is_single = spread.step == 0;
+      if (spread.step == 0) made.steps_[static_cast<size_t>(spread.input)] = 0;
+    }
   }
 
   // Elements after which it begins again.
@@ -210,25 +219,126 @@ class Maker {
     made.cost_ += 0.1 * static_cast<double>(made.spreads_.size());
   }
 
-  void AddStreaming() {
-    int64_t bytes = 0;
-    for (const int64_t size : made_->sizes_) bytes += size * made_->total_;
-    if (bytes < kStreamedBytes || !made_->spreads_.empty()) return;
-    program_.streams = true;
-    made_->streaming_ = CodeOf(program_);
+  int ValueOf(size_t node) const { return static_cast<int>(program_.inputs.size() + node); }
+  // Where the nodes are cut: each stage has a function or two that take long, and as few values as can be go from one to the next.
+  std::vector<size_t> Cuts() const {
+    const size_t count = program_.nodes.size();
+    std::vector<size_t> last_use(count, 0);
+    for (size_t n = 0; n < count; ++n)
+      for (const int operand : program_.nodes[n].operands)
+        if (!IsInput(operand)) last_use[static_cast<size_t>(operand) - program_.inputs.size()] = n;
+    const auto carried = [&](size_t cut) {
+      int values = 0;
+      for (size_t n = 0; n < cut; ++n) values += last_use[n] >= cut ? 1 : 0;
+      return values;
+    };
+    std::vector<size_t> cuts;
+    int weight = 0;
+    size_t after = 0;  // the last function that takes long
+    for (size_t n = 0; n < count; ++n) {
+      if (IsApproximate(program_.nodes[n].function)) {
+        if (weight + WeightOf(program_.nodes[n].function) > kLongChain && after > (cuts.empty() ? 0 : cuts.back())) {
+          size_t best = after;
+          for (size_t cut = after; cut <= n; ++cut)
+            if (carried(cut) < carried(best)) best = cut;
+          cuts.push_back(best);
+          weight = 0;
+          for (size_t k = best; k < n; ++k) weight += WeightOf(program_.nodes[k].function);
+        }
+        after = n + 1;
+      }
+      weight += WeightOf(program_.nodes[n].function);
+    }
+    return cuts;
   }
 
-  // Results that may lie where an input lies: it is read before they are written, element by element.
-  void AddInPlace() const {
-    const auto inputs = static_cast<int>(program_.inputs.size());
-    for (int i = 0; i < inputs; ++i) {
-      if (made_->steps_[static_cast<size_t>(i)] == 0) continue;
-      const auto reads = [i](const Node& node) { return std::find(node.operands.begin(), node.operands.end(), i) != node.operands.end(); };
-      const auto first = static_cast<int>(std::find_if(program_.nodes.begin(), program_.nodes.end(), reads) - program_.nodes.begin());
-      for (size_t k = 0; k < program_.outputs.size(); ++k)
-        if (program_.outputs[k] - inputs >= first && made_->sizes_[static_cast<size_t>(inputs) + k] == made_->sizes_[static_cast<size_t>(i)])
-          made_->in_place.push_back({i, static_cast<int32_t>(k)});
+  void MakeStages() {
+    Executable& made = *made_;
+    std::vector<size_t> cuts = Cuts();
+    cuts.push_back(program_.nodes.size());
+    // Places of values among the operands; -1: within a stage alone.
+    std::vector<int32_t> place(program_.inputs.size() + program_.nodes.size(), -1);
+    for (size_t i = 0; i < program_.inputs.size(); ++i) place[i] = static_cast<int32_t>(i);
+    for (size_t k = 0; k < program_.outputs.size(); ++k) place[static_cast<size_t>(program_.outputs[k])] = static_cast<int32_t>(program_.inputs.size() + k);
+    int64_t bytes = 0;
+    for (const int64_t size : made.sizes_) bytes += size * made.total_;
+    const bool streams = bytes >= kStreamedBytes && made.spreads_.empty();
+    int64_t largest = 0;
+    size_t begin = 0;
+    for (const size_t end : cuts) {
+      const auto is_ours = [&](int value) { return !IsInput(value) && static_cast<size_t>(value) - program_.inputs.size() >= begin && static_cast<size_t>(value) - program_.inputs.size() < end; };
+      Program part{level_, false, {}, {}, {}};
+      Executable::Stage stage;
+      std::map<int, int> number;  // of values in the part
+      for (size_t n = begin; n < end; ++n)
+        for (const int operand : program_.nodes[n].operands)
+          if (!is_ours(operand) && !number.contains(operand)) {
+            number[operand] = static_cast<int>(part.inputs.size());
+            part.inputs.push_back(IsInput(operand) ? program_.inputs[static_cast<size_t>(operand)] : Input{program_.DtypeOf(operand), false});
+            stage.inputs.push_back(place[static_cast<size_t>(operand)]);
+          }
+      for (size_t n = begin; n < end; ++n) number[ValueOf(n)] = static_cast<int>(part.inputs.size() + n - begin);
+      for (size_t n = begin; n < end; ++n) {
+        Node node = program_.nodes[n];
+        for (int& operand : node.operands) operand = number.at(operand);
+        part.nodes.push_back(std::move(node));
+        const bool goes_on = std::any_of(program_.nodes.begin() + static_cast<int64_t>(end), program_.nodes.end(), [&](const Node& later) { return std::find(later.operands.begin(), later.operands.end(), ValueOf(n)) != later.operands.end(); });
+        int32_t& own = place[static_cast<size_t>(ValueOf(n))];
+        if (own < 0 && goes_on) {
+          own = static_cast<int32_t>(made.sizes_.size());
+          made.sizes_.push_back(static_cast<int64_t>(sdk::ElementSize(program_.nodes[n].dtype)));
+          largest = std::max(largest, made.sizes_.back());
+        }
+        if (own < 0) continue;
+        part.outputs.push_back(number.at(ValueOf(n)));
+        stage.outputs.push_back(own);
+      }
+      if (part.inputs.size() > kMostInputs || part.outputs.size() > kMostOutputs) sdk::Fail(TENON_UNIMPLEMENTED, "so many values from one stage to the next");
+      stage.code = CodeOf(part);
+      if (stage.code == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "no code can be had");
+      const bool is_result = std::any_of(stage.outputs.begin(), stage.outputs.end(), [&](int32_t own) { return own < static_cast<int32_t>(program_.inputs.size() + program_.outputs.size()); });
+      const bool is_between = std::any_of(stage.outputs.begin(), stage.outputs.end(), [&](int32_t own) { return own >= static_cast<int32_t>(program_.inputs.size() + program_.outputs.size()); });
+      if (streams && is_result && !is_between) {
+        part.streams = true;
+        stage.streaming = CodeOf(part);
+      }
+      made.stages_.push_back(std::move(stage));
+      begin = end;
     }
+    const auto between = static_cast<int64_t>(made.sizes_.size() - program_.inputs.size() - program_.outputs.size());
+    made.first_between_ = program_.inputs.size() + program_.outputs.size();
+    made.largest_between_ = largest;
+    made.turn_ = between == 0 ? made.total_ : std::min(kMostTile, kTurnBytes / (between * largest)) / kGrain * kGrain;
+    if (made.turn_ < kGrain) sdk::Fail(TENON_UNIMPLEMENTED, "so many values from one stage to the next");
+  }
+
+  // Results that may lie where an input lies: whoever reads it does so before they are written, element by element.
+  void AddInPlace() const {
+    const auto inputs = static_cast<int32_t>(program_.inputs.size());
+    for (int32_t i = 0; i < inputs; ++i) {
+      if (!made_->is_even_[static_cast<size_t>(i)]) continue;
+      for (size_t k = 0; k < program_.outputs.size(); ++k) {
+        const size_t writer = static_cast<size_t>(program_.outputs[k] - inputs);
+        if (made_->sizes_[static_cast<size_t>(inputs) + k] == made_->sizes_[static_cast<size_t>(i)] && IsReadBefore(i, writer)) made_->in_place.push_back({i, static_cast<int32_t>(k)});
+      }
+    }
+  }
+  // Whether a stage that reads the input behind the node has read it by then: it is loaded once.
+  bool IsReadBefore(int32_t input, size_t writer) const {
+    const auto reads = [input](const Node& node) { return std::find(node.operands.begin(), node.operands.end(), input) != node.operands.end(); };
+    std::vector<size_t> cuts = Cuts();
+    cuts.push_back(program_.nodes.size());
+    bool is_behind = false, is_read = false;
+    size_t begin = 0;
+    for (const size_t end : cuts) {
+      const auto first = std::find_if(program_.nodes.begin() + static_cast<int64_t>(begin), program_.nodes.begin() + static_cast<int64_t>(end), reads) - program_.nodes.begin();
+      if (static_cast<size_t>(first) < end) {
+        is_read = true;
+        is_behind = is_behind || static_cast<size_t>(first) > writer;
+      }
+      begin = end;
+    }
+    return is_read && !is_behind;
   }
 
   const tenon_compile_args& args_;
@@ -253,12 +363,37 @@ void Executable::Run(tenon_frame& frame) const {
   c.ParallelFor(units, cost_ * static_cast<double>(piece_), [&](int64_t begin, int64_t end) { lays_out_ ? RunTiles(frame, begin, end) : RunRows(frame, begin, end); });
 }
 
-Call Executable::CallAt(const tenon_frame& frame, int64_t element) const {
-  Call call;
+Executable::Operands Executable::OperandsAt(const tenon_frame& frame, int64_t element) const {
+  Operands operands;
   const auto inputs = static_cast<size_t>(frame.input_count), outputs = static_cast<size_t>(frame.output_count);
-  for (size_t i = 0; i < inputs; ++i) call.inputs[i] = sdk::Data<const char>(*frame.inputs[i]) + element * steps_[i];
-  for (size_t k = 0; k < outputs; ++k) call.outputs[k] = sdk::Data<char>(*frame.outputs[k]) + element * sizes_[inputs + k];
-  return call;
+  for (size_t i = 0; i < inputs; ++i) operands.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[i])) + (is_even_[i] ? element * steps_[i] : 0);
+  for (size_t k = 0; k < outputs; ++k) operands.at[inputs + k] = sdk::Data<char>(*frame.outputs[k]) + element * sizes_[inputs + k];
+  return operands;
+}
+
+// Elements from where the operands are on.
+void Executable::RunStages(const Operands& operands, int64_t count) const {
+  alignas(64) char values[kTurnBytes];
+  const size_t inputs = steps_.size();
+  for (int64_t done = 0; done < count; done += turn_) {
+    for (const Stage& stage : stages_) {
+      Call call;
+      call.count = std::min(turn_, count - done);
+      const auto address = [&](int32_t place) {
+        const auto own = static_cast<size_t>(place);
+        if (own < inputs) return operands.at[own] + done * steps_[own];
+        if (own < first_between_) return operands.at[own] + done * sizes_[own];
+        return values + static_cast<int64_t>(own - first_between_) * turn_ * largest_between_;
+      };
+      bool is_aligned = true;
+      for (size_t i = 0; i < stage.inputs.size(); ++i) call.inputs[i] = address(stage.inputs[i]);
+      for (size_t k = 0; k < stage.outputs.size(); ++k) {
+        call.outputs[k] = address(stage.outputs[k]);
+        is_aligned = is_aligned && reinterpret_cast<uintptr_t>(call.outputs[k]) % 64 == 0;
+      }
+      (stage.streaming != nullptr && is_aligned ? *stage.streaming : *stage.code).Run(call);
+    }
+  }
 }
 
 // Units are pieces of rows.
@@ -267,15 +402,13 @@ void Executable::RunRows(const tenon_frame& frame, int64_t begin, int64_t end) c
   while (begin < end) {
     const int64_t row = begin / in_row, first = begin % in_row, last = std::min(in_row, first + end - begin);
     const int64_t at = first * piece_;
-    Call call = CallAt(frame, row * inner_ + at);
-    call.count = std::min(inner_, last * piece_) - at;
+    Operands operands = OperandsAt(frame, row * inner_ + at);
     for (const Spread& spread : spreads_) {
       int64_t offset = spread.step * at, rest = row;
       for (size_t d = dims_.size(); d-- > 0; rest /= dims_[d]) offset += rest % dims_[d] * spread.strides[d];
-      call.inputs[spread.input] = sdk::Data<const char>(*frame.inputs[spread.input]) + offset * spread.size;
+      operands.at[static_cast<size_t>(spread.input)] += offset * spread.size;
     }
-    const bool streams = streaming_ != nullptr && std::all_of(call.outputs, call.outputs + frame.output_count, [](const void* to) { return reinterpret_cast<uintptr_t>(to) % 64 == 0; });
-    (streams ? *streaming_ : *code_).Run(call);
+    RunStages(operands, std::min(inner_, last * piece_) - at);
     begin += last - first;
   }
 }
@@ -283,16 +416,15 @@ void Executable::RunRows(const tenon_frame& frame, int64_t begin, int64_t end) c
 void Executable::RunTiles(const tenon_frame& frame, int64_t begin, int64_t end) const {
   alignas(64) char slots[kSlotBytes];
   for (int64_t tile = begin; tile < end; ++tile) {
-    const int64_t at = tile * piece_;
-    Call call = CallAt(frame, at);
-    call.count = std::min(piece_, total_ - at);
+    const int64_t at = tile * piece_, count = std::min(piece_, total_ - at);
+    Operands operands = OperandsAt(frame, at);
     char* slot = slots;
     for (const Spread& spread : spreads_) {
-      if (tile == begin || !spread.is_same_in_all) LayOut(spread, sdk::Data<const char>(*frame.inputs[spread.input]), at, tile == begin ? std::min(piece_, total_ - at) : call.count, slot);
-      call.inputs[spread.input] = slot;
+      if (tile == begin || !spread.is_same_in_all) LayOut(spread, sdk::Data<const char>(*frame.inputs[spread.input]), at, count, slot);
+      operands.at[static_cast<size_t>(spread.input)] = slot;
       slot += piece_ * spread.size;
     }
-    code_->Run(call);
+    RunStages(operands, count);
   }
 }
 

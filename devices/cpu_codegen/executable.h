@@ -26,17 +26,25 @@ struct Executable : sdk::Compiled {
     std::vector<int64_t> strides;
     bool is_same_in_all = false;  // tiles begin where it begins again
   };
-  struct Walk {
-    std::vector<int64_t> at;  // indices of the outer dims
-    int64_t row = 0;
+  // Code for some of the nodes. Long chains are several, which take turns over a few elements: a processor overlaps the turns of a loop only as far as it sees.
+  struct Stage {
+    std::shared_ptr<const Code> code, streaming;  // streaming: where results are too large to stay in caches; else nullptr
+    std::vector<int32_t> inputs, outputs;         // places among operands: the frame's inputs, its outputs, then values between stages
   };
   void RunRows(const tenon_frame& frame, int64_t begin, int64_t end) const;
   void RunTiles(const tenon_frame& frame, int64_t begin, int64_t end) const;
   void LayOut(const Spread& spread, const char* from, int64_t begin, int64_t count, char* to) const;
-  Call CallAt(const tenon_frame& frame, int64_t element) const;
+  // Operands of the frame at an element.
+  struct Operands;
+  Operands OperandsAt(const tenon_frame& frame, int64_t element) const;
+  void RunStages(const Operands& operands, int64_t count) const;
 
-  std::shared_ptr<const Code> code_, streaming_;  // streaming_: where results are too large to stay in caches; else nullptr
-  std::vector<int64_t> steps_, sizes_;            // of inputs: bytes from element to element where they walk evenly, else 0; then bytes of outputs' elements
+  std::vector<Stage> stages_;
+  std::vector<int64_t> steps_, sizes_;  // of inputs: bytes from element to element as the code walks; then bytes of outputs' elements, then of values' between stages
+  std::vector<bool> is_even_;           // of inputs: they are read where the shape's elements are
+  int64_t turn_ = 0;                    // elements of a stage's turn
+  size_t first_between_ = 0;            // of the values between stages
+  int64_t largest_between_ = 0;         // bytes of an element
   std::vector<Spread> spreads_;
   std::vector<int64_t> dims_;  // outer ones, the slowest first
   int64_t total_ = 0, inner_ = 0;

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 
 #include "code.h"
 #include "tenon/dtype.h"
@@ -42,14 +43,30 @@ bool IsHalf(uint32_t dtype) { return dtype == TENON_DT_HALF || dtype == TENON_DT
 class Generator : public Xbyak::CodeGenerator {
  public:
   // The buffer is ordinary memory: what is executed is a copy of it.
-  Generator(const Program& program, std::vector<uint8_t>* buffer)
-      : CodeGenerator(buffer->size(), buffer->data()), program_(program), wide_(program.level == Level::kAvx512), lanes_(program.Lanes()), values_(program.inputs.size() + program.nodes.size()) {
+  using ConstantKey = std::pair<uint64_t, int>;  // bits and their number of bytes
+  Generator(const Program& program, uint8_t* buffer, size_t size, const std::vector<ConstantKey>& held)
+      : CodeGenerator(size, buffer), program_(program), wide_(program.level == Level::kAvx512), lanes_(program.Lanes()), values_(program.inputs.size() + program.nodes.size()) {
     for (size_t v = 0; v < values_.size(); ++v) values_[v].dtype = program.DtypeOf(static_cast<int>(v));
     for (size_t n = 0; n < program.nodes.size(); ++n)
       for (const int operand : program.nodes[n].operands) values_[Index(operand)].uses.push_back(static_cast<int>(n));
     const std::array<Reg64, 9> all = {rsi, rdx, r8, r9, r10, r11, r12, r13, r14};
     pointers_.assign(all.begin(), all.end() - (wide_ ? 0 : 1));  // AVX2 needs the last one for bytes
     owner_.assign(wide_ ? 32 : kMask4, kFree);
+    for (const ConstantKey& key : held) {
+      held_.emplace(key, static_cast<int>(owner_.size()) - 1);
+      owner_.pop_back();  // out of everybody's sight
+    }
+  }
+
+  // The constants that are best held in registers, the most used first, as far as there are registers that the code did not need.
+  std::vector<ConstantKey> Best() const {
+    std::vector<std::pair<int, ConstantKey>> all;
+    for (const auto& [key, uses] : uses_of_constants_) all.emplace_back(-uses, key);
+    std::sort(all.begin(), all.end());
+    std::vector<ConstantKey> best;
+    for (const auto& [uses, key] : all)
+      if (best.size() + most_taken_ < owner_.size()) best.push_back(key);
+    return best;
   }
 
   size_t Make() {
@@ -120,6 +137,11 @@ class Generator : public Xbyak::CodeGenerator {
     for (size_t k = 0; k < program_.outputs.size(); ++k) hold(&output_pointer_[k], offsetof(Call, outputs) + 8 * k);
     for (size_t i = 0; i < program_.inputs.size(); ++i)
       if (!program_.inputs[i].is_single) hold(&input_pointer_[i], offsetof(Call, inputs) + 8 * i);
+    for (const auto& [key, reg] : held_) {
+      size_ = key.second;
+      const auto reading = Constant(key.first, key.second);
+      wide_ ? (size_ == 4 ? vbroadcastss(reading.reg(), ptr[reading.memory().getRegExp()]) : Spread8(reading.reg(), ptr[reading.memory().getRegExp()])) : vmovups(reading.reg(), reading.memory());
+    }
     int may_keep = wide_ ? 8 : 3;
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       if (!program_.inputs[i].is_single) continue;
@@ -197,6 +219,7 @@ class Generator : public Xbyak::CodeGenerator {
     }
     owner_[Index(reg)] = owner;
     locked_[Index(reg)] = true;
+    most_taken_ = std::max(most_taken_, owner_.size() - static_cast<size_t>(std::count(owner_.begin(), owner_.end(), kFree)));
     if (owner == kTemporary) temporaries_.push_back(reg);
     return reg;
   }
@@ -404,36 +427,62 @@ class Generator : public Xbyak::CodeGenerator {
     constants_.resize(at + bytes);
     return at;
   }
-  // An operand of which every lane is the value.
-  Address Constant(uint64_t bits, int size) {
-    const auto [found, is_new] = constant_at_.emplace(std::pair(bits, size), 0);
+  // Every lane is the number: a register of its own, or memory.
+  class Lanes {
+   public:
+    explicit Lanes(const Address& memory) : memory_(memory) {}
+    Lanes(const Address& memory, const Xmm& reg) : memory_(memory), reg_(reg), is_held_(true) {}
+    operator const Operand&() const { return is_held_ ? static_cast<const Operand&>(reg_) : memory_; }  // NOLINT(google-explicit-constructor)
+    const Address& memory() const { return memory_; }
+    const Xmm& reg() const { return reg_; }
+    bool is_held() const { return is_held_; }
+
+   private:
+    Address memory_;
+    Xmm reg_;
+    bool is_held_ = false;
+  };
+  Lanes Constant(uint64_t bits, int size) {
+    const ConstantKey key(bits, size);
+    ++uses_of_constants_[key];
+    const auto [found, is_new] = constant_at_.emplace(key, 0);
     if (is_new) {
       const auto own = Index(size);
       const size_t count = wide_ ? 1 : 32 / own, at = Reserve(own * count, wide_ ? own : 32);
       for (size_t i = 0; i < count * own; ++i) constants_[at + i] = static_cast<uint8_t>(bits >> (8 * (i % own)));
       found->second = static_cast<int>(at);
     }
-    return wide_ ? ptr_b[rbx + found->second] : ptr[rbx + found->second];
+    const Address memory = wide_ ? ptr_b[rbx + found->second] : ptr[rbx + found->second];
+    const auto held = held_.find(key);
+    return held == held_.end() ? Lanes(memory) : Lanes(memory, R(held->second, size));
   }
   // A real number of the node's size.
-  Address C(double number) {
+  Lanes C(double number) {
     if (size_ == 8) return Constant(std::bit_cast<uint64_t>(number), 8);
     return Constant(std::bit_cast<uint32_t>(static_cast<float>(number)), 4);
   }
-  Address I(int64_t number) { return Constant(size_ == 8 ? static_cast<uint64_t>(number) : static_cast<uint32_t>(number), size_); }
-  void Fill(const Xmm& to, const Address& constant) {
-    if (!wide_) return vmovups(to, constant);
-    const Address element = ptr[constant.getRegExp()];
+  Lanes I(int64_t number) { return Constant(size_ == 8 ? static_cast<uint64_t>(number) : static_cast<uint32_t>(number), size_); }
+  void Fill(const Xmm& to, const Lanes& constant) {
+    if (constant.is_held()) return vmovaps(to, constant.reg());
+    if (!wide_) return vmovups(to, constant.memory());
+    const Address element = ptr[constant.memory().getRegExp()];
     size_ == 4 ? vbroadcastss(to, element) : Spread8(to, element);
+  }
+  // Not to be written.
+  Xmm Filled(const Lanes& constant) {
+    if (constant.is_held()) return constant.reg();
+    const Xmm to = T();
+    Fill(to, constant);
+    return to;
+  }
+  Xmm Copied(const Lanes& constant) {
+    const Xmm to = T();
+    Fill(to, constant);
+    return to;
   }
   // 8 bytes, of which there are four at least.
   void Spread8(const Xmm& to, const Address& element) {
     to.isZMM() ? vbroadcastsd(Xbyak::Zmm(to.getIdx()), element) : vbroadcastsd(Xbyak::Ymm(to.getIdx()), element);
-  }
-  Xmm Filled(const Address& constant) {
-    const Xmm to = T();
-    Fill(to, constant);
-    return to;
   }
 
   // ---- Instructions of the node's size ----
@@ -451,6 +500,7 @@ class Generator : public Xbyak::CodeGenerator {
   TENON_OF_REALS(Or, vor)
   TENON_OF_REALS(Xor, vxor)
   TENON_OF_REALS(ProductPlus, vfmadd213)  // d * a + b
+  TENON_OF_REALS(PlusProduct, vfmadd231)   // d + a * b
   TENON_OF_REALS(MinusProduct, vfnmadd231)  // d - a * b
 #undef TENON_OF_REALS
   void Root(const Xmm& d, const Xmm& x) { size_ == 8 ? vsqrtpd(d, x) : vsqrtps(d, x); }
@@ -461,7 +511,7 @@ class Generator : public Xbyak::CodeGenerator {
     size_ == 8 ? vroundpd(d, x, way | kQuiet) : vroundps(d, x, way | kQuiet);
   }
   void Magnitude(const Xmm& d, const Xmm& x) { And(d, x, I(std::numeric_limits<int64_t>::max() >> (size_ == 8 ? 0 : 32))); }
-  Address SignBit() { return I(size_ == 8 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min()); }
+  Lanes SignBit() { return I(size_ == 8 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min()); }
 
 #define TENON_OF_INTEGERS(Name, instruction) \
   void Name(const Xmm& d, const Xmm& a, const Operand& b) { size_ == 8 ? instruction##q(d, a, b) : instruction##d(d, a, b); }
@@ -577,11 +627,28 @@ class Generator : public Xbyak::CodeGenerator {
     Fill(d, C(highest_first[0]));
     for (size_t i = 1; i < kCount; ++i) ProductPlus(d, x, C(highest_first[i]));
   }
+  // The same with fewer steps that wait for each other, of four coefficients or five.
+  template <size_t kCount>
+  void PolynomialOf(const Xmm& d, const Xmm& x, const Xmm& square, const std::array<double, kCount>& highest_first) {
+    static_assert(kCount == 4 || kCount == 5);
+    const Scope scope(this);
+    const Xmm low = T();
+    constexpr size_t kFirst = kCount - 4;
+    Fill(d, C(highest_first[kFirst]));
+    ProductPlus(d, x, C(highest_first[kFirst + 1]));
+    if constexpr (kCount == 5) PlusProduct(d, square, C(highest_first[0]));
+    Fill(low, C(highest_first[kFirst + 2]));
+    ProductPlus(low, x, C(highest_first[kFirst + 3]));
+    ProductPlus(d, square, low);
+  }
   static constexpr double kLog2E = 1.44269504, kMagic = 0x1.8p23;
   // ln 2 in two parts, of which products with the first are exact; both positive, so that infinity times them is no NaN.
   static constexpr double kLn2High = 0x1.62e4p-1, kLn2Low = 1.42860677e-6;
   // (e^r - 1 - r) / r^2 for r at most half of ln 2.
   static constexpr std::array<double, 5> kExponential = {0.0013814318, 0.0083688516, 0.0416684002, 0.1666651964, 0.49999994};
+
+  // The same for e^r within 2 ulp.
+  static constexpr std::array<double, 4> kShortExponential = {0.008312520325825872, 0.04189015709376832, 0.16667114648881054, 0.49999231492720864};
 
   // 2^n of whole n within [-252, 254] as two factors, by which d is multiplied.
   void TimesPower(const Xmm& d, const Xmm& n) {
@@ -598,33 +665,49 @@ class Generator : public Xbyak::CodeGenerator {
     vmulps(d, d, half);
     vmulps(d, d, whole);
   }
-  // e^x of floats within 1 ulp, or e^-x.
-  void Exponential(const Xmm& d, const Xmm& x, bool negative = false) {
+  // e^x of floats within 1 ulp.
+  void Exponential(const Xmm& d, const Xmm& x) {
     const Scope scope(this);
     const Xmm r = T(), n = T();
     // A NaN is the second operand, which stays.
-    Fill(r, C(negative ? 105 : -105));
-    negative ? vminps(r, r, x) : vmaxps(r, r, x);
-    Fill(n, C(negative ? -90 : 90));
-    negative ? vmaxps(r, n, r) : vminps(r, n, r);
-    vmulps(n, r, C(negative ? -kLog2E : kLog2E));
+    vmaxps(r, Filled(C(-105)), x);
+    vminps(r, Filled(C(90)), r);
+    vmulps(n, r, C(kLog2E));
     Whole(n, n, kNearest);
-    // r = +-r - n ln 2
-    negative ? vfnmsub231ps(r, n, C(kLn2High)) : vfnmadd231ps(r, n, C(kLn2High));
+    vfnmadd231ps(r, n, C(kLn2High));
     vfnmadd231ps(r, n, C(kLn2Low));
-    Polynomial(d, r, kExponential);
-    vfmadd213ps(d, r, C(1));
-    vfmadd213ps(d, r, C(1));
+    const Xmm square = T();
+    vmulps(square, r, r);
+    PolynomialOf(d, r, square, kExponential);
+    vfmadd213ps(d, square, r);
+    vaddps(d, d, C(1));
     TimesPower(d, n);
   }
+  // 1 + e^-x of floats; e^-x within 2 ulp.
+  void OneAndExponentialOfLess(const Xmm& d, const Xmm& x) {
+    const Scope scope(this);
+    const Xmm r = T(), n = T();
+    vminps(r, Filled(C(105)), x);
+    vmaxps(r, Filled(C(-90)), r);
+    vmulps(n, r, C(-kLog2E));
+    Whole(n, n, kNearest);
+    vfnmsub231ps(r, n, C(kLn2High));  // -r - n ln 2
+    vfnmadd231ps(r, n, C(kLn2Low));
+    const Xmm square = T();
+    vmulps(square, r, r);
+    PolynomialOf(d, r, square, kShortExponential);
+    vaddps(r, r, C(1));
+    vfmadd213ps(d, square, r);
+    TimesPower(d, n);
+    vaddps(d, d, C(1));
+  }
+
   // e^x - 1 of floats, with x at most about 88.
   void ExponentialLessOne(const Xmm& d, const Xmm& x) {
     const Scope scope(this);
     const Xmm r = T(), n = T(), power = T();
-    Fill(r, C(-20));  // from where on it is -1
-    vmaxps(r, r, x);
-    Fill(n, C(90));
-    vminps(r, n, r);
+    vmaxps(r, Filled(C(-20)), x);  // from where on it is -1
+    vminps(r, Filled(C(90)), r);
     vmulps(n, r, C(kLog2E));
     Whole(n, n, kNearest);
     vfnmadd231ps(r, n, C(kLn2High));
@@ -719,24 +802,21 @@ class Generator : public Xbyak::CodeGenerator {
   // x P(x^2) / Q(x^2).
   void HyperbolicTangent(const Xmm& d, const Xmm& x) {
     const Scope scope(this);
-    const Xmm clamped = T(), square = T(), below = T();
-    Fill(clamped, C(-9.02));
-    vmaxps(clamped, clamped, x);
-    Fill(square, C(9.02));
-    vminps(clamped, square, clamped);
+    const Xmm clamped = T(), square = T(), fourth = T(), below = T();
+    vmaxps(clamped, Filled(C(-9.02)), x);
+    vminps(clamped, Filled(C(9.02)), clamped);
     vmulps(square, clamped, clamped);
-    Polynomial(d, square, std::array<double, 5>{1.3383116236438739e-08, 2.063496884589155e-05, 3.497406183544345e-03, 1.3382644263726284e-01, 1});
-    Polynomial(below, square, std::array<double, 5>{7.789765713107819e-07, 3.2884327309603146e-04, 2.5884166004685936e-02, 4.671596553971251e-01, 1});
+    vmulps(fourth, square, square);
+    PolynomialOf(d, square, fourth, std::array<double, 5>{1.3383116236438739e-08, 2.063496884589155e-05, 3.497406183544345e-03, 1.3382644263726284e-01, 1});
+    PolynomialOf(below, square, fourth, std::array<double, 5>{7.789765713107819e-07, 3.2884327309603146e-04, 2.5884166004685936e-02, 4.671596553971251e-01, 1});
     vmulps(d, d, clamped);
     vdivps(d, d, below);
   }
   void Logistic(const Xmm& d, const Xmm& x) {
     const Scope scope(this);
     const Xmm e = T();
-    Exponential(e, x, true);
-    vaddps(e, e, C(1));
-    Fill(d, C(1));
-    vdivps(d, d, e);
+    OneAndExponentialOfLess(e, x);
+    vdivps(d, Filled(C(1)), e);
   }
 
   // ---- Nodes ----
@@ -971,7 +1051,7 @@ class Generator : public Xbyak::CodeGenerator {
         Times(d, d, x(0));
         return not_where_zero(x(0));
       case kTanhGrad: {  // dy (1 - y^2)
-        const Xmm t = one();
+        const Xmm t = Copied(C(1));
         MinusProduct(t, x(0), x(0));  // rounded once, as compilers do it
         return Times(d, x(1), t);
       }
@@ -1001,7 +1081,7 @@ class Generator : public Xbyak::CodeGenerator {
         return not_where_zero(x(1));
       }
       case kReluGrad: case kRelu6Grad: {  // a product with 0 or 1
-        const Xmm t = one();
+        const Xmm t = Copied(C(1));
         Pass(t, Compare(x(1), zero(), kIsGreater), t);
         if (node.function == kRelu6Grad) Pass(t, Compare(x(1), C(6), kIsLess), t);
         return Times(d, x(0), t);
@@ -1024,8 +1104,7 @@ class Generator : public Xbyak::CodeGenerator {
       }
       case kSoftplusGrad: {  // dy / (e^-x + 1)
         const Xmm t = T();
-        Exponential(t, x(1), true);
-        Plus(t, t, C(1));
+        OneAndExponentialOfLess(t, x(1));
         return Over(d, x(0), t);
       }
       case kSoftsignGrad: {  // dy / (1 + |x|)^2
@@ -1113,7 +1192,8 @@ class Generator : public Xbyak::CodeGenerator {
   std::vector<Reg64> pointers_;
   std::vector<int> input_pointer_, output_pointer_;  // in pointers_; -1: it is read each time
   std::vector<uint8_t> constants_;
-  std::map<std::pair<uint64_t, int>, int> constant_at_;
+  std::map<ConstantKey, int> constant_at_, uses_of_constants_, held_;  // held_: registers
+  size_t most_taken_ = 0;  // registers at once
   Xbyak::Label constants_label_;
   bool masked_ = false;
   int node_ = 0, size_ = 4, next_mask_ = 2;
@@ -1122,14 +1202,16 @@ class Generator : public Xbyak::CodeGenerator {
 }  // namespace
 
 std::vector<uint8_t> Generate(const Program& program) {
-  std::vector<uint8_t> buffer(kMostCode);
+  const auto buffer = std::make_unique_for_overwrite<uint8_t[]>(kMostCode);
   try {
-    Generator generator(program, &buffer);
-    buffer.resize(generator.Make());
+    Generator first(program, buffer.get(), kMostCode, {});
+    first.Make();
+    Generator second(program, buffer.get(), kMostCode, first.Best());
+    const size_t size = second.Make();
+    return {buffer.get(), buffer.get() + size};
   } catch (const Xbyak::Error&) {
-    buffer.clear();
+    return {};
   }
-  return buffer;
 }
 
 }  // namespace tenon::cpu_codegen
