@@ -17,6 +17,7 @@ constexpr int64_t kMostTile = 2048, kLeastTile = 256, kGrain = 64;
 constexpr int64_t kSlotBytes = 48 << 10;     // of a thread's stack, for what is laid out
 constexpr int64_t kLeastRow = 512;           // shorter ones are laid out
 constexpr int64_t kPiece = 8192;             // elements of a unit, where nothing else says it
+constexpr int64_t kMostTurn = 1024;           // elements that stages take turns over
 constexpr int64_t kTurnBytes = 24 << 10;     // of a thread's stack, for values between stages
 constexpr int kLongChain = 30;               // instructions or so, from which on it is two stages
 constexpr int64_t kStreamedBytes = 24 << 20; // of inputs and results, from which on results go past the caches
@@ -308,7 +309,7 @@ class Maker {
     const auto between = static_cast<int64_t>(made.sizes_.size() - program_.inputs.size() - program_.outputs.size());
     made.first_between_ = program_.inputs.size() + program_.outputs.size();
     made.largest_between_ = largest;
-    made.turn_ = between == 0 ? made.total_ : std::min(kMostTile, kTurnBytes / (between * largest)) / kGrain * kGrain;
+    made.turn_ = between == 0 ? made.total_ : std::min(kMostTurn, kTurnBytes / (between * largest)) / kGrain * kGrain;
     if (made.turn_ < kGrain) sdk::Fail(TENON_UNIMPLEMENTED, "so many values from one stage to the next");
   }
 

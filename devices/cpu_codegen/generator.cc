@@ -44,7 +44,12 @@ class Generator : public Xbyak::CodeGenerator {
  public:
   // The buffer is ordinary memory: what is executed is a copy of it.
   using ConstantKey = std::pair<uint64_t, int>;  // bits and their number of bytes
-  Generator(const Program& program, uint8_t* buffer, size_t size, const std::vector<ConstantKey>& held)
+  // What has registers of its own for all of the loop: some single inputs, the first of them, and some constants.
+  struct Held {
+    size_t singles = 0;
+    std::vector<ConstantKey> constants;
+  };
+  Generator(const Program& program, uint8_t* buffer, size_t size, const Held& held)
       : CodeGenerator(size, buffer), program_(program), wide_(program.level == Level::kAvx512), lanes_(program.Lanes()), values_(program.inputs.size() + program.nodes.size()) {
     for (size_t v = 0; v < values_.size(); ++v) values_[v].dtype = program.DtypeOf(static_cast<int>(v));
     for (size_t n = 0; n < program.nodes.size(); ++n)
@@ -52,21 +57,24 @@ class Generator : public Xbyak::CodeGenerator {
     const std::array<Reg64, 9> all = {rsi, rdx, r8, r9, r10, r11, r12, r13, r14};
     pointers_.assign(all.begin(), all.end() - (wide_ ? 0 : 1));  // AVX2 needs the last one for bytes
     owner_.assign(wide_ ? 32 : kMask4, kFree);
-    for (const ConstantKey& key : held) {
+    may_keep_ = held.singles;
+    for (const ConstantKey& key : held.constants) {
       held_.emplace(key, static_cast<int>(owner_.size()) - 1);
       owner_.pop_back();  // out of everybody's sight
     }
   }
 
-  // The constants that are best held in registers, the most used first, as far as there are registers that the code did not need.
-  std::vector<ConstantKey> Best() const {
+  // What is best held in the registers that the code did not need.
+  Held Best() const {
+    size_t left = owner_.size() - most_taken_;
+    Held held;
+    for (const Input& input : program_.inputs)
+      if (input.is_single && left > 0) ++held.singles, --left;
     std::vector<std::pair<int, ConstantKey>> all;
     for (const auto& [key, uses] : uses_of_constants_) all.emplace_back(-uses, key);
     std::sort(all.begin(), all.end());
-    std::vector<ConstantKey> best;
-    for (const auto& [uses, key] : all)
-      if (best.size() + most_taken_ < owner_.size()) best.push_back(key);
-    return best;
+    for (size_t i = 0; i < all.size() && left > 0; ++i, --left) held.constants.push_back(all[i].second);
+    return held;
   }
 
   size_t Make() {
@@ -142,14 +150,14 @@ class Generator : public Xbyak::CodeGenerator {
       const auto reading = Constant(key.first, key.second);
       wide_ ? (size_ == 4 ? vbroadcastss(reading.reg(), ptr[reading.memory().getRegExp()]) : Spread8(reading.reg(), ptr[reading.memory().getRegExp()])) : vmovups(reading.reg(), reading.memory());
     }
-    int may_keep = wide_ ? 8 : 3;
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       if (!program_.inputs[i].is_single) continue;
       Value& value = values_[i];
       const int reg = Take(static_cast<int>(i));
       value.reg = reg;
       LoadSingle(i, reg);
-      if (may_keep-- > 0) {
+      if (may_keep_ > 0) {
+        --may_keep_;
         value.is_kept = true;
         owner_[Index(reg)] = kKept;
       } else {
@@ -1194,6 +1202,7 @@ class Generator : public Xbyak::CodeGenerator {
   std::vector<uint8_t> constants_;
   std::map<ConstantKey, int> constant_at_, uses_of_constants_, held_;  // held_: registers
   size_t most_taken_ = 0;  // registers at once
+  size_t may_keep_ = 0;    // single inputs
   Xbyak::Label constants_label_;
   bool masked_ = false;
   int node_ = 0, size_ = 4, next_mask_ = 2;

@@ -198,6 +198,66 @@ TEST(Generator, HalvesAreRoundedToNearestEven) {
   }
 }
 
+// Programs of any functions and types, with more values than registers: an element has the same bits wherever it stands, in whole registers and among the last.
+TEST(Generator, ElementsDoNotDependOnTheirPlace) {
+  std::mt19937 random(3);
+  const auto up = [&](size_t end) { return static_cast<size_t>(random()) % end; };
+  int tried = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Level level = Levels()[up(Levels().size())];
+    Program program{level, false, {}, {}, {}};
+    for (size_t i = 0, count = 1 + up(kMostInputs); i < count; ++i) program.inputs.push_back({kKinds[up(std::size(kKinds))].dtype, up(5) == 0});
+    for (size_t n = 0, count = 1 + up(kMostNodes); n < count; ++n) {
+      const size_t values = program.inputs.size() + program.nodes.size();
+      for (int attempt = 0; attempt < 40; ++attempt) {
+        const auto function = static_cast<Function>(up(static_cast<size_t>(Function::kUnknown)));
+        const size_t arity = function <= Function::kCast ? 1 : function <= Function::kOr ? 2 : function == Function::kAddN ? 2 + up(3) : 3;
+        Node node{function, kKinds[up(std::size(kKinds))].dtype, {}, 0.3f};
+        std::vector<uint32_t> types;
+        for (size_t i = 0; i < arity; ++i) {
+          node.operands.push_back(static_cast<int>(up(values)));
+          types.push_back(program.DtypeOf(node.operands.back()));
+        }
+        if (!IsGenerated(function, types, node.dtype, level)) continue;
+        program.nodes.push_back(node);
+        break;
+      }
+    }
+    if (program.nodes.empty()) continue;
+    for (size_t n = 0; n < program.nodes.size() && program.outputs.size() < kMostOutputs; ++n)
+      if (n + 1 == program.nodes.size() || up(4) == 0) program.outputs.push_back(static_cast<int>(program.inputs.size() + n));
+    const auto code = CodeOf(program);
+    ASSERT_NE(code, nullptr);
+    ++tried;
+    constexpr int64_t kCount = 53;
+    const auto size_of = [](uint32_t dtype) { return std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& kind) { return kind.dtype == dtype; })->size; };
+    std::vector<std::vector<char>> in, whole, single;
+    for (const Input& input : program.inputs) {
+      in.emplace_back(size_of(input.dtype) * kCount);
+      for (char& byte : in.back()) byte = static_cast<char>(input.dtype == TENON_DT_BOOL ? random() & 1 : random());
+    }
+    for (const int output : program.outputs) {
+      whole.emplace_back(size_of(program.DtypeOf(output)) * kCount, 0);
+      single.push_back(whole.back());
+    }
+    const auto run = [&](std::vector<std::vector<char>>& out, int64_t at, int64_t count) {
+      Call call;
+      for (size_t i = 0; i < in.size(); ++i) call.inputs[i] = in[i].data() + (program.inputs[i].is_single ? 0 : static_cast<size_t>(at) * size_of(program.inputs[i].dtype));
+      for (size_t k = 0; k < out.size(); ++k) call.outputs[k] = out[k].data() + static_cast<size_t>(at) * size_of(program.DtypeOf(program.outputs[k]));
+      call.count = count;
+      code->Run(call);
+    };
+    run(whole, 0, kCount);
+    for (int64_t at = 0; at < kCount;) {
+      const int64_t count = std::min<int64_t>(kCount - at, 1 + static_cast<int64_t>(up(9)));
+      run(single, at, count);
+      at += count;
+    }
+    for (size_t k = 0; k < whole.size(); ++k) ASSERT_EQ(whole[k], single[k]) << "round " << round << ", result " << k << " of type " << program.DtypeOf(program.outputs[k]) << ", level " << static_cast<int>(level);
+  }
+  EXPECT_GT(tried, Levels().empty() ? -1 : 300);
+}
+
 TEST(Generator, EqualProgramsAreOne) {
   for (const Level level : Levels()) {
     const auto a = CodeOf(Unary(level, Function::kNeg, TENON_DT_FLOAT)), b = CodeOf(Unary(level, Function::kNeg, TENON_DT_FLOAT));
