@@ -124,6 +124,9 @@ class RandomChain {
     const int64_t sizes[] = {1, 2, 3, 5, 7, 16, 33, 64, 100, 257};
     for (size_t d = 0, rank = 1 + Up(3); d < rank; ++d) full_.push_back(sizes[Up(std::size(sizes))]);
     if (Up(4) == 0) full_.back() = 1 + static_cast<int64_t>(Up(3000));
+    // Not so many that a thousand graphs take a day.
+    const auto elements = [&] { return std::accumulate(full_.begin(), full_.end(), int64_t{1}, std::multiplies<>()); };
+    while (elements() > 50000) *std::max_element(full_.begin(), full_.end()) /= 3;
     if (Up(20) == 0) full_[Up(full_.size())] = 0;
     for (size_t i = 0, feeds = 1 + Up(3); i < feeds; ++i) AddFeed(i == 0);
     if (Up(2) == 0) numbers_.push_back(Keep(graph_.Op("Cast", {graph_.Const(0.75f)}, {{"DstT", type_}})));

@@ -240,6 +240,19 @@ TEST_P(Codegen, ChainsWithOtherFunctionsAreLeftToTiles) {
   EXPECT_EQ(answer.how.at("tiled"), 3);
 }
 
+// What is known only when shapes are: values of two shapes are no region, and are the tiles' again.
+TEST_P(Codegen, RegionsThatDoNotFitAreLeftToTiles) {
+  Graph g(*runtime_);
+  const Output u = g.Placeholder("u", DType::kFloat, Shape::Unknown()), v = g.Placeholder("v", DType::kFloat, Shape::Unknown());
+  const Output w = g.Op("Square", {g.Op("AddV2", {g.Op("Neg", {u}), v})});
+  for (const bool fits : {false, true}) {
+    const std::vector<std::pair<Output, Tensor>> feeds = {{u, Ramp(fits ? Shape{40, 30} : Shape{30})}, {v, Ramp({40, 30})}};
+    EXPECT_EQ(Compare(g, feeds, {w}), fits ? 3 : 0);
+    const Answer answer = RunIt(*runtime_, g, feeds, {w}, true);
+    EXPECT_EQ(answer.how.contains("tiled") ? answer.how.at("tiled") : 0, fits ? 0 : 2);
+  }
+}
+
 // A stranger's graph of very many nodes: regions are cut off, and there are no more programs than may be.
 TEST_P(Codegen, ManyNodesTakeAsMuchAsTheyAre) {
   Graph g(*runtime_);

@@ -110,12 +110,12 @@ void Claims::GiveUp(int32_t claim, const char* why) {
   claims_[claim].nodes.clear();
 }
 
-// Sets of two devices may depend on each other, though neither compiler can know: then the later one's are given up.
+// Sets of two compilers may depend on each other, though neither can know: then the later one's are given up.
 Status Claims::BreakCircles(int32_t first) {
   for (std::vector<int32_t> stuck = InCircles(); !stuck.empty(); stuck = InCircles()) {
     if (first == 0 || stuck.back() < first)
       return InvalidArgument("the sets of nodes that it claimed depend on each other in a circle");
-    GiveUp(stuck.back(), "its set and one of another device would depend on each other");
+    GiveUp(stuck.back(), "its set and one of another compiler would depend on each other");
   }
   return Status::Ok();
 }
