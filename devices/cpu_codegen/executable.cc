@@ -53,7 +53,10 @@ class Maker {
       values_[{input.node, input.index}] = static_cast<int>(i);
     }
     CollectNodes();
-    for (size_t k = 0; k < args_.output_count; ++k) program_.outputs.push_back(values_.at({args_.outputs[k].node, args_.outputs[k].index}));
+    for (size_t k = 0; k < args_.output_count; ++k) {
+      program_.outputs.push_back(values_.at({args_.outputs[k].node, args_.outputs[k].index}));
+      if (IsInput(program_.outputs.back())) sdk::Fail(TENON_UNIMPLEMENTED, "a value of a region comes from outside of it");
+    }
     Arrange();
     MakeStages();
     AddInPlace();
@@ -107,7 +110,7 @@ class Maker {
       node.operands.push_back(found->second);
     }
     CheckShapes(op, node);
-    values_[{id, 0}] = static_cast<int>(program_.inputs.size() + program_.nodes.size());
+    values_.emplace(std::pair(id, 0), static_cast<int>(program_.inputs.size() + program_.nodes.size()));  // unless it is fed
     program_.nodes.push_back(std::move(node));
   }
 

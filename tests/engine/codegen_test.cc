@@ -240,6 +240,15 @@ TEST_P(Codegen, ChainsWithOtherFunctionsAreLeftToTiles) {
   EXPECT_EQ(answer.how.at("tiled"), 3);
 }
 
+TEST_P(Codegen, TakesWhatIsFedIntoItsMiddle) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {40, 30});
+  const Output a = g.Op("Neg", {x}), b = g.Op("Square", {a}), c = g.Op("Sub", {b, a}), d = g.Op("Mul", {c, b});
+  Compare(g, {{x, Ramp({40, 30})}, {b, Ramp({40, 30})}}, {d});
+  Compare(g, {{x, Ramp({40, 30})}, {b, Ramp({40, 30})}}, {d, b, a});
+  Compare(g, {{x, Ramp({40, 30})}, {c, Ramp({40, 30})}, {a, Ramp({40, 30})}}, {d, b, a, c});
+}
+
 // What is known only when shapes are: values of two shapes are no region, and are the tiles' again.
 TEST_P(Codegen, RegionsThatDoNotFitAreLeftToTiles) {
   Graph g(*runtime_);
