@@ -99,7 +99,8 @@ bool MayExecute() {
     constexpr uint8_t kReturn[] = {0xc3};
     const auto code = Code::Load(kReturn);
     if (code == nullptr) return false;
-    code->Run({});
+    Call call;
+    code->Run(call);
     return true;
   }();
   return may;

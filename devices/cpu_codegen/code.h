@@ -12,13 +12,16 @@
 
 namespace tenon::cpu_codegen {
 
-// What generated code is called with. Pointers of inputs and outputs at their first element; those of single inputs at the one that they have.
+// What generated code is called with: rows of elements. Pointers of inputs and outputs at the first element of the first row; those of single inputs at the one that they have
+// for the row. The code moves them from row to row: a call is used up.
 struct Call {
   const void* inputs[kMostInputs];
   void* outputs[kMostOutputs];
-  int64_t count;  // of elements; may be 0
+  int64_t count;     // elements of a row; may be 0
+  int64_t rows = 1;  // at least 1
+  int64_t input_steps[kMostInputs], output_steps[kMostOutputs];  // bytes from row to row; of one row they are not read
 };
-using EntryPoint = void (*)(const Call*);
+using EntryPoint = void (*)(Call*);
 
 // Immutable; any thread.
 class Code {
@@ -28,7 +31,7 @@ class Code {
   ~Code();
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
-  void Run(const Call& call) const { entry_(&call); }
+  void Run(Call& call) const { entry_(&call); }
   size_t bytes() const { return bytes_; }
 
  private:

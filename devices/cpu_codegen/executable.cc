@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostTile = 2048, kLeastTile = 256, kGrain = 64;
 constexpr int64_t kSlotBytes = 48 << 10;     // of a thread's stack, for what is laid out
-constexpr int64_t kLeastRow = 512;           // shorter ones are laid out
+constexpr int64_t kLeastRow = 16;            // shorter ones are laid out where functions take long
 constexpr int64_t kPiece = 8192;             // elements of a unit, where nothing else says it
 constexpr int64_t kMostTurn = 1024;           // elements that stages take turns over
 constexpr int64_t kTurnBytes = 24 << 10;     // of a thread's stack, for values between stages
@@ -28,6 +28,7 @@ int WeightOf(Function function) { return IsApproximate(function) ? 20 : function
 
 struct Executable::Operands {
   std::array<char*, kMostInputs + kMostOutputs> at;
+  std::array<int64_t, kMostInputs + kMostOutputs> row;  // bytes from row to row
 };
 
 // ---- Making ----
@@ -187,12 +188,14 @@ class Maker {
     if (made.spreads_.empty()) {
       made.inner_ = made.total_;
       made.dims_.clear();
-      made.piece_ = kPiece;
+      made.piece_ = std::min(kPiece, made.total_);
       return;
     }
-    made.lays_out_ = made.inner_ < kLeastRow;
+    const bool takes_long = std::any_of(program_.nodes.begin(), program_.nodes.end(), [](const Node& node) { return IsApproximate(node.function); });
+    made.lays_out_ = made.inner_ < (takes_long ? kLeastRow : 2);
     if (made.lays_out_) return ChooseTile();
-    made.piece_ = std::min(made.inner_, kPiece);
+    made.piece_ = made.inner_ >= kPiece ? kPiece : kPiece / made.inner_ * made.inner_;
+    made.cost_ += 4.0 / static_cast<double>(made.inner_);
     for (const Executable::Spread& spread : made.spreads_) {
       program_.inputs[static_cast<size_t>(spread.input)].is_single = spread.step == 0;
       if (spread.step == 0) made.steps_[static_cast<size_t>(spread.input)] = 0;
@@ -362,58 +365,86 @@ std::unique_ptr<Executable> Executable::Make(const tenon_compile_args& args, Lev
 void Executable::Run(tenon_frame& frame) const {
   const sdk::RunContext c(&frame);
   if (total_ == 0) return;
-  const int64_t in_row = lays_out_ ? (total_ + piece_ - 1) / piece_ : (inner_ + piece_ - 1) / piece_;
-  const int64_t units = lays_out_ ? in_row : in_row * (total_ / inner_);
-  c.ParallelFor(units, cost_ * static_cast<double>(piece_), [&](int64_t begin, int64_t end) { lays_out_ ? RunTiles(frame, begin, end) : RunRows(frame, begin, end); });
+  const auto parts = [](int64_t all, int64_t part) { return (all + part - 1) / part; };
+  // Pieces of rows, or of all elements; a piece of several rows is whole rows.
+  const int64_t units = lays_out_ || piece_ >= inner_ ? parts(total_, piece_) : parts(inner_, piece_) * (total_ / inner_);
+  c.ParallelFor(units, cost_ * static_cast<double>(std::min(piece_, total_)), [&](int64_t begin, int64_t end) { lays_out_ ? RunTiles(frame, begin, end) : RunRows(frame, begin, end); });
 }
 
 Executable::Operands Executable::OperandsAt(const tenon_frame& frame, int64_t element) const {
   Operands operands;
   const auto inputs = static_cast<size_t>(frame.input_count), outputs = static_cast<size_t>(frame.output_count);
-  for (size_t i = 0; i < inputs; ++i) operands.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[i])) + (is_even_[i] ? element * steps_[i] : 0);
-  for (size_t k = 0; k < outputs; ++k) operands.at[inputs + k] = sdk::Data<char>(*frame.outputs[k]) + element * sizes_[inputs + k];
+  for (size_t i = 0; i < inputs; ++i) {
+    operands.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[i])) + (is_even_[i] ? element * steps_[i] : 0);
+    operands.row[i] = is_even_[i] ? inner_ * steps_[i] : 0;
+  }
+  for (size_t k = 0; k < outputs; ++k) {
+    operands.at[inputs + k] = sdk::Data<char>(*frame.outputs[k]) + element * sizes_[inputs + k];
+    operands.row[inputs + k] = inner_ * sizes_[inputs + k];
+  }
   return operands;
 }
 
-// Elements from where the operands are on.
-void Executable::RunStages(const Operands& operands, int64_t count) const {
+// `rows` rows of `count` elements from where the operands are on.
+void Executable::RunStages(const Operands& operands, int64_t rows, int64_t count) const {
+  if (stages_.size() == 1) return CallStage(stages_[0], operands, nullptr, 0, 0, rows, count);
   alignas(64) char values[kTurnBytes];
-  const size_t inputs = steps_.size();
-  for (int64_t done = 0; done < count; done += turn_) {
-    for (const Stage& stage : stages_) {
-      Call call;
-      call.count = std::min(turn_, count - done);
-      const auto address = [&](int32_t place) {
-        const auto own = static_cast<size_t>(place);
-        if (own < inputs) return operands.at[own] + done * steps_[own];
-        if (own < first_between_) return operands.at[own] + done * sizes_[own];
-        return values + static_cast<int64_t>(own - first_between_) * turn_ * largest_between_;
-      };
-      bool is_aligned = true;
-      for (size_t i = 0; i < stage.inputs.size(); ++i) call.inputs[i] = address(stage.inputs[i]);
-      for (size_t k = 0; k < stage.outputs.size(); ++k) {
-        call.outputs[k] = address(stage.outputs[k]);
-        is_aligned = is_aligned && reinterpret_cast<uintptr_t>(call.outputs[k]) % 64 == 0;
-      }
-      (stage.streaming != nullptr && is_aligned ? *stage.streaming : *stage.code).Run(call);
-    }
-  }
+  const int64_t most_rows = std::max<int64_t>(1, turn_ / count);
+  for (int64_t row = 0; row < rows; row += most_rows)
+    for (int64_t done = 0; done < count; done += turn_)
+      for (const Stage& stage : stages_) CallStage(stage, operands, values, row, done, std::min(most_rows, rows - row), std::min(turn_, count - done));
 }
 
-// Units are pieces of rows.
+// values: of this turn, between stages.
+void Executable::CallStage(const Stage& stage, const Operands& operands, char* values, int64_t row, int64_t first, int64_t rows, int64_t count) const {
+  const size_t inputs = steps_.size();
+  Call call;
+  call.count = count;
+  call.rows = rows;
+  const auto place = [&](int32_t place, int64_t* step) {
+    const auto own = static_cast<size_t>(place);
+    if (own >= first_between_) {
+      *step = count * sizes_[own];
+      return values + static_cast<int64_t>(own - first_between_) * turn_ * largest_between_;
+    }
+    *step = operands.row[own];
+    return operands.at[own] + row * operands.row[own] + first * (own < inputs ? steps_[own] : sizes_[own]);
+  };
+  bool is_aligned = rows == 1;
+  for (size_t i = 0; i < stage.inputs.size(); ++i) call.inputs[i] = place(stage.inputs[i], &call.input_steps[i]);
+  for (size_t k = 0; k < stage.outputs.size(); ++k) {
+    call.outputs[k] = place(stage.outputs[k], &call.output_steps[k]);
+    is_aligned = is_aligned && reinterpret_cast<uintptr_t>(call.outputs[k]) % 64 == 0;
+  }
+  (stage.streaming != nullptr && is_aligned ? *stage.streaming : *stage.code).Run(call);
+}
+
 void Executable::RunRows(const tenon_frame& frame, int64_t begin, int64_t end) const {
-  const int64_t in_row = (inner_ + piece_ - 1) / piece_;
-  while (begin < end) {
-    const int64_t row = begin / in_row, first = begin % in_row, last = std::min(in_row, first + end - begin);
-    const int64_t at = first * piece_;
+  const bool is_of_rows = piece_ < inner_;  // a unit is a piece of one row
+  const int64_t in_row = (inner_ + piece_ - 1) / piece_, last_dim = dims_.empty() ? 1 : dims_.back();
+  int64_t row = is_of_rows ? begin / in_row : begin * (piece_ / inner_), unit = begin;
+  const int64_t last_row = is_of_rows ? 0 : std::min(total_ / inner_, end * (piece_ / inner_));
+  while (is_of_rows ? unit < end : row < last_row) {
+    int64_t at = 0, count = inner_, rows = 1;
+    if (is_of_rows) {
+      const int64_t first = unit % in_row, last = std::min(in_row, first + end - unit);
+      row = unit / in_row;
+      at = first * piece_;
+      count = std::min(inner_, last * piece_) - at;
+      unit += last - first;
+    } else {
+      rows = std::min(last_row - row, last_dim - row % last_dim);  // as far as inputs walk on evenly
+    }
     Operands operands = OperandsAt(frame, row * inner_ + at);
     for (const Spread& spread : spreads_) {
+      const auto own = static_cast<size_t>(spread.input);
       int64_t offset = spread.step * at, rest = row;
       for (size_t d = dims_.size(); d-- > 0; rest /= dims_[d]) offset += rest % dims_[d] * spread.strides[d];
-      operands.at[static_cast<size_t>(spread.input)] += offset * spread.size;
+      operands.at[own] += offset * spread.size;
+      operands.row[own] = spread.strides.empty() ? 0 : spread.strides.back() * spread.size;
     }
-    RunStages(operands, std::min(inner_, last * piece_) - at);
-    begin += last - first;
+    RunStages(operands, rows, count);
+    row += rows;
   }
 }
 
@@ -428,7 +459,7 @@ void Executable::RunTiles(const tenon_frame& frame, int64_t begin, int64_t end) 
       operands.at[static_cast<size_t>(spread.input)] = slot;
       slot += piece_ * spread.size;
     }
-    RunStages(operands, count);
+    RunStages(operands, 1, count);
   }
 }
 

@@ -37,7 +37,8 @@ struct Executable : sdk::Compiled {
   // Operands of the frame at an element.
   struct Operands;
   Operands OperandsAt(const tenon_frame& frame, int64_t element) const;
-  void RunStages(const Operands& operands, int64_t count) const;
+  void RunStages(const Operands& operands, int64_t rows, int64_t count) const;
+  void CallStage(const Stage& stage, const Operands& operands, char* values, int64_t row, int64_t first, int64_t rows, int64_t count) const;
 
   std::vector<Stage> stages_;
   std::vector<int64_t> steps_, sizes_;  // of inputs: bytes from element to element as the code walks; then bytes of outputs' elements, then of values' between stages
@@ -48,7 +49,7 @@ struct Executable : sdk::Compiled {
   std::vector<Spread> spreads_;
   std::vector<int64_t> dims_;  // outer ones, the slowest first
   int64_t total_ = 0, inner_ = 0;
-  int64_t piece_ = 0;         // elements of a unit that threads share
+  int64_t piece_ = 0;         // elements of a unit that threads share: of a row, or so many rows
   bool lays_out_ = false;     // spreads are laid out, piece by piece; else rows are called one by one
   double cost_ = 0;           // nanoseconds of an element
 };

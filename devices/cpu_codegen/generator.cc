@@ -79,7 +79,9 @@ class Generator : public Xbyak::CodeGenerator {
 
   size_t Make() {
     Begin();
-    Xbyak::Label tail, done, loop;
+    Xbyak::Label row, tail, done, loop, end;
+    L(row);
+    LoadSingles();
     mov(rcx, ptr[rdi + offsetof(Call, count)]);
     xor_(r15d, r15d);
     and_(rcx, -lanes_);
@@ -97,6 +99,11 @@ class Generator : public Xbyak::CodeGenerator {
     MakeMasks();
     Body(true);
     L(done);
+    dec(qword[rdi + offsetof(Call, rows)]);
+    jle(end, T_NEAR);
+    Advance();
+    jmp(row, T_NEAR);
+    L(end);
     End();
     return getSize();
   }
@@ -150,6 +157,20 @@ class Generator : public Xbyak::CodeGenerator {
       const auto reading = Constant(key.first, key.second);
       wide_ ? (size_ == 4 ? vbroadcastss(reading.reg(), ptr[reading.memory().getRegExp()]) : Spread8(reading.reg(), ptr[reading.memory().getRegExp()])) : vmovups(reading.reg(), reading.memory());
     }
+  }
+
+  // To the next row.
+  void Advance() {
+    const auto step = [&](int place, size_t pointer, size_t by) {
+      mov(rax, ptr[rdi + by]);
+      if (place >= 0) return add(pointers_[Index(place)], rax);
+      add(ptr[rdi + pointer], rax);
+    };
+    for (size_t i = 0; i < program_.inputs.size(); ++i) step(input_pointer_[i], offsetof(Call, inputs) + 8 * i, offsetof(Call, input_steps) + 8 * i);
+    for (size_t k = 0; k < program_.outputs.size(); ++k) step(output_pointer_[k], offsetof(Call, outputs) + 8 * k, offsetof(Call, output_steps) + 8 * k);
+  }
+
+  void LoadSingles() {
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       if (!program_.inputs[i].is_single) continue;
       Value& value = values_[i];

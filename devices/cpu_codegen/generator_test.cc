@@ -44,7 +44,7 @@ Accuracy Try(Level level, Function function, uint32_t step, const std::function<
   for (uint64_t bits = 0; bits < (UINT64_C(1) << 32);) {
     int64_t count = 0;
     for (; count < static_cast<int64_t>(kMany) && bits < (UINT64_C(1) << 32); bits += step) in[static_cast<size_t>(count++)] = std::bit_cast<float>(static_cast<uint32_t>(bits));
-    Call call{{in.data()}, {out.data()}, count};
+    Call call{{in.data()}, {out.data()}, count, 1, {}, {}};
     code->Run(call);
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
       const auto want = static_cast<float>(right(static_cast<double>(in[i])));
@@ -124,7 +124,7 @@ TEST(Generator, NothingBesideTheElementsIsTouched) {
               const size_t out_shift = shift / from.size * to.size;
               char* const y = at_end ? out.end() - n * to.size - out_shift : out.begin() + out_shift;
               std::memset(out.begin(), 0x5a, out.size());
-              Call call{{x}, {y}, count};
+              Call call{{x}, {y}, count, 1, {}, {}};
               code->Run(call);
               const auto is_untouched = [](const char* begin, const char* end) { return std::all_of(begin, end, [](char c) { return c == 0x5a; }); };
               ASSERT_TRUE(is_untouched(out.begin(), y) && is_untouched(y + n * to.size, out.end())) << "from " << from.dtype << " to " << to.dtype << ", " << count << " elements";
@@ -183,7 +183,7 @@ TEST(Generator, HalvesAreRoundedToNearestEven) {
   for (const Level level : Levels()) {
     const auto check = [&]<class Half>(uint32_t dtype, Half) {
       const auto code = CodeOf({level, false, {{TENON_DT_FLOAT, false}}, {{Function::kCast, dtype, {0}}}, {1}});
-      Call call{{in.data()}, {out.data()}, count};
+      Call call{{in.data()}, {out.data()}, count, 1, {}, {}};
       code->Run(call);
       for (size_t i = 0; i < in.size(); ++i) {
         if (std::isnan(in[i])) {
@@ -240,8 +240,11 @@ TEST(Generator, ElementsDoNotDependOnTheirPlace) {
       whole.emplace_back(size_of(program.DtypeOf(output)) * kCount, 0);
       single.push_back(whole.back());
     }
-    const auto run = [&](std::vector<std::vector<char>>& out, int64_t at, int64_t count) {
+    const auto run = [&](std::vector<std::vector<char>>& out, int64_t at, int64_t count, int64_t rows = 1) {
       Call call;
+      call.rows = rows;
+      for (size_t i = 0; i < in.size(); ++i) call.input_steps[i] = program.inputs[i].is_single ? 0 : count * static_cast<int64_t>(size_of(program.inputs[i].dtype));
+      for (size_t k = 0; k < out.size(); ++k) call.output_steps[k] = count * static_cast<int64_t>(size_of(program.DtypeOf(program.outputs[k])));
       for (size_t i = 0; i < in.size(); ++i) call.inputs[i] = in[i].data() + (program.inputs[i].is_single ? 0 : static_cast<size_t>(at) * size_of(program.inputs[i].dtype));
       for (size_t k = 0; k < out.size(); ++k) call.outputs[k] = out[k].data() + static_cast<size_t>(at) * size_of(program.DtypeOf(program.outputs[k]));
       call.count = count;
@@ -253,6 +256,11 @@ TEST(Generator, ElementsDoNotDependOnTheirPlace) {
       run(single, at, count);
       at += count;
     }
+    std::vector<std::vector<char>> rows = whole;
+    for (auto& result : rows) std::fill(result.begin(), result.end(), 0);
+    run(rows, 0, 13, 4);
+    run(rows, 52, 1);
+    ASSERT_EQ(rows, whole) << "round " << round << ", in rows, level " << static_cast<int>(level);
     for (size_t k = 0; k < whole.size(); ++k) ASSERT_EQ(whole[k], single[k]) << "round " << round << ", result " << k << " of type " << program.DtypeOf(program.outputs[k]) << ", level " << static_cast<int>(level);
   }
   EXPECT_GT(tried, Levels().empty() ? -1 : 300);
