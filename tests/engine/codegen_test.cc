@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chains of element-wise nodes as machine code (devices/cpu_codegen): the bits of the nodes one by one, or, of functions that the code computes in ways of its own, numbers within the rounding
 // that devices/cpu_codegen/README.md states. Of AVX-512 and AVX2. TENON_CHAINS=100000 tries so many random graphs. Covers N8.
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tests/engine/chains.h"
+
+#ifndef PR_SET_MDWE
+#define PR_SET_MDWE 65
+#define PR_MDWE_REFUSE_EXEC_GAIN 1
+#endif
 
 namespace tenon::engine {
 namespace {
@@ -272,6 +281,35 @@ TEST_P(Codegen, ManyNodesTakeAsMuchAsTheyAre) {
   static const char* const kOps[] = {"Neg", "Square", "Abs", "Relu", "Floor", "Sign"};
   for (int i = 0; i < 30000; ++i) y = random() % 3 == 0 ? g.Op("Sub", {y, x}) : g.Op(kOps[random() % std::size(kOps)], {y});
   EXPECT_GT(Compare(g, {{x, Ramp({64})}}, {y}), 20000);
+}
+
+// In a process of its own, in which the kernel lets nobody execute what he wrote, as hardened systems do.
+TEST(CodegenAlone, WithoutExecutableMemoryTilesDoTheWork) {
+  constexpr char kAsked[] = "TENON_TEST_WITHOUT_EXECUTABLE_MEMORY";
+  constexpr int kCannotBeAsked = 77;
+  if (std::getenv(kAsked) == nullptr) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      setenv(kAsked, "1", 1);
+      execl("/proc/self/exe", "codegen_test", "--gtest_filter=CodegenAlone.*", static_cast<char*>(nullptr));
+      _exit(1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == kCannotBeAsked) GTEST_SKIP() << "this kernel cannot refuse it (Linux 6.3)";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    return;
+  }
+  if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) != 0) _exit(kCannotBeAsked);
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {300, 40});
+  const Answer answer = RunIt(TheRuntime(), g, {{x, Ramp({300, 40})}}, {g.Op("Square", {g.Op("Neg", {x})})}, true);
+  EXPECT_EQ(answer.failure, "");
+  EXPECT_EQ(answer.how.count("compiled"), 0u);
+  EXPECT_EQ(answer.how.at("tiled"), 2);
+  EXPECT_EQ(Values<float>(answer.values[0])[1], 2.9375f * 2.9375f);
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, Codegen, ::testing::Values("avx512", "avx2"), [](const auto& info) { return std::string(info.param); });
