@@ -193,8 +193,13 @@ void tenon_runtime::OpenForKernels(std::string_view op) {
 void tenon_runtime::OpenDevices() {
   std::lock_guard lock(mutex);
   WarnOfRefused([](const plugins::Manifest& manifest) { return !manifest.devices.empty(); });
+  // A compiler comes with its package's device or kernels; one without either belongs to a device of somebody else's.
+  const auto only_compiles = [](const plugins::Manifest& manifest) {
+    const auto is_compiler = [](const plugins::ManifestCapability& each) { return each.id == TENON_CAPABILITY_COMPILER; };
+    return manifest.kernels.empty() && std::any_of(manifest.capabilities.begin(), manifest.capabilities.end(), is_compiler);
+  };
   for (const auto& package : loader.packages())
-    if (package->manifest && !package->manifest->devices.empty()) OpenPackage(package->manifest->id);
+    if (package->manifest && (!package->manifest->devices.empty() || only_compiles(*package->manifest))) OpenPackage(package->manifest->id);
 }
 
 void tenon_runtime::OpenById(const std::string& id) {

@@ -90,7 +90,7 @@ LIBRARIES = (
     ("google/protobuf/", "protobuf"), ("boost/asio/", "beast"), ("boost/beast/", "beast"), ("boost/", "boost"), ("nlohmann/", "json"), ("Eigen/", "Eigen"),
     ("unsupported/Eigen/", "Eigen"), ("dnnl", "oneDNN"), ("oneapi/", "oneDNN"), ("grpc", "gRPC"),
     ("CLI/", "CLI11"), ("spdlog/", "spdlog"), ("fmt/", "fmt"), ("gtest/", "GoogleTest"),
-    ("gmock/", "GoogleTest"), ("benchmark/", "Google Benchmark"), ("zlib.h", "zlib"),
+    ("gmock/", "GoogleTest"), ("benchmark/", "Google Benchmark"), ("zlib.h", "zlib"), ("xbyak/", "Xbyak"),
 )
 C_STANDARD = frozenset(
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign "

@@ -123,6 +123,7 @@ Status Emitter::EmitClaim(int32_t number, std::vector<Operation>* block) {
   if (border.shapes_known) {
     TENON_ASSIGN_OR_RETURN(region, CompileClaim(plan_, *plan_.claims(), claim, nodes, border.in, border.out, facts_.inference()));
   }
+  if (region == nullptr && !claim.device->queued()) return EmitTiles(*claim.device, nodes, block);
   return EmitWhole(std::move(region), *claim.device, nodes, border, block);
 }
 
@@ -134,7 +135,7 @@ Status Emitter::EmitWhole(std::shared_ptr<const CompiledRegion> region, const Se
   return Status::Ok();
 }
 
-// Those of one shape that follow one another are one program. What is of another shape comes before them, if it reads none of them; else they end there.
+// Those of one shape that follow one another are one program. What is of another shape, or has no tile function, comes before them, if it reads none of them; else they end there.
 Status Emitter::EmitTiles(const SessionDevice& device, const std::vector<graph::NodeId>& nodes, std::vector<Operation>* block) {
   std::vector<graph::NodeId> together;
   const auto close = [&]() -> Status {
@@ -148,17 +149,25 @@ Status Emitter::EmitTiles(const SessionDevice& device, const std::vector<graph::
     return EmitWhole(std::move(region), device, of_one_shape, border, block);
   };
   for (const graph::NodeId id : nodes) {
-    const Shape& shape = facts_.of({id, 0}).shape;
-    if (!together.empty() && shape != facts_.of({together[0], 0}).shape) {
-      const Node& node = graph_.node(id);
+    const bool may = MayBeTiled(plan_, id);
+    const Node& node = graph_.node(id);
+    if (!may && together.empty()) {
+      TENON_RETURN_IF_ERROR(EmitKernel(node, block));
+      continue;
+    }
+    if (!together.empty() && (!may || facts_.of({id, 0}).shape != facts_.of({together[0], 0}).shape)) {
       const auto is_together = [&](graph::NodeId source) { return std::find(together.begin(), together.end(), source) != together.end(); };
       const bool waits = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& edge) { return is_together(edge.node); }) ||
                          std::any_of(node.controls.begin(), node.controls.end(), is_together);
       if (!waits) {
-        TENON_RETURN_IF_ERROR(EmitKernel(graph_.node(id), block));
+        TENON_RETURN_IF_ERROR(EmitKernel(node, block));
         continue;
       }
       TENON_RETURN_IF_ERROR(close());
+      if (!may) {
+        TENON_RETURN_IF_ERROR(EmitKernel(node, block));
+        continue;
+      }
     }
     together.push_back(id);
   }

@@ -64,7 +64,9 @@ tenon_shape Claims::ShapeOf(Edge edge) {
 
 Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
   std::unique_ptr<Claims> claims(new Claims(plan));
-  const std::vector<CompilerEntry> compilers = plan.env().compilers ? plan.env().compilers() : std::vector<CompilerEntry>();
+  std::vector<CompilerEntry> compilers = plan.env().compilers ? plan.env().compilers() : std::vector<CompilerEntry>();
+  // Of several for a device the one of the highest priority chooses first.
+  std::stable_sort(compilers.begin(), compilers.end(), [](const CompilerEntry& a, const CompilerEntry& b) { return a.table->priority > b.table->priority; });
   for (const SessionDevice& device : plan.env().devices) {
     for (const CompilerEntry& compiler : compilers)
       if (View(compiler.table->device_type) == device.device->type) {
@@ -72,7 +74,6 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
         Status status = claims->Ask(compiler, device);
         if (status.ok() && first < std::ssize(claims->claims_)) status = claims->BreakCircles(first);
         if (!status.ok()) return std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name));
-        break;
       }
   }
   return claims;
@@ -110,12 +111,12 @@ void Claims::GiveUp(int32_t claim, const char* why) {
   claims_[claim].nodes.clear();
 }
 
-// Sets of two devices may depend on each other, though neither compiler can know: then the later one's are given up.
+// Sets of two compilers may depend on each other, though neither can know: then the later one's are given up.
 Status Claims::BreakCircles(int32_t first) {
   for (std::vector<int32_t> stuck = InCircles(); !stuck.empty(); stuck = InCircles()) {
     if (first == 0 || stuck.back() < first)
       return InvalidArgument("the sets of nodes that it claimed depend on each other in a circle");
-    GiveUp(stuck.back(), "its set and one of another device would depend on each other");
+    GiveUp(stuck.back(), "its set and one of another compiler would depend on each other");
   }
   return Status::Ok();
 }
@@ -143,7 +144,7 @@ const Claims::Refusal* Claims::RefusalOf(graph::NodeId node) const {
 Status Claims::Ask(const CompilerEntry& compiler, const SessionDevice& device) {
   std::vector<int64_t> nodes;
   for (graph::NodeId id : plan_.order())
-    if (MayBeClaimed(plan_, id, compiler, device)) nodes.push_back(cursor_.NumberOf(id));
+    if (claim_of_[id] < 0 && MayBeClaimed(plan_, id, compiler, device)) nodes.push_back(cursor_.NumberOf(id));
   if (nodes.empty()) return Status::Ok();
   ClaimSink own{this, &compiler, &device};
   const tenon_claim_sink sink{TENON_HEAD(tenon_claim_sink), reinterpret_cast<tenon_claim_context*>(&own), &ClaimSink::Claim, &ClaimSink::Refuse};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims: the sets of nodes that devices' compilers take as wholes, and what they are compiled to.
 //
-// A compiler sees the plan's graph once and claims sets of the nodes that stand on its device. The host checks each: nodes of
+// A compiler sees the plan's graph once and claims sets of the nodes that stand on its device; of several compilers of a device the one of
+// the highest priority comes first, and the others are offered what it left. The host checks each set: nodes of
 // one device, with kernels for its queues (or, where it has none, for the host), without state, in no other claim. The sets and
-// single nodes that remain depend on each other without a circle: where sets of two devices would, one is given up. Of the sets those pieces
-// are kept that make the step shorter, where that can be predicted. When shapes
-// are bound a claim is compiled, and runs as one operation.
+// single nodes that remain depend on each other without a circle: where sets of two compilers would, one is given up. Of the sets of devices
+// with queues those pieces are kept that make the step shorter, where that can be predicted. When shapes
+// are bound a claim is compiled, and runs as one operation; one that its compiler would rather not have then runs piece by piece
+// (tile_program.h) as far as its kernels can, and node by node.
 #ifndef TENON_CORE_EXEC_PLAN_CLAIMS_H_
 #define TENON_CORE_EXEC_PLAN_CLAIMS_H_
 

@@ -45,8 +45,12 @@ class ClaimsTest : public testing::Test, public fakes::GraphMaker, protected fak
   ClaimsTest() {
     static const tenon_compiler kTable = {
         TENON_HEAD(tenon_compiler), TENON_SPAN("HOST"), 0, 0, &OnClaim, &OnCompile, &OnDestroy, &OnRun};
+    static const tenon_compiler kBetterTable = {
+        TENON_HEAD(tenon_compiler), TENON_SPAN("HOST"), 5, 0, &OnSecondClaim, &OnCompile, &OnDestroy, &OnRun};
     env_.compilers = [this] {
-      return std::vector<CompilerEntry>{{"maker", &kTable, reinterpret_cast<tenon_plugin_self*>(this)}};
+      std::vector<CompilerEntry> all = {{"maker", &kTable, reinterpret_cast<tenon_plugin_self*>(this)}};
+      if (second_answer_) all.push_back({"better", &kBetterTable, reinterpret_cast<tenon_plugin_self*>(this)});
+      return all;
     };
     for (Device& device : devices_) device.handle = reinterpret_cast<tenon_device*>(&device);
   }
@@ -54,9 +58,17 @@ class ClaimsTest : public testing::Test, public fakes::GraphMaker, protected fak
   static ClaimsTest* Of(tenon_plugin_self* self) { return reinterpret_cast<ClaimsTest*>(self); }
   static tenon_status* OnClaim(tenon_plugin_self* self, const tenon_graph_cursor* cursor, const int64_t* nodes,
                                uint64_t count, tenon_device* device, const tenon_claim_sink* sink) {
+    return Ask(Of(self)->answer_, cursor, nodes, count, device, sink);
+  }
+  static tenon_status* OnSecondClaim(tenon_plugin_self* self, const tenon_graph_cursor* cursor, const int64_t* nodes,
+                                     uint64_t count, tenon_device* device, const tenon_claim_sink* sink) {
+    return Ask(Of(self)->second_answer_, cursor, nodes, count, device, sink);
+  }
+  static tenon_status* Ask(const std::function<void(Question&)>& answer, const tenon_graph_cursor* cursor, const int64_t* nodes,
+                           uint64_t count, tenon_device* device, const tenon_claim_sink* sink) {
     Question question{cursor, sink, reinterpret_cast<const Device*>(device), {}};
     for (uint64_t i = 0; i < count; ++i) question.offered.insert(question.NameOf(nodes[i]));
-    Of(self)->answer_(question);
+    answer(question);
     return question.failed;
   }
   static tenon_status* OnCompile(tenon_plugin_self* self, tenon_compile_args* args, tenon_executable** out_executable) {
@@ -86,7 +98,7 @@ class ClaimsTest : public testing::Test, public fakes::GraphMaker, protected fak
   }
   Edge Sum(Edge a, std::string_view name) { return Add("Plus", {a, a}, {}, name); }
 
-  std::function<void(Question&)> answer_;
+  std::function<void(Question&)> answer_, second_answer_;  // second_answer_: of a compiler of a higher priority, if there is one
   Status compile_answer_;
   bool makes_one_ = true;
   uint64_t compiled_nodes_ = 0;
@@ -150,7 +162,34 @@ TEST_F(ClaimsTest, GivesUpOneOfTwoDevicesSetsThatWouldDependOnEachOther) {
   for (const Edge& edge : {b, c}) {
     EXPECT_NE((*claims)->ClaimOf(edge.node), (*claims)->ClaimOf(a.node));
     ASSERT_NE((*claims)->RefusalOf(edge.node), nullptr);
-    EXPECT_EQ((*claims)->RefusalOf(edge.node)->reason, "its set and one of another device would depend on each other");
+    EXPECT_EQ((*claims)->RefusalOf(edge.node)->reason, "its set and one of another compiler would depend on each other");
+  }
+}
+
+// Of two compilers of a device: the one of the higher priority is asked first, the other is offered the rest; where their sets would make a circle, the first has its way.
+TEST_F(ClaimsTest, SeveralCompilersOfADeviceChooseByTheirPriority) {
+  const Edge x = Feed(TENON_DT_FLOAT, {}, "x"), y = Feed(TENON_DT_FLOAT, {}, "y");
+  const Edge a = Sum(x, "a"), b = Sum(a, "b"), c = Sum(y, "c"), d = Sum(c, "d"), e = Sum(y, "e");
+  const auto plan = Planned({x, y}, {b, d, e});
+  second_answer_ = [](Question& question) {
+    EXPECT_EQ(question.offered, (std::set<std::string>{"a", "b", "c", "d", "e"}));
+    question.Claim({"a", "d"});
+  };
+  answer_ = [](Question& question) {
+    EXPECT_EQ(question.offered, (std::set<std::string>{"b", "c", "e"}));
+    question.Claim({"e"});
+    question.Claim({"b", "c"});
+  };
+  const auto claims = Claims::Find(*plan);
+  ASSERT_TRUE(claims.ok()) << claims.status().ToString();
+  ASSERT_GE((*claims)->ClaimOf(a.node), 0);
+  EXPECT_EQ((*claims)->claims()[static_cast<size_t>((*claims)->ClaimOf(a.node))].compiler.plugin, "better");
+  EXPECT_EQ((*claims)->ClaimOf(a.node), (*claims)->ClaimOf(d.node));
+  EXPECT_GE((*claims)->ClaimOf(e.node), 0);
+  for (const Edge& edge : {b, c}) {
+    EXPECT_EQ((*claims)->ClaimOf(edge.node), -1);
+    ASSERT_NE((*claims)->RefusalOf(edge.node), nullptr);
+    EXPECT_EQ((*claims)->RefusalOf(edge.node)->compiler, "maker");
   }
 }
 

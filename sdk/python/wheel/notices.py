@@ -13,7 +13,7 @@ import sysconfig
 
 # Headers and static libraries, by the Debian package that brings them. What of them is not in a wheel (gRPC) is left out by its plugin's name.
 COMPILED_IN = {"libeigen3-dev": None, "libboost1.81-dev": None, "nlohmann-json3-dev": None, "libcli11-dev": None, "libfmt-dev": None, "libprotobuf-dev": None,
-               "libgrpc-dev": "tenon_grpc.so"}
+               "libgrpc-dev": "tenon_grpc.so", "libxbyak-dev": "tenon_cpu_codegen.so"}
 
 
 def _package_of(library):

@@ -7,6 +7,9 @@
  * nodes it stands for. A device without queues is the host's: its executables run on the step's thread and may use the
  * frame's parallel_for.
  *
+ * A device may have several compilers: the one of the highest priority is asked first, the others for what it left. What compile() of a device without queues refuses
+ * runs piece by piece where its kernels can (tile.h), else node by node.
+ *
  * Inputs that the claimed nodes' kernels take in the host's memory (host_memory_args) lie there in the executable's frame
  * too; an edge that is taken in both memories is two inputs. The executable and the workspace stay until the work of a run
  * is done. An executable may not change its inputs, but for one that lies where an output lies: where it says that it can take that
@@ -71,7 +74,7 @@ typedef struct tenon_compiler {
   uint32_t struct_size;
   uint32_t must_understand;
   tenon_span device_type;
-  int32_t priority; /* beside those of kernels: nodes whose best kernel has a higher one are not offered */
+  int32_t priority; /* beside those of kernels: nodes whose best kernel has a higher one are not offered; and beside those of other compilers */
   uint32_t reserved;
   /* nodes: those placed on the device that it may claim. */
   TENON_THREAD(any) TENON_OWN(borrow)

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes of a graph are taken together.
+#ifndef TENON_DEVICES_CPU_CODEGEN_CLAIMING_H_
+#define TENON_DEVICES_CPU_CODEGEN_CLAIMING_H_
+
+#include <cstdint>
+#include <span>
+
+#include "program.h"
+#include "tenon/sdk/device/compiler.h"
+
+namespace tenon::cpu_codegen {
+
+// Claims regions of element-wise nodes of one shape, of which one reads another; `least` elements at least, where the graph says how many there are. Time and memory
+// grow with the graph.
+void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, int64_t least, const sdk::Claims& claims);
+
+// The inputs' and the output's types of a node.
+struct NodeTypes {
+  std::vector<uint32_t> inputs;
+  uint32_t output = 0;
+};
+NodeTypes TypesOf(const tenon_graph_cursor& cursor, int64_t id);
+
+}  // namespace tenon::cpu_codegen
+
+#endif  // TENON_DEVICES_CPU_CODEGEN_CLAIMING_H_

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the generator makes code of: element-wise functions of values of one shape, in order.
+#ifndef TENON_DEVICES_CPU_CODEGEN_PROGRAM_H_
+#define TENON_DEVICES_CPU_CODEGEN_PROGRAM_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::cpu_codegen {
+
+// The instructions that may be used. kNone: nothing is generated.
+enum class Level : uint8_t { kNone, kAvx2, kAvx512 };
+// The best of this processor and system.
+Level BestLevel();
+
+enum class Function : uint8_t {
+  // Of one value.
+  kNeg, kAbs, kSign, kSquare, kReciprocal, kSqrt, kRsqrt, kFloor, kCeil, kRound, kExp, kExpm1, kLog, kLog1p, kTanh, kSigmoid,
+  kRelu, kRelu6, kLeakyRelu, kElu, kSelu, kSoftplus, kSoftsign, kNot, kIsNan, kIsInf, kIsFinite, kCast,
+  // Of two.
+  kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kSquaredDifference, kFloorDiv, kTruncateDiv, kDivNoNan, kMulNoNan, kXdivy, kXlogy,
+  kTanhGrad, kSigmoidGrad, kSqrtGrad, kRsqrtGrad, kReciprocalGrad, kReluGrad, kRelu6Grad, kLeakyReluGrad, kEluGrad, kSeluGrad, kSoftplusGrad, kSoftsignGrad,
+  kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kAnd, kOr,
+  // Of three, and of any number.
+  kSelect, kClip, kAddN,
+  kUnknown
+};
+
+// What the op computes; kUnknown: nothing that is generated.
+Function FunctionOf(std::string_view op);
+// Whether it is generated with these types (TENON_DT_*; of the inputs, which are alike where the op says so, and of the output).
+bool IsGenerated(Function function, const std::vector<uint32_t>& inputs, uint32_t output, Level level);
+// Whether the kernel rounds in ways of its own: results may then differ from it in the last places.
+bool IsApproximate(Function function);
+
+struct Input {
+  uint32_t dtype = 0;
+  bool is_single = false;  // one element, read again for each call
+};
+struct Node {
+  Function function = Function::kUnknown;
+  uint32_t dtype = 0;         // of the result
+  std::vector<int> operands;  // numbers of values: the inputs, then the nodes' results
+  float alpha = 0;            // of LeakyRelu and its gradient
+};
+struct Program {
+  Level level = Level::kNone;
+  bool streams = false;  // results go past the caches
+  std::vector<Input> inputs;
+  std::vector<Node> nodes;   // each behind its operands
+  std::vector<int> outputs;  // numbers of values, of nodes alone; none twice
+
+  uint32_t DtypeOf(int value) const {
+    const auto count = static_cast<int>(inputs.size());
+    return value < count ? inputs[static_cast<size_t>(value)].dtype : nodes[static_cast<size_t>(value - count)].dtype;
+  }
+  // Equal for programs of equal code.
+  std::string Key() const;
+  // Elements that are computed at once.
+  int Lanes() const;
+};
+
+inline constexpr size_t kMostNodes = 64, kMostInputs = 24, kMostOutputs = 16;
+
+}  // namespace tenon::cpu_codegen
+
+#endif  // TENON_DEVICES_CPU_CODEGEN_PROGRAM_H_

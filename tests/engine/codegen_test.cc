@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains of element-wise nodes as machine code (devices/cpu_codegen): the bits of the nodes one by one, or, of functions that the code computes in ways of its own, numbers within the rounding
+// that devices/cpu_codegen/README.md states. Of AVX-512 and AVX2. TENON_CHAINS=100000 tries so many random graphs. Covers N8.
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/engine/chains.h"
+
+#ifndef PR_SET_MDWE
+#define PR_SET_MDWE 65
+#define PR_MDWE_REFUSE_EXEC_GAIN 1
+#endif
+
+namespace tenon::engine {
+namespace {
+
+class Codegen : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    runtime_ = RuntimeOf(GetParam());
+    if (runtime_ == nullptr) GTEST_SKIP() << "no code of " << GetParam() << " on this machine or in this build";
+  }
+  // The same bits, as code and node by node; how many nodes were compiled.
+  int Compare(const Graph& graph, const std::vector<std::pair<Output, Tensor>>& feeds, const std::vector<Output>& fetches, const std::string& what = "") {
+    EXPECT_TRUE(graph.status().ok()) << what << graph.status().message();
+    const Answer one_by_one = RunIt(*runtime_, graph, feeds, fetches, false), compiled = RunIt(*runtime_, graph, feeds, fetches, true);
+    EXPECT_EQ(one_by_one.failure, compiled.failure) << what;
+    EXPECT_EQ(one_by_one.how.count("compiled"), 0u) << what;
+    EXPECT_EQ(one_by_one.values.size(), compiled.values.size()) << what;
+    for (size_t i = 0; i < std::min(one_by_one.values.size(), compiled.values.size()); ++i)
+      EXPECT_EQ(DifferenceOf(one_by_one.values[i], compiled.values[i]), "") << what << "fetch " << i << ", '" << fetches[i].name() << "'";
+    const auto found = compiled.how.find("compiled");
+    return found == compiled.how.end() ? 0 : found->second;
+  }
+  Runtime* runtime_ = nullptr;
+};
+
+int Chains() {
+  const char* const asked = std::getenv("TENON_CHAINS");
+  return asked == nullptr ? 400 : std::atoi(asked);
+}
+int FirstChain() {
+  const char* const begin = std::getenv("TENON_CHAINS_FROM");
+  return begin == nullptr ? 1 : std::atoi(begin);
+}
+
+TEST_P(Codegen, RandomGraphsOfExactFunctionsHaveTheBitsOfTheirNodes) {
+  int compiled = 0;
+  for (int seed = FirstChain(); seed <= Chains() && !HasFailure(); ++seed) {
+    RandomChain chain(*runtime_, static_cast<uint64_t>(seed), {.is_exact = true, .is_generated = true});
+    compiled += Compare(chain.graph(), chain.feeds(), chain.Fetches(), "seed " + std::to_string(seed) + ": ");
+  }
+  EXPECT_TRUE(FirstChain() != 1 || compiled > Chains()) << "so few nodes were compiled that nothing was tried";
+}
+
+// Of two numbers, in the places between them of their type.
+double Distance(DType dtype, const uint8_t* a, const uint8_t* b) {
+  const auto places = [&](auto bits) {
+    using Bits = decltype(bits);
+    const auto rank = [](const uint8_t* from) {
+      Bits x;
+      std::memcpy(&x, from, sizeof x);
+      const auto magnitude = static_cast<double>(static_cast<Bits>(x & std::numeric_limits<Bits>::max()));
+      return x < 0 ? -magnitude : magnitude;
+    };
+    return std::fabs(rank(a) - rank(b));
+  };
+  if (dtype == DType::kFloat) return places(int32_t{});
+  if (dtype == DType::kDouble) return places(int64_t{});
+  return places(int16_t{});
+}
+
+// As devices/cpu_codegen/README.md says.
+double MostPlaces(const std::string& op, DType dtype) {
+  static const std::map<std::string, double> kMost = {{"Exp", 2}, {"Expm1", 6}, {"Log", 6}, {"Log1p", 6}, {"Tanh", 7}, {"Sigmoid", 4}, {"Elu", 6}, {"Selu", 7}, {"Softplus", 8}, {"Xlogy", 8}, {"SoftplusGrad", 5}};
+  const auto found = kMost.find(op);
+  return found == kMost.end() ? 0 : dtype == DType::kFloat ? found->second : 1;
+}
+
+// Every value of the code's against its kernel's of the same operands; and the same bits whatever else is fetched.
+TEST_P(Codegen, RandomGraphsOfAllFunctionsHaveTheNumbersOfTheirNodes) {
+  int compiled = 0;
+  for (int seed = FirstChain(); seed <= Chains() && !HasFailure(); ++seed) {
+    const std::string what = "seed " + std::to_string(seed) + ": ";
+    RandomChain chain(*runtime_, static_cast<uint64_t>(seed), {});
+    const Answer whole = RunIt(*runtime_, chain.graph(), chain.feeds(), chain.values(), true);
+    if (!whole.failure.empty()) {
+      EXPECT_EQ(RunIt(*runtime_, chain.graph(), chain.feeds(), chain.values(), false).failure, whole.failure) << what;
+      continue;
+    }
+    if (const auto found = whole.how.find("compiled"); found != whole.how.end()) compiled += found->second;
+    const std::vector<Output> fetches = chain.Fetches();
+    const Answer some = RunIt(*runtime_, chain.graph(), chain.feeds(), fetches, true);
+    ASSERT_EQ(some.failure, "") << what;
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      const auto at = std::find_if(chain.values().begin(), chain.values().end(), [&](const Output& value) { return value.name() == fetches[i].name(); }) - chain.values().begin();
+      const bool is_fixed = some.how.contains("tiled") || whole.how.contains("tiled") || some.how != whole.how;  // by way of kernels a function has other places
+      EXPECT_EQ(is_fixed ? "" : DifferenceOf(some.values[i], whole.values[static_cast<size_t>(at)]), "") << what << "fetch " << i << " has other bits where less is fetched";
+    }
+    Graph single(TheRuntime());
+    std::vector<std::pair<Output, Tensor>> feeds;
+    std::vector<Output> wanted;
+    for (size_t v = 0; v < chain.values().size(); ++v) feeds.emplace_back(single.Placeholder("", whole.values[v].dtype(), whole.values[v].shape()), whole.values[v]);
+    for (const auto& step : chain.steps()) {
+      std::vector<Output> in;
+      for (const size_t operand : step.operands) in.push_back(feeds[operand].first);
+      if (step.op == "Cast") wanted.push_back(single.Op("Cast", {in[0]}, {{"DstT", step.type}}));
+      else wanted.push_back(step.op == "AddN" ? single.Op("AddN", {in}) : in.size() == 1 ? single.Op(step.op, {in[0]}) : in.size() == 2 ? single.Op(step.op, {in[0], in[1]}) : single.Op(step.op, {in[0], in[1], in[2]}));
+    }
+    const Answer kernels = RunIt(TheRuntime(), single, feeds, wanted, false);
+    ASSERT_EQ(kernels.failure, "") << what;
+    for (size_t s = 0; s < wanted.size() && !HasFailure(); ++s) {
+      const auto& step = chain.steps()[s];
+      const Tensor &got = whole.values[step.result], &right = kernels.values[s];
+      const double most = MostPlaces(step.op, got.dtype());
+      if (most == 0) {
+        EXPECT_EQ(DifferenceOf(right, got), "") << what << step.op;
+        continue;
+      }
+      const tenon_tensor_view &x = *tenon_tensor_get_view(got.get()), &y = *tenon_tensor_get_view(right.get());
+      const size_t size = got.dtype() == DType::kFloat ? 4 : got.dtype() == DType::kDouble ? 8 : 2;
+      for (size_t at = 0; at < x.byte_size; at += size) {
+        const auto *a = static_cast<const uint8_t*>(x.dl.data) + at, *b = static_cast<const uint8_t*>(y.dl.data) + at;
+        if (IsNan(got.dtype(), a) && IsNan(got.dtype(), b)) continue;
+        EXPECT_EQ(IsNan(got.dtype(), a), IsNan(got.dtype(), b)) << what << step.op << " element " << at / size;
+        EXPECT_LE(Distance(got.dtype(), a, b), most) << what << step.op << " of " << DTypeName(got.dtype()) << ", element " << at / size;
+        if (HasFailure()) {
+          for (const size_t operand : step.operands) {
+            const tenon_tensor_view& in = *tenon_tensor_get_view(whole.values[operand].get());
+            if (in.byte_size == x.byte_size && size == 4) ADD_FAILURE() << "of " << static_cast<const float*>(in.dl.data)[at / 4] << ": " << static_cast<const float*>(x.dl.data)[at / 4] << " and " << static_cast<const float*>(y.dl.data)[at / 4];
+          }
+          break;
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(FirstChain() != 1 || compiled > Chains()) << "so few nodes were compiled that nothing was tried";
+}
+
+Tensor Ramp(const Shape& shape) {
+  int64_t count = 1;
+  for (int d = 0; d < shape.rank(); ++d) count *= shape[static_cast<size_t>(d)];
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(i % 97) / 16 - 3);
+  return *Tensor::From(values, shape);
+}
+
+// Of [rows, columns]: a bias of each column, a factor of each row, a scalar; and of more dims, some of which are 1. Short rows and long ones.
+TEST_P(Codegen, BroadcastsAsNumpyDoes) {
+  for (const auto& dims : std::vector<std::pair<Shape, std::vector<Shape>>>{{{100, 48}, {{48}, {100, 1}, {1, 48}, {1}, {}}},
+                                                                             {{40, 1200}, {{1200}, {40, 1}, {1, 1200}, {1}, {}}},
+                                                                             {{3, 5, 7, 11}, {{11}, {7, 1}, {5, 1, 11}, {3, 1, 1, 1}, {3, 5, 1, 11}, {1, 1, 1, 11}}},
+                                                                             {{3, 5, 7, 700}, {{700}, {7, 1}, {5, 1, 700}, {3, 1, 1, 1}, {3, 5, 1, 700}, {1, 1, 1, 700}}},
+                                                                             {{2, 50000}, {{50000}, {2, 1}}},
+                                                                             {{9000, 1}, {{9000, 1}, {1, 1}}}}) {
+    Graph g(*runtime_);
+    const Output x = g.Placeholder("x", DType::kFloat, Shape::Unknown());
+    std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp(dims.first)}};
+    Output y = g.Op("Neg", {x});
+    for (const Shape& shape : dims.second) {
+      feeds.emplace_back(g.Placeholder("", DType::kFloat, Shape::Unknown()), Ramp(shape));
+      y = g.Op("Sub", {g.Op("Square", {g.Op("AddV2", {y, feeds.back().first})}), y});
+    }
+    EXPECT_EQ(Compare(g, feeds, {y}), 1 + 3 * static_cast<int>(dims.second.size())) << "of rank " << dims.first.rank();
+  }
+}
+
+TEST_P(Codegen, ValuesThatAreReadOutsideAreThere) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {300, 40});
+  const Output a = g.Op("Abs", {x}), b = g.Op("Mul", {a, x}), c = g.Op("Sub", {b, a});
+  const Output sum = g.Op("Sum", {b, g.Const<int32_t>({0})});
+  EXPECT_EQ(Compare(g, {{x, Ramp({300, 40})}}, {c, a, sum}), 3);
+}
+
+// A node between two of a region reads one and feeds the other: they cannot be one pass.
+TEST_P(Codegen, WhatStandsBetweenKeepsThemApart) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {64, 64});
+  const Output a = g.Op("Abs", {x}), b = g.Op("Mul", {a, a});
+  const Output mean = g.Op("Mean", {b, g.Const<int32_t>({1})}, {{"keep_dims", true}});
+  const Output y = g.Op("Sub", {b, mean}), z = g.Op("Square", {y});
+  EXPECT_EQ(Compare(g, {{x, Ramp({64, 64})}}, {z}), 4);
+}
+
+// The product's memory is the chain's to write in, unless a view of it is read later.
+TEST_P(Codegen, MemoryIsTakenOverOnlyWhereNobodyReadsItAfterwards) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {64, 64});
+  const Output product = g.Op("MatMul", {x, x});
+  const Output same = g.Op("Reshape", {product, g.Const<int32_t>({64, 64})});
+  const Output a = g.Op("Neg", {product}), b = g.Op("Floor", {a}), c = g.Op("AddV2", {b, same}), d = g.Op("Mul", {c, product});
+  EXPECT_GE(Compare(g, {{x, Ramp({64, 64})}}, {d, a}), 4);
+  const Output second = g.Op("MatMul", {x, x});
+  EXPECT_GE(Compare(g, {{x, Ramp({64, 64})}}, {g.Op("Abs", {g.Op("Neg", {second})}), g.Op("MatMul", {second, x})}), 2);
+}
+
+// One operand twice, and one value as several results' memory.
+TEST_P(Codegen, OneValueInSeveralPlaces) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {65, 64}), y = g.Placeholder("y", DType::kFloat, {65, 64});
+  const Output a = g.Op("Mul", {x, x}), b = g.Op("AddV2", {a, y}), c = g.Op("Sub", {a, y}), d = g.Op("Maximum", {b, b});
+  const Tensor same = Ramp({65, 64});
+  EXPECT_EQ(Compare(g, {{x, same}, {y, same}}, {b, c, d, a, b}), 4);
+}
+
+// What shapes are is known when the feeds are: those that do not go together fail as their kernels do, and one op's rules are not another's.
+TEST_P(Codegen, FailuresAreThoseOfTheNodes) {
+  Graph h(*runtime_);
+  const Output u = h.Placeholder("u", DType::kFloat, Shape::Unknown()), v = h.Placeholder("v", DType::kFloat, Shape::Unknown());
+  const Output w = h.Op("Square", {h.Op("AddV2", {h.Op("Neg", {u}), v}, {}, "sum")});
+  const Output bias = h.Op("Square", {h.Op("BiasAdd", {h.Op("Neg", {u}), v}, {}, "biased")});
+  const Output all = h.Op("Square", {h.Op("AddN", {std::vector<Output>{h.Op("Neg", {u}), v}}, {}, "summed")});
+  for (const Shape& shape : {Shape{4}, Shape{3}, Shape{1}, Shape{4, 3}, Shape{4, 1}, Shape{}, Shape{2, 4, 3}})
+    for (const Output& each : {w, bias, all}) Compare(h, {{u, Ramp({4, 3})}, {v, Ramp(shape)}}, {each}, std::to_string(shape.rank()));
+}
+
+TEST_P(Codegen, LoopsAndBranches) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {70, 33}), flag = g.Placeholder("flag", DType::kBool, Shape{});
+  const auto loop = While(g, {g.Const<int32_t>(0), x}, {x}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const<int32_t>(5)}); },
+                          [&](const std::vector<Output>& v) {
+                            const Output scaled = g.Op("Mul", {v[1], g.Const(0.5f)});
+                            return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), g.Op("Softsign", {g.Op("AddV2", {scaled, v[2]})})};
+                          });
+  const auto branch = Cond(g, flag, {loop[1]}, [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("Sqrt", {g.Op("Neg", {v[0]})})}; },
+                           [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("Square", {g.Op("Abs", {v[0]})})}; });
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    for (const double taken : {0.0, 1.0}) {
+      const std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp({70, 33})}, {flag, TensorOf(DType::kBool, Shape{}, {taken})}};
+      const Answer one_by_one = RunIt(*runtime_, g, feeds, {branch[0], loop[0]}, false, executor), compiled = RunIt(*runtime_, g, feeds, {branch[0], loop[0]}, true, executor);
+      ASSERT_EQ(one_by_one.failure, "");
+      ASSERT_EQ(compiled.failure, "");
+      for (size_t i = 0; i < 2; ++i) EXPECT_EQ(DifferenceOf(one_by_one.values[i], compiled.values[i]), "") << i;
+      EXPECT_TRUE(executor != TENON_EXECUTOR_AUTO || compiled.how.at("compiled") >= 7);
+    }
+  }
+}
+
+// Beside a node that only kernels have, the whole chain is the tiles'.
+TEST_P(Codegen, ChainsWithOtherFunctionsAreLeftToTiles) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {65, 64});
+  const Answer answer = RunIt(*runtime_, g, {{x, Ramp({65, 64})}}, {g.Op("Neg", {g.Op("Sin", {g.Op("Square", {x})})})}, true);
+  EXPECT_EQ(answer.failure, "");
+  EXPECT_EQ(answer.how.count("compiled"), 0u);
+  EXPECT_EQ(answer.how.at("tiled"), 3);
+}
+
+TEST_P(Codegen, TakesWhatIsFedIntoItsMiddle) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {40, 30});
+  const Output a = g.Op("Neg", {x}), b = g.Op("Square", {a}), c = g.Op("Sub", {b, a}), d = g.Op("Mul", {c, b});
+  Compare(g, {{x, Ramp({40, 30})}, {b, Ramp({40, 30})}}, {d});
+  Compare(g, {{x, Ramp({40, 30})}, {b, Ramp({40, 30})}}, {d, b, a});
+  Compare(g, {{x, Ramp({40, 30})}, {c, Ramp({40, 30})}, {a, Ramp({40, 30})}}, {d, b, a, c});
+}
+
+// What is known only when shapes are: values of two shapes are no region, and are the tiles' again.
+TEST_P(Codegen, RegionsThatDoNotFitAreLeftToTiles) {
+  Graph g(*runtime_);
+  const Output u = g.Placeholder("u", DType::kFloat, Shape::Unknown()), v = g.Placeholder("v", DType::kFloat, Shape::Unknown());
+  const Output w = g.Op("Square", {g.Op("AddV2", {g.Op("Neg", {u}), v})});
+  for (const bool fits : {false, true}) {
+    const std::vector<std::pair<Output, Tensor>> feeds = {{u, Ramp(fits ? Shape{40, 30} : Shape{30})}, {v, Ramp({40, 30})}};
+    EXPECT_EQ(Compare(g, feeds, {w}), fits ? 3 : 0);
+    const Answer answer = RunIt(*runtime_, g, feeds, {w}, true);
+    EXPECT_EQ(answer.how.contains("tiled") ? answer.how.at("tiled") : 0, fits ? 0 : 2);
+  }
+}
+
+// A stranger's graph of very many nodes: regions are cut off, and there are no more programs than may be.
+TEST_P(Codegen, ManyNodesTakeAsMuchAsTheyAre) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {64});
+  Output y = x;
+  std::vector<Output> fetches;
+  std::mt19937_64 random(7);
+  static const char* const kOps[] = {"Neg", "Square", "Abs", "Relu", "Floor", "Sign"};
+  for (int i = 0; i < 30000; ++i) y = random() % 3 == 0 ? g.Op("Sub", {y, x}) : g.Op(kOps[random() % std::size(kOps)], {y});
+  EXPECT_GT(Compare(g, {{x, Ramp({64})}}, {y}), 20000);
+}
+
+// In a process of its own, in which the kernel lets nobody execute what he wrote, as hardened systems do.
+TEST(CodegenAlone, WithoutExecutableMemoryTilesDoTheWork) {
+  constexpr char kAsked[] = "TENON_TEST_WITHOUT_EXECUTABLE_MEMORY";
+  constexpr int kCannotBeAsked = 77;
+  if (std::getenv(kAsked) == nullptr) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      setenv(kAsked, "1", 1);
+      execl("/proc/self/exe", "codegen_test", "--gtest_filter=CodegenAlone.*", static_cast<char*>(nullptr));
+      _exit(1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == kCannotBeAsked) GTEST_SKIP() << "this kernel cannot refuse it (Linux 6.3)";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    return;
+  }
+  if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) != 0) _exit(kCannotBeAsked);
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {300, 40});
+  const Answer answer = RunIt(TheRuntime(), g, {{x, Ramp({300, 40})}}, {g.Op("Square", {g.Op("Neg", {x})})}, true);
+  EXPECT_EQ(answer.failure, "");
+  EXPECT_EQ(answer.how.count("compiled"), 0u);
+  EXPECT_EQ(answer.how.at("tiled"), 2);
+  EXPECT_EQ(Values<float>(answer.values[0])[1], 2.9375f * 2.9375f);
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Codegen, ::testing::Values("avx512", "avx2"), [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace tenon::engine
