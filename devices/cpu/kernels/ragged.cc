@@ -140,7 +140,11 @@ struct ToTensorKernel {
       if (dims[i + 1] < 0) dims[i + 1] = widest;
       parents = partitions[i].rows();
     }
-    for (size_t d = partitions.size() + 1; d < rank; ++d) dims[d] = sdk::DimsOf(values)[d - partitions.size()];
+    for (size_t d = partitions.size() + 1; d < rank; ++d) {
+      const int64_t inner = sdk::DimsOf(values)[d - partitions.size()];
+      if (dims[d] >= 0 && dims[d] != inner) sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of shape and values differ: shape[", d, "] is ", dims[d], ", that of values ", inner);
+      dims[d] = inner;
+    }
     return dims;
   }
 
