@@ -73,7 +73,7 @@ double Distance(DType dtype, const uint8_t* a, const uint8_t* b) {
 
 // As devices/cpu_codegen/README.md says.
 double MostPlaces(const std::string& op, DType dtype) {
-  static const std::map<std::string, double> kMost = {{"Exp", 2}, {"Expm1", 6}, {"Log", 6}, {"Log1p", 6}, {"Tanh", 7}, {"Sigmoid", 4}, {"Elu", 6}, {"Selu", 7}, {"Softplus", 8}, {"Xlogy", 8}, {"SoftplusGrad", 5}};
+  static const std::map<std::string, double> kMost = {{"Exp", 2}, {"Expm1", 6}, {"Log", 6}, {"Log1p", 6}, {"Tanh", 8}, {"Sigmoid", 4}, {"Elu", 6}, {"Selu", 7}, {"Softplus", 8}, {"Xlogy", 8}, {"SoftplusGrad", 5}};
   const auto found = kMost.find(op);
   return found == kMost.end() ? 0 : dtype == DType::kFloat ? found->second : 1;
 }
