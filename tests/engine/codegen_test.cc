@@ -196,6 +196,24 @@ TEST_P(Codegen, MemoryIsTakenOverOnlyWhereNobodyReadsItAfterwards) {
   EXPECT_GE(Compare(g, {{x, Ramp({64, 64})}}, {g.Op("Abs", {g.Op("Neg", {second})}), g.Op("MatMul", {second, x})}), 2);
 }
 
+// Stages take turns: what a later one reads again is not written over by an earlier one. Whoever fetches the product too keeps its memory apart.
+TEST_P(Codegen, MemoryIsNotTakenOverBetweenStages) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {128, 128});
+  const Output product = g.Op("MatMul", {x, x});
+  Output y = g.Op("Tanh", {product});
+  std::vector<Output> early;
+  for (int i = 0; i < 4; ++i) {
+    y = g.Op("Sigmoid", {g.Op("Mul", {y, product})});
+    if (i == 0) early.push_back(y);
+  }
+  std::vector<Output> some = {y, early[0]}, all = {y, early[0], product};
+  const Answer taken = RunIt(*runtime_, g, {{x, Ramp({128, 128})}}, some, true), apart = RunIt(*runtime_, g, {{x, Ramp({128, 128})}}, all, true);
+  ASSERT_EQ(taken.failure, "");
+  EXPECT_EQ(taken.how.at("compiled"), 9);
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(DifferenceOf(taken.values[i], apart.values[i]), "") << i;
+}
+
 // One operand twice, and one value as several results' memory.
 TEST_P(Codegen, OneValueInSeveralPlaces) {
   Graph g(*runtime_);
