@@ -831,13 +831,12 @@ class Generator : public Xbyak::CodeGenerator {
   // x P(x^2) / Q(x^2).
   void HyperbolicTangent(const Xmm& d, const Xmm& x) {
     const Scope scope(this);
-    const Xmm clamped = T(), square = T(), fourth = T(), below = T();
+    const Xmm clamped = T(), square = T(), below = T();
     vmaxps(clamped, Filled(C(-9.02)), x);
     vminps(clamped, Filled(C(9.02)), clamped);
     vmulps(square, clamped, clamped);
-    vmulps(fourth, square, square);
-    PolynomialOf(d, square, fourth, std::array<double, 5>{1.3383116236438739e-08, 2.063496884589155e-05, 3.497406183544345e-03, 1.3382644263726284e-01, 1});
-    PolynomialOf(below, square, fourth, std::array<double, 5>{7.789765713107819e-07, 3.2884327309603146e-04, 2.5884166004685936e-02, 4.671596553971251e-01, 1});
+    Polynomial(d, square, std::array<double, 5>{1.3383116236438739e-08, 2.063496884589155e-05, 3.497406183544345e-03, 1.3382644263726284e-01, 1});
+    Polynomial(below, square, std::array<double, 5>{7.789765713107819e-07, 3.2884327309603146e-04, 2.5884166004685936e-02, 4.671596553971251e-01, 1});
     vmulps(d, d, clamped);
     vdivps(d, d, below);
   }
