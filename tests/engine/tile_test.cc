@@ -31,7 +31,9 @@ TEST(Tiles, RandomGraphsHaveTheBitsOfTheirNodesOneByOne) {
     RandomChain chain(TilesRuntime(), static_cast<uint64_t>(seed), {});
     taken += Compare(chain.graph(), chain.feeds(), chain.Fetches(), "seed " + std::to_string(seed) + ": ");
   }
-  if (begin == nullptr) EXPECT_GT(taken, count) << "so few nodes were taken together that nothing was tried";
+  if (begin == nullptr) {
+    EXPECT_GT(taken, count) << "so few nodes were taken together that nothing was tried";
+  }
 }
 
 Tensor Ramp(const Shape& shape) {
@@ -144,7 +146,9 @@ TEST(Tiles, LoopsAndBranches) {
       ASSERT_EQ(one_by_one.failure, "");
       ASSERT_EQ(tiled.failure, "");
       for (size_t i = 0; i < 2; ++i) EXPECT_EQ(DifferenceOf(one_by_one.values[i], tiled.values[i]), "") << i;
-      if (executor == TENON_EXECUTOR_AUTO) EXPECT_GE(tiled.how.at("tiled"), 7);
+      if (executor == TENON_EXECUTOR_AUTO) {
+        EXPECT_GE(tiled.how.at("tiled"), 7);
+      }
     }
   }
 }
