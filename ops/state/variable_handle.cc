@@ -52,8 +52,11 @@ tenon_tensor_view ValueOf(RunContext c) {
   return value;
 }
 
+// Reads are shared anyway; a variable without a value is refused as one that is read. Where the value lies does not matter.
 struct KeepsReads {
-  void Run(RunContext c) const { ValueOf(c); }
+  void Run(RunContext c) const {
+    if (c.services().variable_is_initialized(c.frame(), c.resource(0)) == 0) ValueOf(c);
+  }
 };
 
 constexpr Traits kStateful = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL};
