@@ -54,11 +54,8 @@ class Placer {
   static Sequence Shorter(const Problem& problem, const Sequence& by_rank, const Assignment& assignment) {
     Sequence as_built(problem.positions().begin(), problem.positions().end());
     Schedule schedule(&problem);
-    const auto seconds = [&](const Sequence& sequence) {
-      return Simulate(problem, sequence, assignment.device_of_group, &schedule, std::numeric_limits<double>::infinity());
-    };
-    const double built = seconds(as_built);
-    return !schedule.over_memory() && built <= seconds(by_rank) ? as_built : by_rank;
+    const double seconds = Simulate(problem, as_built, assignment.device_of_group, &schedule, assignment.seconds);
+    return seconds <= assignment.seconds ? as_built : by_rank;
   }
   void AddNotes(const std::vector<std::string>& notes) {
     out_.notes.insert(out_.notes.end(), notes.begin(), notes.end());

@@ -224,9 +224,10 @@ class Maker {
       const CostModel::Measured* measured =
           request_.costs == nullptr ? nullptr : request_.costs->Find(node.name, node.op->name, device.type, inputs);
       const double said = measured == nullptr && request_.kernel_seconds ? request_.kernel_seconds(node, representatives_[c], shapes_) : 0;
-      const bool by_host = out_.host && request_.run_by_host && request_.run_by_host(node, representatives_[c]);
+      const bool is_known = measured != nullptr || said > 0;
+      const bool by_host = !is_known && out_.host && request_.run_by_host && request_.run_by_host(node, representatives_[c]);
       const double guess = SecondsOn(cost, by_host ? (*request_.devices)[out_.host] : device);
-      out_.known[out_.ClassIndex(i, c)] = measured != nullptr || said > 0 || by_host;
+      out_.known[out_.ClassIndex(i, c)] = is_known || by_host;
       out_.seconds[out_.ClassIndex(i, c)] = turns_[i] * (measured != nullptr ? measured->seconds : said > 0 ? said : guess);
     }
     return Status::Ok();

@@ -9,6 +9,8 @@
 
 #include "claiming.h"
 #include "tenon/sdk/kernel/kernel.h"
+#include "tenon/sdk/repeat.h"
+#include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::cpu_codegen {
 namespace {
@@ -137,36 +139,10 @@ class Maker {
 
   // How inputs of any shape walk beside the elements of the result; dims over which all walk on evenly are one.
   void Arrange() {
-    struct Dim {
-      int64_t size;
-      std::vector<int64_t> steps;
-    };
     const size_t count = program_.inputs.size();
-    std::vector<Dim> dims;  // the fastest first
-    std::vector<int64_t> walked(count, 1);
     for (size_t i = 0; i < count; ++i)
       if (shapes_[i].size() > out_.size()) sdk::Fail(TENON_UNIMPLEMENTED, "a region with shapes ", sdk::Dims(shapes_[i]), " and ", sdk::Dims(out_));
-    for (size_t back = 1; back <= out_.size(); ++back) {
-      const int64_t size = out_[out_.size() - back];
-      Dim dim{size, std::vector<int64_t>(count)};
-      for (size_t i = 0; i < count; ++i) {
-        const int64_t own = back <= shapes_[i].size() ? shapes_[i][shapes_[i].size() - back] : 1;
-        if (own != 1 && own != size) sdk::Fail(TENON_UNIMPLEMENTED, "a region with shapes ", sdk::Dims(shapes_[i]), " and ", sdk::Dims(out_));
-        dim.steps[i] = own == 1 ? 0 : walked[i];
-        walked[i] *= own;
-      }
-      if (size == 1) continue;
-      const auto goes_on = [&] {
-        for (size_t i = 0; i < count; ++i)
-          if (dim.steps[i] != dims.back().steps[i] * dims.back().size) return false;
-        return true;
-      };
-      if (!dims.empty() && goes_on()) {
-        dims.back().size *= size;
-      } else {
-        dims.push_back(std::move(dim));
-      }
-    }
+    std::vector<sdk::BroadcastDim> dims = sdk::BroadcastDims({shapes_.begin(), shapes_.end()}, out_, "a region");
     if (dims.empty()) dims.push_back({1, std::vector<int64_t>(count, 0)});
     Executable& made = *made_;
     made.inner_ = dims[0].size;
@@ -479,13 +455,7 @@ void Executable::LayOut(const Spread& spread, const char* from, int64_t begin, i
     if (spread.step != 0) {
       std::memcpy(to, source, static_cast<size_t>(row) * size);
     } else {
-      std::memcpy(to, source, size);
-      // Twice as much each time.
-      for (size_t done = size, all = static_cast<size_t>(row) * size; done < all;) {
-        const size_t more = std::min(done, all - done);
-        std::memcpy(to + done, to, more);
-        done += more;
-      }
+      sdk::Repeat(to, source, size, static_cast<size_t>(row));
     }
     to += static_cast<size_t>(row) * size;
     count -= row;

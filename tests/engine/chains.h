@@ -247,6 +247,42 @@ class RandomChain {
   std::vector<Step> steps_;
 };
 
+inline Tensor Ramp(const Shape& shape) {
+  int64_t count = 1;
+  for (int d = 0; d < shape.rank(); ++d) count *= shape[static_cast<size_t>(d)];
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(i % 97) / 16 - 3);
+  return *Tensor::From(values, shape);
+}
+
+// A chain in a loop that ends with one op, and one in each branch of a conditional, with another op: node by node and taken together, by both executors. how: as those that
+// are taken together run.
+struct ChainOps {
+  const char *in_loop, *in_then, *in_else;
+};
+inline void ExpectAlikeInLoopsAndBranches(Runtime& runtime, const ChainOps& ops, const std::string& how) {
+  Graph g(runtime);
+  const Output x = g.Placeholder("x", DType::kFloat, {70, 33}), flag = g.Placeholder("flag", DType::kBool, Shape{});
+  const auto loop = While(g, {g.Const<int32_t>(0), x}, {x}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const<int32_t>(5)}); },
+                          [&](const std::vector<Output>& v) {
+                            const Output scaled = g.Op("Mul", {v[1], g.Const(0.5f)});
+                            return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), g.Op(ops.in_loop, {g.Op("AddV2", {scaled, v[2]})})};
+                          });
+  const auto branch = Cond(g, flag, {loop[1]}, [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op(ops.in_then, {g.Op("Neg", {v[0]})})}; },
+                           [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("Square", {g.Op(ops.in_else, {v[0]})})}; });
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    for (const double taken : {0.0, 1.0}) {
+      const std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp({70, 33})}, {flag, TensorOf(DType::kBool, Shape{}, {taken})}};
+      const Answer one_by_one = RunIt(runtime, g, feeds, {branch[0], loop[0]}, false, executor), together = RunIt(runtime, g, feeds, {branch[0], loop[0]}, true, executor);
+      ASSERT_EQ(one_by_one.failure, "");
+      ASSERT_EQ(together.failure, "");
+      for (size_t i = 0; i < 2; ++i) EXPECT_EQ(DifferenceOf(one_by_one.values[i], together.values[i]), "") << i;
+      EXPECT_TRUE(executor != TENON_EXECUTOR_AUTO || together.how.at(how) >= 7);
+    }
+  }
+}
+
 }  // namespace tenon::engine
 
 #endif  // TENON_TESTS_ENGINE_CHAINS_H_

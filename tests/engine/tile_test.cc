@@ -36,14 +36,6 @@ TEST(Tiles, RandomGraphsHaveTheBitsOfTheirNodesOneByOne) {
   }
 }
 
-Tensor Ramp(const Shape& shape) {
-  int64_t count = 1;
-  for (int d = 0; d < shape.rank(); ++d) count *= shape[static_cast<size_t>(d)];
-  std::vector<float> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(i % 97) / 16 - 3);
-  return *Tensor::From(values, shape);
-}
-
 TEST(Tiles, AChainIsOnePass) {
   Graph g(TilesRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, Shape::Unknown());
@@ -128,30 +120,7 @@ TEST(Tiles, FailuresAreThoseOfTheNodes) {
   Compare(h, {{u, Ramp({4, 3})}, {v, Ramp({4})}}, {w});
 }
 
-TEST(Tiles, LoopsAndBranches) {
-  Graph g(TilesRuntime());
-  const Output x = g.Placeholder("x", DType::kFloat, {70, 33}), flag = g.Placeholder("flag", DType::kBool, Shape{});
-  const auto loop = While(g, {g.Const<int32_t>(0), x}, {x}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const<int32_t>(5)}); },
-                          [&](const std::vector<Output>& v) {
-                            const Output scaled = g.Op("Mul", {v[1], g.Const(0.5f)});
-                            return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), g.Op("Tanh", {g.Op("AddV2", {scaled, v[2]})})};
-                          });
-  const auto branch = Cond(g, flag, {loop[1]}, [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("Exp", {g.Op("Neg", {v[0]})})}; },
-                           [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("Square", {g.Op("Sigmoid", {v[0]})})}; });
-  ASSERT_TRUE(g.status().ok()) << g.status().message();
-  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
-    for (const double taken : {0.0, 1.0}) {
-      const std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp({70, 33})}, {flag, TensorOf(DType::kBool, Shape{}, {taken})}};
-      const Answer one_by_one = RunIt(TilesRuntime(), g, feeds, {branch[0], loop[0]}, false, executor), tiled = RunIt(TilesRuntime(), g, feeds, {branch[0], loop[0]}, true, executor);
-      ASSERT_EQ(one_by_one.failure, "");
-      ASSERT_EQ(tiled.failure, "");
-      for (size_t i = 0; i < 2; ++i) EXPECT_EQ(DifferenceOf(one_by_one.values[i], tiled.values[i]), "") << i;
-      if (executor == TENON_EXECUTOR_AUTO) {
-        EXPECT_GE(tiled.how.at("tiled"), 7);
-      }
-    }
-  }
-}
+TEST(Tiles, LoopsAndBranches) { ExpectAlikeInLoopsAndBranches(TilesRuntime(), {"Tanh", "Exp", "Sigmoid"}, "tiled"); }
 
 }  // namespace
 }  // namespace tenon::engine

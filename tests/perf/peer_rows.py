@@ -558,9 +558,6 @@ class TrainingAsPytorchHasIt(Row):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "model.json").write_text("{}")
 
-    def tensorflow(self, folder, threads):
-        raise NotImplementedError
-
     def engines(self):
         return ["torch", "torch_compile"]
 

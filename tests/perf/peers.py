@@ -123,7 +123,7 @@ class Bench:
     def tenon(self, row, threads):
         folder, model = self.folder(row), about(self.folder(row))
         command = [self.options.build / "bin/tenon", "run", folder / "graph.pb", "--time", "--threads", threads, "--precision", row.precision]
-        command += [word for one in model["feeds"] for word in ("--feed", folder / "feeds.npz")][:2]
+        command += ["--feed", folder / "feeds.npz"] if model["feeds"] else []
         ends = folder / "tenon.npz"
         for flag, names in (("--fetch", [f"{one}={ends}" for one in model["fetches"]]), ("--target", model["targets"]), ("--init", model["init"])):
             command += [word for one in names for word in (flag, one)]

@@ -224,9 +224,7 @@ void Emitter::PushTransfer(SlotId from, SlotId to, graph::NodeId node, std::vect
   const double speed = device.device->properties.link_bytes_per_second;
   double seconds = speed > 0 ? static_cast<double>(code_->at(from).bytes) / speed : 0;
   if (const StepTimes* times = plan_.options().times.get(); times != nullptr && plan_.TransferFrom(node) >= 0) {
-    Edge value{node, 0};
-    while (value.node && plan_.TransferFrom(value.node) >= 0) value = graph_.node(value.node).inputs[0];
-    if (const double predicted = times->Find(value, code_->at(to).memory).seconds; predicted > 0) seconds = predicted;
+    if (const double predicted = times->Find(plan_.ValueOf(node), code_->at(to).memory).seconds; predicted > 0) seconds = predicted;
   }
   chooser_.Submit(operation.queue, seconds, {code_->RootOf(from)}, {code_->RootOf(to)});
 }

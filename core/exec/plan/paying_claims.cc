@@ -111,9 +111,7 @@ class Simulation {
       item->kind = Kind::kTransfer;
       if (!device.queued()) return;
       item->lane = first_lane_[device.index] + (device.one_queue ? 0 : device.compute_count() + (from == 0 ? 0 : 1));
-      Edge value = node.inputs[0];
-      while (value.node && plan_.TransferFrom(value.node) >= 0) value = plan_.graph().node(value.node).inputs[0];
-      item->seconds = times_.Find(value, to).seconds;
+      item->seconds = times_.Find(plan_.ValueOf(node.id), to).seconds;
     }
   }
 
@@ -138,7 +136,6 @@ class Simulation {
     const Item& first = items_[at];
     double seconds = 0, saved = 0, inputs = 0;
     int32_t kernels = 0;
-    std::vector<double> from_lane;  // only where there is a choice
     for (int32_t member = at; member >= 0; member = next_member_[member]) {
       const Item& item = items_[member];
       seconds += item.seconds;
@@ -212,14 +209,13 @@ class Cutter {
       if (movable_[s]) cuts_[s].assign(sets_[s].size(), true);
     out.by_nodes = Now();
     double best = out.by_nodes;
-    const auto offer = [&](std::vector<std::vector<bool>> cuts) {
-      std::swap(cuts, cuts_);
-      const double seconds = Now();
-      if (IsLonger(seconds, best)) std::swap(cuts, cuts_);
-      else best = seconds;
-    };
-    offer(AtCrossings());
-    offer(whole);
+    auto cut = std::exchange(cuts_, AtCrossings());
+    if (const double seconds = Now(); IsLonger(seconds, best)) cuts_ = std::move(cut);
+    else best = seconds;
+    if (!IsLonger(out.whole, best)) {
+      cuts_ = whole;
+      best = out.whole;
+    }
     while (!simulation_.out_of_time() && Improve(&best)) {
     }
     out.seconds = best;
@@ -288,10 +284,8 @@ class Cutter {
 }  // namespace
 
 std::optional<ClaimTimes> FindPayingClaims(const Plan& plan, const Claims& claims) {
-  constexpr uint64_t kControlFlow = TENON_OP_ENTER | TENON_OP_SWITCH | TENON_OP_MERGE;
   if (plan.options().times == nullptr || plan.options().times->node_starts.empty()) return std::nullopt;
-  const auto has_control_flow = [&plan](graph::NodeId id) { return plan.graph().node(id).has(kControlFlow); };
-  if (std::any_of(plan.order().begin(), plan.order().end(), has_control_flow)) return std::nullopt;
+  if (plan.HasControlFlow()) return std::nullopt;
   Simulation simulation(plan);
   Cutter cutter(&simulation, claims);
   ClaimTimes times = cutter.Find();

@@ -90,6 +90,17 @@ void Plan::FindReceives() {
     if (graph_.node(id).has(TENON_OP_RECV)) receives_.push_back(id);
 }
 
+graph::Edge Plan::ValueOf(graph::NodeId transfer) const {
+  graph::Edge value{transfer, 0};
+  while (value.node && TransferFrom(value.node) >= 0) value = graph_.node(value.node).inputs[0];
+  return value;
+}
+
+bool Plan::HasControlFlow() const {
+  constexpr uint64_t kControlFlow = TENON_OP_ENTER | TENON_OP_SWITCH | TENON_OP_MERGE;
+  return std::any_of(order_.begin(), order_.end(), [this](graph::NodeId id) { return graph_.node(id).has(kControlFlow); });
+}
+
 bool Plan::RunsThrough() const {
   return !uses_queues_ && std::none_of(order_.begin(), order_.end(), [this](graph::NodeId id) {
     return graph_.node(id).has(TENON_OP_ENTER) || (runner(id) != nullptr && runner(id)->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING));
@@ -110,9 +121,7 @@ Status Plan::FindOrder() {
   }
   const bool starts_known = options_.times != nullptr && !options_.times->node_starts.empty();
   // Loops and conditionals keep their order; a part has that of all parts.
-  constexpr uint64_t kControlFlow = TENON_OP_ENTER | TENON_OP_SWITCH | TENON_OP_MERGE;
-  const auto has_control_flow = [this](graph::NodeId id) { return graph_.node(id).has(kControlFlow); };
-  if (starts_known && options_.part == nullptr && std::none_of(order_.begin(), order_.end(), has_control_flow))
+  if (starts_known && options_.part == nullptr && !HasControlFlow())
     order_ = SortedByStart(graph_, order_, options_.times->node_starts);
   return Status::Ok();
 }

@@ -49,6 +49,10 @@ class Plan {
   int32_t MemoryOf(graph::Edge edge) const;
   // The memory that a transfer takes its value from; -1: the node is none.
   int32_t TransferFrom(graph::NodeId node) const { return transfer_from_[node]; }
+  // The value that a transfer brings, maybe through others.
+  graph::Edge ValueOf(graph::NodeId transfer) const;
+  // Whether there is a loop or a conditional.
+  bool HasControlFlow() const;
   // Whether a node's output is a fetch that stays in a device's memory, which the caller keeps.
   bool IsKept(graph::NodeId node) const { return kept_.Get(node, false); }
   // The channel of a send or receive; none for other nodes.

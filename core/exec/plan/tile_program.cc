@@ -15,6 +15,7 @@
 #include "core/graph/graph.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/view.h"
+#include "tenon/sdk/repeat.h"
 
 namespace tenon::exec {
 
@@ -308,13 +309,7 @@ void TileProgram::LayOut(const Broadcast& broadcast, const tenon_frame& frame, i
     if (broadcast.strides[inner] != 0) {
       std::memcpy(to, source, static_cast<size_t>(row) * size);
     } else {
-      std::memcpy(to, source, size);
-      // Twice as much each time.
-      for (size_t done = size, all = static_cast<size_t>(row) * size; done < all;) {
-        const size_t more = std::min(done, all - done);
-        std::memcpy(to + done, to, more);
-        done += more;
-      }
+      sdk::Repeat(to, source, size, static_cast<size_t>(row));
     }
     to += static_cast<size_t>(row) * size;
     count -= row;

@@ -108,11 +108,10 @@ class Orderer {
 
   int32_t AddCrossing(graph::NodeId id) {
     ReceiveProblem::Crossing crossing;
-    Edge value{id, 0};
+    const Edge value = IsAdded(id) ? plan_.ValueOf(id) : Edge{id, 0};
     if (IsAdded(id)) {
       crossing.producer = position_[id];
       crossing.lane = plan_.DeviceOf(id);
-      while (value.node && IsAdded(value.node)) value = graph_.node(value.node).inputs[0];
     } else {
       crossing.lane = plan_.options().part->device;
     }

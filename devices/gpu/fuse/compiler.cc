@@ -11,6 +11,7 @@
 #include "fuse/source.h"
 #include "kernels/kernel.h"
 #include "tenon/sdk/device/regions.h"
+#include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::gpu {
 namespace {
@@ -137,34 +138,7 @@ class Claiming {
 struct Walk {
   Walk(const std::vector<sdk::Dims>& inputs, sdk::Dims out) {
     total = sdk::Count(out);
-    struct Dim {
-      int64_t size;
-      std::vector<int64_t> steps;
-    };
-    std::vector<Dim> dims;  // the fastest first
-    std::vector<int64_t> walked(inputs.size(), 1);
-    for (size_t back = 1; back <= out.size(); ++back) {
-      const int64_t size = out[out.size() - back];
-      Dim dim{size, std::vector<int64_t>(inputs.size())};
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        const int64_t own = back <= inputs[i].size() ? inputs[i][inputs[i].size() - back] : 1;
-        if (own != 1 && own != size) sdk::Fail(TENON_UNIMPLEMENTED, "a chain with shapes ", inputs[i], " and ", out);
-        dim.steps[i] = own == 1 ? 0 : walked[i];
-        walked[i] *= own;
-      }
-      if (size == 1) continue;
-      const auto goes_on = [&] {
-        for (size_t i = 0; i < inputs.size(); ++i) {
-          if (dim.steps[i] != dims.back().steps[i] * dims.back().size) return false;
-        }
-        return true;
-      };
-      if (!dims.empty() && goes_on()) {
-        dims.back().size *= size;
-      } else {
-        dims.push_back(std::move(dim));
-      }
-    }
+    const std::vector<sdk::BroadcastDim> dims = sdk::BroadcastDims(inputs, out, "a chain");
     for (const sdk::Dims& input : inputs) {
       if (input.size() > out.size() && sdk::Count(input) != 1) sdk::Fail(TENON_UNIMPLEMENTED, "a chain with shapes ", input, " and ", out);
     }

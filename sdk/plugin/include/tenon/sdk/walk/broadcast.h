@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tenon/sdk/kernel/kernel.h"
 
@@ -109,6 +112,36 @@ struct Broadcast {
   }
 };
 
+// A dim over which any number of inputs walk beside an output: how many elements each goes on from one to the next; 0 where it is repeated.
+struct BroadcastDim {
+  int64_t size;
+  std::vector<int64_t> steps;
+};
+
+// The same for a number of inputs that is known only when it runs: the output's dims, merged, the fastest first; none where it has one element. Dims of an input that the output
+// does not have are not looked at. UNIMPLEMENTED, with a word for who asks ("a chain"), where a dim of an input is neither 1 nor the output's.
+inline std::vector<BroadcastDim> BroadcastDims(const std::vector<Dims>& inputs, Dims out, std::string_view who) {
+  std::vector<BroadcastDim> dims;
+  std::vector<int64_t> walked(inputs.size(), 1);
+  for (size_t back = 1; back <= out.size(); ++back) {
+    BroadcastDim dim{out[out.size() - back], std::vector<int64_t>(inputs.size())};
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const int64_t own = back <= inputs[i].size() ? inputs[i][inputs[i].size() - back] : 1;
+      if (own != 1 && own != dim.size) Fail(TENON_UNIMPLEMENTED, who, " with shapes ", inputs[i], " and ", out);
+      dim.steps[i] = own == 1 ? 0 : walked[i];
+      walked[i] *= own;
+    }
+    if (dim.size == 1) continue;
+    const auto goes_on = [&] {
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (dim.steps[i] != dims.back().steps[i] * dims.back().size) return false;
+      return true;
+    };
+    if (!dims.empty() && goes_on()) dims.back().size *= dim.size;
+    else dims.push_back(std::move(dim));
+  }
+  return dims;
+}
 
 }  // namespace tenon::sdk
 
