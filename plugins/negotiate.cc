@@ -8,6 +8,8 @@
 
 #include "core/base/table_check.h"
 #include "tenon/device.h"
+#include "tenon/ext/draft/compile_loop.h"
+#include "tenon/ext/draft/device_copy.h"
 #include "tenon/ext/draft/filesystem.h"
 #include "tenon/ext/draft/graph_pass.h"
 #include "tenon/ext/draft/place.h"
@@ -33,7 +35,7 @@ struct Known {
 #define TENON_KNOWN(name) {TENON_CAPABILITY_##name, TENON_HASH_##name}
 constexpr Known kCapabilities[] = {TENON_KNOWN(OPS), TENON_KNOWN(GRADIENTS), TENON_KNOWN(KERNELS),    TENON_KNOWN(DEVICE), TENON_KNOWN(COMPILER),
                                    TENON_KNOWN(TRANSPORT), TENON_KNOWN(COLLECTIVE), TENON_KNOWN(PLACER), TENON_KNOWN(FILESYSTEM),
-                                   TENON_KNOWN(GRAPH_PASS)};
+                                   TENON_KNOWN(GRAPH_PASS), TENON_KNOWN(DEVICE_COPY), TENON_KNOWN(LOOP_COMPILER)};
 #undef TENON_KNOWN
 
 // nullptr: this host does not know it.

@@ -41,7 +41,7 @@ class PassCall {
     if (nodes_.empty()) return false;
     const size_t before = graph_->size();
     const tenon_graph_pass_args args = {TENON_HEAD(tenon_graph_pass_args), builder_.c(), graph::NodeServices(), nodes_.data(), nodes_.size(),
-                                        &NodeOf, &InputOf, &Begin, &Replace, &AddTarget, this, question_.precision, 0, Span(question_.calibration), &Explain, &ControlInputCount};
+                                        &NodeOf, &InputOf, &Begin, &Replace, &AddTarget, this, question_.precision, 0, Span(question_.calibration), &Explain, &ControlInputCount, &ControlInput};
     Status status = pass_.plugin->Call("graph_pass.run", nullptr, nullptr, [&](tenon_plugin_self* self) { return pass_.table->run(self, &args); });
     if (!status.ok()) return std::move(status).Annotate("the graph pass '", pass_.name, "'");
     return graph_->size() != before || replaced_;
@@ -91,6 +91,15 @@ class PassCall {
 
   static int32_t ControlInputCount(const tenon_graph_pass_args* args, int64_t id) {
     return Self(args)->Has(id) ? static_cast<int32_t>(Self(args)->graph_->node(NodeId(id)).controls.size()) : 0;
+  }
+
+  static tenon_status* ControlInput(const tenon_graph_pass_args* args, int64_t id, int32_t index, int64_t* out_source) {
+    PassCall& call = *Self(args);
+    if (!call.Has(id)) return NoNode(id).release();
+    const graph::Node& node = call.graph_->node(NodeId(id));
+    if (!Within(index, node.controls.size())) return InvalidArgument(StrCat(node.Describe(), " waits for ", node.controls.size(), " nodes; ", index, " was asked for")).release();
+    *out_source = node.controls[index].number();
+    return nullptr;
   }
 
   // The node becomes an identity of the values, so its readers need no change.

@@ -89,6 +89,16 @@ Result<const tenon_compiler*> AdoptCompiler(const tenon_compiler* given) {
   return compiler;
 }
 
+Result<const tenon_loop_compiler*> AdoptLoopCompiler(const tenon_loop_compiler* given) {
+  TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(tenon_loop_compiler, device_type), TENON_CAPABILITY_LOOP_COMPILER));
+  const tenon_loop_compiler* compiler = Adopt(given);
+  TENON_RETURN_IF_ERROR(CheckName(compiler->device_type, "the device_type of a compiler of loops"));
+  static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(tenon_loop_compiler, compile), TENON_TABLE_FUNCTION(tenon_loop_compiler, destroy),
+                                              TENON_TABLE_FUNCTION(tenon_loop_compiler, run)};
+  TENON_RETURN_IF_ERROR(CheckFunctions(compiler, given->struct_size, kNeeded, StrCat("the compiler of loops for ", View(compiler->device_type))));
+  return compiler;
+}
+
 Result<const tenon_collective*> AdoptCollective(const tenon_collective* given) {
   using Table = tenon_collective;
   TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(Table, device_type), TENON_CAPABILITY_COLLECTIVE));

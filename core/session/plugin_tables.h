@@ -8,6 +8,7 @@
 #include "tenon/device.h"
 #include "tenon/ext/draft/collective.h"
 #include "tenon/ext/draft/compile.h"
+#include "tenon/ext/draft/compile_loop.h"
 #include "tenon/ext/draft/device_copy.h"
 #include "tenon/ext/draft/filesystem.h"
 #include "tenon/ext/draft/place.h"
@@ -20,6 +21,7 @@ Result<const tenon_transport*> AdoptTransport(const tenon_transport* given);
 Result<const tenon_filesystem*> AdoptFilesystem(const tenon_filesystem* given);
 Result<const tenon_placer*> AdoptPlacer(const tenon_placer* given);
 Result<const tenon_compiler*> AdoptCompiler(const tenon_compiler* given);
+Result<const tenon_loop_compiler*> AdoptLoopCompiler(const tenon_loop_compiler* given);
 Result<const tenon_collective*> AdoptCollective(const tenon_collective* given);
 Result<const tenon_device_copy*> AdoptDeviceCopy(const tenon_device_copy* given);
 

@@ -51,6 +51,7 @@ struct Runtime::State {
   exec::ResourceManager resources;
   std::mutex mutex;  // guards all below, but for the devices
   std::vector<exec::CompilerEntry> compilers;
+  std::vector<exec::LoopCompilerEntry> loop_compilers;
   std::vector<exec::CapabilityEntry> capabilities;
   std::vector<std::shared_ptr<const exec::DeviceCopy>> device_copies;
   // Every plugin that was loaded, for ever: graphs have its ops still, and one that comes back is the same.
@@ -168,6 +169,10 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::sha
                            AdoptCompiler(static_cast<const tenon_compiler*>(capability.table)));
     std::lock_guard lock(state_->mutex);
     state_->compilers.push_back({id, compiler, self});
+  } else if (what == TENON_CAPABILITY_LOOP_COMPILER) {
+    TENON_ASSIGN_OR_RETURN(const tenon_loop_compiler* compiler, AdoptLoopCompiler(static_cast<const tenon_loop_compiler*>(capability.table)));
+    std::lock_guard lock(state_->mutex);
+    state_->loop_compilers.push_back({id, compiler, self});
   } else if (what == TENON_CAPABILITY_COLLECTIVE) {
     TENON_ASSIGN_OR_RETURN(const tenon_collective* collective,
                            AdoptCollective(static_cast<const tenon_collective*>(capability.table)));
@@ -195,6 +200,7 @@ void Runtime::UnregisterPlugin(std::string_view id) {
   state_->devices.CloseOf(id);
   std::lock_guard lock(state_->mutex);
   std::erase_if(state_->compilers, [&](const auto& compiler) { return compiler.plugin == id; });
+  std::erase_if(state_->loop_compilers, [&](const auto& compiler) { return compiler.plugin == id; });
   std::erase_if(state_->device_copies, [&](const auto& copy) { return copy->plugin == id; });
   std::erase_if(state_->capabilities, [&](const auto& capability) { return capability.plugin == id; });
   if (const auto instance = state_->instances.find(id); instance != state_->instances.end())
@@ -258,6 +264,11 @@ bool Runtime::keeps_for_ever() const { return keeps_for_ever_.load() || state_->
 std::vector<exec::Device> Runtime::devices() const { return state_->devices.All(); }
 
 Result<DeviceChoice> Runtime::ChooseDevices(std::string_view wish) const { return state_->devices.Choose(wish); }
+
+std::vector<exec::LoopCompilerEntry> Runtime::loop_compilers() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->loop_compilers;
+}
 
 std::vector<exec::CompilerEntry> Runtime::compilers() const {
   std::lock_guard lock(state_->mutex);

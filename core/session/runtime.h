@@ -26,6 +26,7 @@ class ResourceManager;
 class TuningCache;
 struct CapabilityEntry;
 struct CompilerEntry;
+struct LoopCompilerEntry;
 struct Device;
 struct DeviceCopy;
 }  // namespace exec
@@ -82,6 +83,7 @@ class Runtime {
   std::vector<exec::Device> devices() const;
   // Compilers of device types, as they were registered.
   std::vector<exec::CompilerEntry> compilers() const;
+  std::vector<exec::LoopCompilerEntry> loop_compilers() const;
   // Copies between devices of different drivers, in the order in which they were registered.
   std::vector<std::shared_ptr<const exec::DeviceCopy>> device_copies() const;
   // Passes over the graphs of steps, by the ids of their plugins.

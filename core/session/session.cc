@@ -152,6 +152,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   session->placer_ = std::make_unique<SessionPlacer>(runtime, &session->state_->placement_env, &session->graph_,
                                                      &session->graph_mutex_, std::move(placement));
   env.compilers = [runtime] { return runtime->compilers(); };
+  env.loop_compilers = [runtime] { return runtime->loop_compilers(); };
   env.capabilities = [runtime](std::string_view id, std::string_view device_type) { return runtime->FindCapability(id, device_type); };
   env.tuning = &runtime->tuning();
   env.works = std::make_shared<exec::SessionWorks>(&runtime->events(), &runtime->threads(), session->pool_);

@@ -109,7 +109,10 @@ bool MayExecute() {
 #endif
 }
 
-std::shared_ptr<const Code> CodeOf(const Program& program) {
+namespace {
+
+template <class Source>
+std::shared_ptr<const Code> Compiled(const Source& program) {
   const std::string key = program.Key();
   if (auto found = TheCache().Find(key)) return found;
   if (programs_now.load() >= kMostPrograms || bytes_now.load() >= kMostBytes) {
@@ -121,6 +124,11 @@ std::shared_ptr<const Code> CodeOf(const Program& program) {
   compilations.fetch_add(1);
   return TheCache().Add(key, std::move(code));
 }
+
+}  // namespace
+
+std::shared_ptr<const Code> CodeOf(const Program& program) { return Compiled(program); }
+std::shared_ptr<const Code> CodeOfLoop(const Loop& loop) { return Compiled(loop); }
 
 CodeStatistics StatisticsOfCode() { return {programs_now.load(), bytes_now.load(), compilations.load()}; }
 

@@ -46,6 +46,7 @@ bool MayExecute();
 
 // The program's code, which programs with the same key share. nullptr: it cannot be had: the system refuses, or there is as much of it in the process as there may be.
 std::shared_ptr<const Code> CodeOf(const Program& program);
+std::shared_ptr<const Code> CodeOfLoop(const Loop& loop);
 
 // Of all programs in this process.
 struct CodeStatistics {

@@ -6,6 +6,7 @@
 
 #include "claiming.h"
 #include "executable.h"
+#include "loop.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 // What the options say.
@@ -70,8 +71,20 @@ struct Compiler {
   static std::unique_ptr<Executable> Compile(const tenon_plugin_self* self, const tenon_compile_args& args) { return Executable::Make(args, self->level, self->least); }
 };
 
+struct LoopCompiler {
+  static constexpr tenon_span kDeviceType = TENON_SPAN("CPU");
+  static constexpr int32_t kPriority = 0;
+  using Executable = LoopExecutable;
+
+  static std::unique_ptr<Executable> Compile(const tenon_plugin_self* self, const tenon_compile_args& args, const tenon_compile_loop& loop) {
+    if (!MayGenerate(*self)) sdk::Fail(TENON_UNIMPLEMENTED, "no code may be generated");
+    return LoopExecutable::Make(args, loop, self->level);
+  }
+};
+
 }  // namespace
 
 constinit const tenon_compiler kCompiler = sdk::kCompilerTable<Compiler>;
+constinit const tenon_loop_compiler kLoopCompiler = sdk::kLoopCompilerTable<LoopCompiler>;
 
 }  // namespace tenon::cpu_codegen

@@ -49,8 +49,8 @@ class Generator : public Xbyak::CodeGenerator {
     size_t singles = 0;
     std::vector<ConstantKey> constants;
   };
-  Generator(const Program& program, uint8_t* buffer, size_t size, const Held& held)
-      : CodeGenerator(size, buffer), program_(program), wide_(program.level == Level::kAvx512), lanes_(program.Lanes()), values_(program.inputs.size() + program.nodes.size()) {
+  Generator(const Program& program, int lanes, uint8_t* buffer, size_t size, const Held& held)
+      : CodeGenerator(size, buffer), program_(program), wide_(program.level == Level::kAvx512), lanes_(lanes), values_(program.inputs.size() + program.nodes.size()) {
     for (size_t v = 0; v < values_.size(); ++v) values_[v].dtype = program.DtypeOf(static_cast<int>(v));
     for (size_t n = 0; n < program.nodes.size(); ++n)
       for (const int operand : program.nodes[n].operands) values_[Index(operand)].uses.push_back(static_cast<int>(n));
@@ -104,6 +104,45 @@ class Generator : public Xbyak::CodeGenerator {
     Advance();
     jmp(row, T_NEAR);
     L(end);
+    End();
+    return getSize();
+  }
+
+  // What is carried stays in its registers, or places on the stack, from turn to turn.
+  size_t MakeLoop(const Loop& loop) {
+    const auto end = static_cast<int>(program_.nodes.size());
+    const auto is_read_at = [this](int value, int node) {
+      std::vector<int>& uses = values_[Index(value)].uses;
+      uses.insert(std::upper_bound(uses.begin(), uses.end(), node), node);
+    };
+    is_read_at(loop.condition, loop.condition_nodes);
+    for (const int next : loop.next) is_read_at(next, end);
+    Begin();
+    LoadStates();
+    mov(r15, ptr[rdi + offsetof(Call, count)]);
+    Xbyak::Label turn, done;
+    align(32);
+    L(turn);
+    BeginValues();
+    EmitNodes(0, loop.condition_nodes);
+    vmovd(eax, Xmm(Use(loop.condition)));
+    Unlock();
+    test(eax, eax);
+    jz(done, T_NEAR);
+    EmitNodes(loop.condition_nodes, end);
+    for (size_t i = 0; i < loop.next.size(); ++i)
+      if (loop.next[i] != static_cast<int>(i)) Become(values_[i], static_cast<int>(i), loop.next[i]);
+    dec(r15);
+    jnz(turn, T_NEAR);
+    L(done);
+    for (size_t i = 0; i < loop.next.size(); ++i) {
+      const Value& value = values_[i];
+      const Xmm state = R(value.is_kept ? value.reg : 0, SizeOf(value.dtype));
+      if (!value.is_kept) vmovups(state, Slot(static_cast<int>(i)));
+      mov(rax, ptr[rdi + offsetof(Call, inputs) + 8 * i]);
+      vmovups(ptr[rax], state);
+    }
+    mov(ptr[rdi + offsetof(Call, count)], r15);
     End();
     return getSize();
   }
@@ -177,17 +216,36 @@ class Generator : public Xbyak::CodeGenerator {
       const int reg = Take(static_cast<int>(i));
       value.reg = reg;
       LoadSingle(i, reg);
-      if (may_keep_ > 0) {
-        --may_keep_;
-        value.is_kept = true;
-        owner_[Index(reg)] = kKept;
-      } else {
-        vmovups(Slot(static_cast<int>(i)), R(reg, SizeOf(value.dtype)));
-        value.has_slot = true;
-        Release(static_cast<int>(i));
-      }
-      FreeTemporaries(0);
+      KeepOrStore(static_cast<int>(i));
     }
+  }
+  void LoadStates() {
+    for (size_t i = 0; i < program_.inputs.size(); ++i) {
+      Value& value = values_[i];
+      value.reg = Take(static_cast<int>(i));
+      mov(rax, ptr[rdi + offsetof(Call, inputs) + 8 * i]);
+      vmovups(R(value.reg, SizeOf(value.dtype)), ptr[rax]);
+      KeepOrStore(static_cast<int>(i));
+    }
+  }
+  void KeepOrStore(int v) {
+    Value& value = values_[Index(v)];
+    if (may_keep_ > 0) {
+      --may_keep_;
+      value.is_kept = true;
+      owner_[Index(value.reg)] = kKept;
+    } else {
+      vmovups(Slot(v), R(value.reg, SizeOf(value.dtype)));
+      value.has_slot = true;
+      Release(v);
+    }
+    FreeTemporaries(0);
+  }
+  // v, which is carried, is another value from now on.
+  void Become(const Value& value, int v, int next) {
+    const Xmm from = R(Use(next), SizeOf(value.dtype));
+    value.is_kept ? vmovaps(R(value.reg, SizeOf(value.dtype)), from) : vmovups(Slot(v), from);
+    Unlock();
   }
 
   void End() {
@@ -295,6 +353,11 @@ class Generator : public Xbyak::CodeGenerator {
 
   void Body(bool masked) {
     masked_ = masked;
+    BeginValues();
+    EmitNodes(0, static_cast<int>(program_.nodes.size()));
+  }
+  // Nothing is in registers but what is kept there.
+  void BeginValues() {
     for (Value& value : values_) {
       if (value.is_kept) continue;
       const bool is_single = &value < values_.data() + program_.inputs.size() && program_.inputs[Index(static_cast<int>(&value - values_.data()))].is_single;
@@ -305,8 +368,16 @@ class Generator : public Xbyak::CodeGenerator {
       if (owner_[r] != kKept) owner_[r] = kFree;
       locked_[r] = false;
     }
+  }
+  // Values stay where they are, and may give way to others.
+  void Unlock() {
+    FreeTemporaries(0);
+    locked_.fill(false);
+  }
+  // Afterwards node_ is `end`.
+  void EmitNodes(int begin, int end) {
     const auto inputs = static_cast<int>(program_.inputs.size());
-    for (node_ = 0; node_ < static_cast<int>(program_.nodes.size()); ++node_) {
+    for (node_ = begin; node_ < end; ++node_) {
       const Node& node = program_.nodes[Index(node_)];
       next_mask_ = 2;
       const int result = inputs + node_;
@@ -1230,17 +1301,30 @@ class Generator : public Xbyak::CodeGenerator {
 
 }  // namespace
 
-std::vector<uint8_t> Generate(const Program& program) {
+namespace {
+
+// Twice: the first time says how many registers are left.
+template <class Make>
+std::vector<uint8_t> MakeTwice(const Program& program, int lanes, const Make& make) {
   const auto buffer = std::make_unique_for_overwrite<uint8_t[]>(kMostCode);
   try {
-    Generator first(program, buffer.get(), kMostCode, {});
-    first.Make();
-    Generator second(program, buffer.get(), kMostCode, first.Best());
-    const size_t size = second.Make();
+    Generator first(program, lanes, buffer.get(), kMostCode, {});
+    make(first);
+    Generator second(program, lanes, buffer.get(), kMostCode, first.Best());
+    const size_t size = make(second);
     return {buffer.get(), buffer.get() + size};
   } catch (const Xbyak::Error&) {
     return {};
   }
+}
+
+}  // namespace
+
+std::vector<uint8_t> Generate(const Program& program) {
+  return MakeTwice(program, program.Lanes(), [](Generator& generator) { return generator.Make(); });
+}
+std::vector<uint8_t> Generate(const Loop& loop) {
+  return MakeTwice(loop.body, loop.Lanes(), [&](Generator& generator) { return generator.MakeLoop(loop); });
 }
 
 }  // namespace tenon::cpu_codegen

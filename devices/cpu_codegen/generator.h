@@ -14,6 +14,10 @@ namespace tenon::cpu_codegen {
 // nodes, and IsGenerated() holds. Empty: it would be too large.
 std::vector<uint8_t> Generate(const Program& program);
 
+// Of a loop. Every input of the call is 64 bytes of its own, Lanes() elements as they lie in registers: truths as 32 bits of ones or zeros. Runs `count` turns at most;
+// then the carried inputs are what they have become, and `count` is the turns that were left: 0: the condition is to be asked again.
+std::vector<uint8_t> Generate(const Loop& loop);
+
 }  // namespace tenon::cpu_codegen
 
 #endif  // TENON_DEVICES_CPU_CODEGEN_GENERATOR_H_

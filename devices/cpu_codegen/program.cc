@@ -112,4 +112,14 @@ std::string Program::Key() const {
   return key;
 }
 
+std::string Loop::Key() const {
+  std::string key = body.Key();
+  const auto add = [&key](int value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  for (const int each : next) add(each);
+  add(static_cast<int>(next.size()));
+  add(condition);
+  add(condition_nodes);
+  return key + (is_single ? "loop of one" : "loop");
+}
+
 }  // namespace tenon::cpu_codegen

@@ -62,6 +62,17 @@ struct Program {
   int Lanes() const;
 };
 
+// A while loop over a program: the first inputs of the body are what is carried; others stay. All values are registers' worth of elements, or one element.
+struct Loop {
+  Program body;               // without outputs; all inputs single
+  std::vector<int> next;      // of each that is carried: the value that it is in the next turn: a node's, or itself
+  int condition = 0;          // a truth; of its elements the first is asked
+  int condition_nodes = 0;    // the first nodes of the body, before the condition is asked
+  bool is_single = false;     // all values are one element
+  std::string Key() const;
+  int Lanes() const { return is_single ? 4 : body.Lanes(); }
+};
+
 inline constexpr size_t kMostNodes = 64, kMostInputs = 24, kMostOutputs = 16;
 
 }  // namespace tenon::cpu_codegen

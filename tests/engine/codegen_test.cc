@@ -228,6 +228,126 @@ TEST_P(Codegen, FailuresAreThoseOfTheNodes) {
 
 TEST_P(Codegen, LoopsAndBranches) { ExpectAlikeInLoopsAndBranches(*runtime_, {"Softsign", "Sqrt", "Abs"}, "compiled"); }
 
+// A loop over a counter and numbers, each one element or of one shape, with a body of exact functions and casts, and with a condition that may hang on the numbers too.
+class RandomLoop {
+ public:
+  RandomLoop(Runtime& runtime, uint64_t seed) : random_(seed), graph_(runtime) {
+    const int64_t sizes[] = {0, 2, 5, 16, 17, 33, 100, 700};
+    shape_ = Up(2) == 0 ? Shape{} : Up(4) == 0 ? Shape{3, sizes[Up(std::size(sizes))]} : Shape{sizes[Up(std::size(sizes))]};
+    const DType types[] = {DType::kFloat, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64};
+    type_ = types[Up(std::size(types))];
+    std::vector<Output> initial = {graph_.Const<int32_t>(0)}, invariants;
+    for (size_t v = 0, count = 1 + Up(5); v < count; ++v) initial.push_back(Feed());
+    for (size_t v = 0, count = Up(3); v < count; ++v) invariants.push_back(Feed());
+    const size_t variables = initial.size();
+    results_ = While(graph_, initial, invariants,
+                     [&](const std::vector<Output>& v) {
+                       const Output goes = graph_.Op("Less", {v[0], graph_.Const(static_cast<int32_t>(Up(12)))});
+                       const auto single = std::find_if(is_single_.begin(), is_single_.end(), [](bool each) { return each; });
+                       if (single == is_single_.end() || Up(3) == 0) return goes;
+                       const Output& number = v[1 + static_cast<size_t>(single - is_single_.begin())];
+                       return graph_.Op("LogicalAnd", {goes, graph_.Op("NotEqual", {number, graph_.Op("Cast", {graph_.Const(2.0f)}, {{"DstT", type_}})})});
+                     },
+                     [&](const std::vector<Output>& v) {
+                       singles_.clear();
+                       many_.clear();
+                       for (size_t i = 1; i < v.size(); ++i) (is_single_[i - 1] ? singles_ : many_).push_back(v[i]);
+                       if (Up(2) == 0) singles_.push_back(graph_.Op("Cast", {v[0]}, {{"DstT", type_}}));
+                       for (size_t n = 0, count = 1 + Up(12); n < count; ++n) AddNode();
+                       std::vector<Output> next = {graph_.Op("AddV2", {v[0], graph_.Const<int32_t>(1)})};
+                       for (size_t i = 1; i < variables; ++i) {
+                         std::vector<Output>& of = is_single_[i - 1] ? singles_ : many_;
+                         next.push_back(Up(4) == 0 ? of[Up(of.size())] : of.back());
+                         if (Up(2) == 0) std::rotate(of.begin(), of.begin() + 1, of.end());
+                       }
+                       return next;
+                     });
+  }
+  const Graph& graph() const { return graph_; }
+  const std::vector<std::pair<Output, Tensor>>& feeds() const { return feeds_; }
+  std::vector<Output> Fetches() {
+    std::vector<Output> fetches;
+    for (const Output& result : results_)
+      if (Up(4) != 0) fetches.push_back(result);
+    return fetches.empty() ? results_ : fetches;
+  }
+
+ private:
+  size_t Up(size_t end) { return static_cast<size_t>(random_() % end); }
+  Output Feed() {
+    const Shape shape = Up(3) == 0 ? Shape{} : shape_;
+    int64_t count = 1;
+    for (int d = 0; d < shape.rank(); ++d) count *= shape[static_cast<size_t>(d)];
+    std::vector<double> numbers;
+    for (int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(random_() % 41) / 4 - 5);
+    is_single_.push_back(count == 1);
+    feeds_.emplace_back(graph_.Placeholder("", type_, shape), TensorOf(type_, shape, numbers));
+    return feeds_.back().first;
+  }
+  Output Any() {
+    const bool single = many_.empty() || (!singles_.empty() && Up(2) == 0);
+    const std::vector<Output>& of = single ? singles_ : many_;
+    any_is_single_ = any_is_single_ && single;
+    return of[Up(of.size())];
+  }
+  void AddNode() {
+    static const char* const kUnary[] = {"Neg", "Abs", "Square", "Sign", "Relu", "Identity"};
+    static const char* const kReal[] = {"Sqrt", "Rsqrt", "Floor", "Ceil", "Round", "Reciprocal", "Softsign"};
+    static const char* const kBinary[] = {"AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference"};
+    static const char* const kCompare[] = {"Less", "LessEqual", "Greater", "Equal", "NotEqual"};
+    const bool is_real = type_ == DType::kFloat || type_ == DType::kDouble;
+    any_is_single_ = true;
+    Output made;
+    switch (Up(6)) {
+      case 0: made = graph_.Op(kUnary[Up(std::size(kUnary))], {Any()}); break;
+      case 1: made = graph_.Op(is_real ? kReal[Up(std::size(kReal))] : "Neg", {Any()}); break;
+      case 2: made = graph_.Op("SelectV2", {graph_.Op(kCompare[Up(std::size(kCompare))], {Any(), Any()}), Any(), Any()}); break;
+      case 3: made = graph_.Op("Cast", {graph_.Op("Cast", {Any()}, {{"DstT", Up(2) == 0 ? DType::kInt32 : DType::kFloat}})}, {{"DstT", type_}}); break;
+      default: made = graph_.Op(kBinary[Up(std::size(kBinary))], {Any(), Any()}); break;
+    }
+    (any_is_single_ ? singles_ : many_).push_back(made);
+  }
+
+  Random random_;
+  Graph graph_;
+  Shape shape_;
+  DType type_;
+  std::vector<std::pair<Output, Tensor>> feeds_;
+  std::vector<bool> is_single_;  // of the feeds
+  std::vector<Output> singles_, many_, results_;
+  bool any_is_single_ = true;
+};
+
+TEST_P(Codegen, RandomLoopsHaveTheBitsOfTheirTurns) {
+  int compiled = 0;
+  for (int seed = FirstChain(); seed <= Chains() && !HasFailure(); ++seed) {
+    RandomLoop loop(*runtime_, static_cast<uint64_t>(seed));
+    const std::vector<Output> fetches = loop.Fetches();
+    compiled += Compare(loop.graph(), loop.feeds(), fetches, "seed " + std::to_string(seed) + ": ") > 0 ? 1 : 0;
+  }
+  EXPECT_TRUE(FirstChain() != 1 || compiled > Chains() / 2) << "so few loops were compiled that nothing was tried: " << compiled;
+}
+
+// A step that is given up ends while a loop without end is in its code.
+TEST_P(Codegen, ALoopWithoutEndEndsWithItsStep) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {40});
+  const auto loop = While(g, {g.Const(1.0f), x}, {}, [&](const std::vector<Output>& v) { return g.Op("Greater", {v[0], g.Const(0.0f)}); },
+                          [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("Abs", {v[0]}), g.Op("AddV2", {v[1], v[0]})}; });
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  auto session = Session::Create(*runtime_, g);
+  ASSERT_TRUE(session.ok());
+  auto callable = session->Prepare({x}, {loop[1]});
+  ASSERT_TRUE(callable.ok());
+  RunOptions options;
+  options.timeout = std::chrono::milliseconds(100);
+  const Tensor numbers = Ramp({40});
+  const auto values = callable->Run({View(numbers)}, options);
+  ASSERT_FALSE(values.ok());
+  EXPECT_EQ(values.status().code(), Code::kDeadlineExceeded) << values.status().message();
+  EXPECT_GE(HowNodesRun(*callable->Explain())["compiled"], 3);
+}
+
 // Beside a node that only kernels have, the whole chain is the tiles'.
 TEST_P(Codegen, ChainsWithOtherFunctionsAreLeftToTiles) {
   Graph g(*runtime_);

@@ -48,6 +48,7 @@ struct Environment {
   IdVector<QueueId, SessionQueue> queues;
   std::vector<DevicePair> pairs;  // of different drivers, between which a plugin copies
   std::function<std::vector<CompilerEntry>()> compilers;  // of the plugins that are loaded by now; empty: none
+  std::function<std::vector<LoopCompilerEntry>()> loop_compilers;
   // NOT_FOUND says which there are. Empty: none.
   std::function<Result<CapabilityEntry>(std::string_view id, std::string_view device_type)> capabilities;
   TuningCache* tuning = nullptr;  // what kernels found out; nullptr: nothing is kept

@@ -206,6 +206,8 @@ Status Emitter::CloseVariables(const Frame& frame, const Variables& variables, L
 }
 
 Status Emitter::EmitLoop(FrameId frame, std::vector<Operation>* block) {
+  TENON_ASSIGN_OR_RETURN(const bool is_whole, EmitWholeLoop(frame, block));
+  if (is_whole) return Status::Ok();
   const Frame& f = loops_.frame(frame);
   const LoopId index = code_->loops.next_id();
   code_->loops.emplace_back();

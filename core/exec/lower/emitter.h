@@ -18,6 +18,8 @@
 
 namespace tenon::exec {
 
+struct OfferedLoop;
+
 // Why a graph needs the dynamic executor.
 struct Refusal {
   std::string text;  // "": it does not
@@ -87,6 +89,12 @@ class Emitter {
   Status EmitInvariants(const graph::Frame& frame);
   Status EnterVariables(const graph::Frame& frame, Loop* loop, Variables* variables, std::vector<Operation>* block);
   Status CloseVariables(const graph::Frame& frame, const Variables& variables, Loop* loop);
+  // Loops that a compiler takes (emit_whole_loop.cc).
+  graph::Edge SourceInLoop(graph::FrameId frame, graph::Edge edge) const;
+  bool IsFromOutside(graph::Edge edge) const;
+  bool Offer(graph::FrameId frame, const Claims::LoopCompiler& by, OfferedLoop* out) const;
+  bool FindBorder(graph::FrameId frame, OfferedLoop* loop) const;
+  Result<bool> EmitWholeLoop(graph::FrameId frame, std::vector<Operation>* block);
   void CarryOnDevices(Loop& loop, const Variables& variables);
   bool MayStandIn(SlotId slot, SlotId root) const;
 

@@ -11,10 +11,12 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/kernel_question.h"
 #include "core/exec/kernel/node_runner.h"
+#include "core/exec/plan/offered_loop.h"
 #include "core/exec/plan/plan.h"
 #include "core/exec/plan/tile_groups.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/graph.h"
+#include "tenon/ext/draft/compile_loop.h"
 
 namespace tenon::exec {
 
@@ -39,18 +41,13 @@ struct ClaimSink {
   }
 };
 
-namespace {
-
-// Whether a compiler may have it: work of a queue, or of the host for a device without, and nothing that outlives the step.
-bool MayBeClaimed(const Plan& plan, graph::NodeId id, const CompilerEntry& compiler, const SessionDevice& device) {
+bool MayBeClaimed(const Plan& plan, graph::NodeId id, int32_t priority, const SessionDevice& device) {
   const NodeRunner* runner = plan.runner(id).get();
-  if (runner == nullptr || runner->main_queue_only() || runner->registration().priority > compiler.table->priority) return false;
+  if (runner == nullptr || runner->main_queue_only() || runner->registration().priority > priority) return false;
   if (device.queued()) return runner->queued_on() == &device;
   return plan.DeviceOf(id) == device.index && runner->queued_on() == nullptr &&
          !runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_STATEFUL);
 }
-
-}  // namespace
 
 Claims::Claims(const Plan& plan)
     : plan_(plan), inference_(&plan.graph()), cursor_(plan.graph(), plan.order(), [this](Edge edge) { return ShapeOf(edge); }),
@@ -76,6 +73,11 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
         if (!status.ok()) return std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name));
       }
   }
+  std::vector<LoopCompilerEntry> of_loops = plan.env().loop_compilers ? plan.env().loop_compilers() : std::vector<LoopCompilerEntry>();
+  std::stable_sort(of_loops.begin(), of_loops.end(), [](const auto& a, const auto& b) { return a.table->priority > b.table->priority; });
+  for (const SessionDevice& device : plan.env().devices)
+    for (const LoopCompilerEntry& compiler : of_loops)
+      if (!device.queued() && View(compiler.table->device_type) == device.device->type) claims->loop_compilers_.push_back({compiler, &device});
   return claims;
 }
 
@@ -144,7 +146,7 @@ const Claims::Refusal* Claims::RefusalOf(graph::NodeId node) const {
 Status Claims::Ask(const CompilerEntry& compiler, const SessionDevice& device) {
   std::vector<int64_t> nodes;
   for (graph::NodeId id : plan_.order())
-    if (claim_of_[id] < 0 && MayBeClaimed(plan_, id, compiler, device)) nodes.push_back(cursor_.NumberOf(id));
+    if (claim_of_[id] < 0 && MayBeClaimed(plan_, id, compiler.table->priority, device)) nodes.push_back(cursor_.NumberOf(id));
   if (nodes.empty()) return Status::Ok();
   ClaimSink own{this, &compiler, &device};
   const tenon_claim_sink sink{TENON_HEAD(tenon_claim_sink), reinterpret_cast<tenon_claim_context*>(&own), &ClaimSink::Claim, &ClaimSink::Refuse};
@@ -159,7 +161,7 @@ Status Claims::Take(const CompilerEntry& compiler, const SessionDevice& device, 
   for (uint64_t i = 0; i < count; ++i) {
     if (!cursor_.Has(nodes[i])) return InvalidArgument(StrCat("there is no node ", nodes[i], " to claim"));
     const graph::NodeId id = cursor_.IdOf(nodes[i]);
-    if (!MayBeClaimed(plan_, id, compiler, device)) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is not one of those that may be claimed"));
+    if (!MayBeClaimed(plan_, id, compiler.table->priority, device)) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is not one of those that may be claimed"));
     if (claim_of_[id] >= 0) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is claimed twice"));
     claim_of_[id] = static_cast<int32_t>(claims_.size());
     claim.nodes.push_back(id);
@@ -207,15 +209,28 @@ std::vector<int32_t> Claims::InCircles() const {
 
 namespace {
 
-// Behind tenon_compile_args.edge: views of edges, kept until compile() returns.
-struct EdgeViews {
+// Behind tenon_compile_context: views of edges, kept until compile() returns, and what nodes of a loop read.
+struct Compilation {
   const graph::Graph* graph;
   const Claims* claims;
   const graph::ShapeInference* inference;
+  const OfferedLoop* loop;
   std::deque<tenon_tensor_view> views;
 
+  tenon_output ToC(Edge edge) const { return edge.node ? tenon_output{claims->cursor().NumberOf(edge.node), edge.index, 0} : tenon_output{-1, 0, 0}; }
+  std::vector<tenon_output> ToC(const std::vector<Edge>& edges) const {
+    std::vector<tenon_output> out;
+    for (const Edge& edge : edges) out.push_back(ToC(edge));
+    return out;
+  }
+  std::vector<int64_t> NumbersOf(const std::vector<graph::NodeId>& nodes) const {
+    std::vector<int64_t> numbers;
+    for (graph::NodeId id : nodes) numbers.push_back(claims->cursor().NumberOf(id));
+    return numbers;
+  }
+
   static tenon_status* Get(tenon_compile_context* context, tenon_output output, const tenon_tensor_view** out_view) {
-    auto* self = reinterpret_cast<EdgeViews*>(context);
+    auto* self = reinterpret_cast<Compilation*>(context);
     if (!self->claims->cursor().Has(output.node)) return InvalidArgument(StrCat("there is no node ", output.node)).release();
     const Edge edge{self->claims->cursor().IdOf(output.node), output.index};
     const Node& node = self->graph->node(edge.node);
@@ -225,19 +240,30 @@ struct EdgeViews {
     *out_view = &self->views.back();
     return nullptr;
   }
+  static tenon_status* SourceOf(tenon_compile_context* context, int64_t node, int32_t input, tenon_output* out_source) {
+    const auto* self = reinterpret_cast<const Compilation*>(context);
+    if (!self->claims->cursor().Has(node)) return InvalidArgument(StrCat("there is no node ", node)).release();
+    const graph::NodeId id = self->claims->cursor().IdOf(node);
+    const auto found = self->loop->sources.find({id, input});
+    if (found == self->loop->sources.end()) return InvalidArgument(StrCat(self->graph->node(id).Describe(), " has no input ", input, ", or is none of the loop's")).release();
+    *out_source = self->ToC(found->second);
+    return nullptr;
+  }
 };
 
-// What a compiler made.
+// What a compiler made, of a claim or a loop: their tables' destroy() and run() are alike.
+template <class Entry>
 class DeviceRegion final : public CompiledRegion {
  public:
-  DeviceRegion(const CompilerEntry& compiler, std::vector<graph::NodeId> nodes, std::string label)
+  DeviceRegion(const Entry& compiler, std::vector<graph::NodeId> nodes, std::string label)
       : CompiledRegion(std::move(nodes), std::move(label), compiler.plugin), compiler_(compiler) {}
   ~DeviceRegion() override {
     if (executable_ != nullptr) TellPlugin(compiler_.plugin, "destroy", [this] { compiler_.table->destroy(executable_); });
   }
-  // UNIMPLEMENTED: the compiler would rather not.
-  Status Compile(tenon_compile_args* args) {
-    TENON_RETURN_IF_ERROR(CallPlugin(compiler_.plugin, "compile", &label(), nullptr, [&] { return compiler_.table->compile(compiler_.self, args, &executable_); }));
+  // compile(executable) asks the table. UNIMPLEMENTED: the compiler would rather not.
+  template <class Function>
+  Status Compile(tenon_compile_args* args, Function&& compile) {
+    TENON_RETURN_IF_ERROR(CallPlugin(compiler_.plugin, "compile", &label(), nullptr, [&] { return compile(&executable_); }));
     if (executable_ == nullptr) return Internal(StrCat(DescribePlugin(compiler_.plugin), ": its compile() gave success and no executable for ", label()));
     workspace_bytes_ = args->out_workspace_bytes;
     in_place_ = {args->out_in_place, args->out_in_place_count};
@@ -255,49 +281,62 @@ class DeviceRegion final : public CompiledRegion {
   }
 
  private:
-  const CompilerEntry compiler_;
+  const Entry compiler_;
   tenon_executable* executable_ = nullptr;
   std::unique_ptr<LiveObject> live_;
 };
 
-}  // namespace
-
-Result<std::shared_ptr<const CompiledRegion>> CompileClaim(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
-                                                           const std::vector<graph::NodeId>& nodes, const std::vector<Edge>& inputs, const std::vector<Edge>& outputs,
-                                                           const graph::ShapeInference& inference) {
-  const graph::Cursor& cursor = claims.cursor();
-  std::vector<int64_t> numbers;
-  for (graph::NodeId id : nodes) numbers.push_back(cursor.NumberOf(id));
-  const auto to_c = [&](const std::vector<Edge>& edges) {
-    std::vector<tenon_output> out;
-    for (const Edge& edge : edges) out.push_back({cursor.NumberOf(edge.node), edge.index, 0});
-    return out;
-  };
-  const std::vector<tenon_output> in = to_c(inputs), out = to_c(outputs);
-  EdgeViews views{&plan.graph(), &claims, &inference, {}};
+// ask(args, executable): compile() of the entry's table.
+template <class Entry, class Function>
+Result<std::shared_ptr<const CompiledRegion>> Compiled(const Plan& plan, const Entry& compiler, const SessionDevice& device, Compilation* compilation, const std::vector<graph::NodeId>& nodes,
+                                                       const std::vector<Edge>& inputs, const std::vector<Edge>& outputs, Function&& ask) {
+  const std::vector<int64_t> numbers = compilation->NumbersOf(nodes);
+  const std::vector<tenon_output> in = compilation->ToC(inputs), out = compilation->ToC(outputs);
   tenon_compile_args args{TENON_HEAD(tenon_compile_args),
-                          cursor.c(),
+                          compilation->claims->cursor().c(),
                           numbers.data(),
                           numbers.size(),
                           in.data(),
                           in.size(),
                           out.data(),
                           out.size(),
-                          claim.device->device->handle,
+                          device.device->handle,
                           plan.env().precision,
                           plan.env().threads == nullptr ? 1 : plan.env().threads->threads(),
-                          reinterpret_cast<tenon_compile_context*>(&views),
-                          &EdgeViews::Get,
+                          reinterpret_cast<tenon_compile_context*>(compilation),
+                          &Compilation::Get,
                           0,
                           nullptr,
                           0};
   std::string label = plan.graph().node(nodes[0]).name;
   if (nodes.size() > 1) label += StrCat(" and ", nodes.size() - 1, " more");
-  auto region = std::make_shared<DeviceRegion>(claim.compiler, nodes, std::move(label));
-  Status status = region->Compile(&args);
+  auto region = std::make_shared<DeviceRegion<Entry>>(compiler, nodes, std::move(label));
+  Status status = region->Compile(&args, [&](tenon_executable** executable) { return ask(&args, executable); });
   if (status.code() == Code::kUnimplemented) return std::shared_ptr<const CompiledRegion>();
-  if (!status.ok()) return std::move(status).Annotate(StrCat("compiling ", region->label(), " for ", claim.device->device->name));
+  if (!status.ok()) return std::move(status).Annotate(StrCat("compiling ", region->label(), " for ", device.device->name));
   return std::shared_ptr<const CompiledRegion>(std::move(region));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const CompiledRegion>> CompileClaim(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
+                                                           const std::vector<graph::NodeId>& nodes, const std::vector<Edge>& inputs, const std::vector<Edge>& outputs,
+                                                           const graph::ShapeInference& inference) {
+  Compilation compilation{&plan.graph(), &claims, &inference, nullptr, {}};
+  return Compiled(plan, claim.compiler, *claim.device, &compilation, nodes, inputs, outputs, [&](tenon_compile_args* args, tenon_executable** executable) {
+    return claim.compiler.table->compile(claim.compiler.self, args, executable);
+  });
+}
+
+Result<std::shared_ptr<const CompiledRegion>> CompileLoop(const Plan& plan, const Claims& claims, const Claims::LoopCompiler& by, const OfferedLoop& loop, const graph::ShapeInference& inference) {
+  Compilation compilation{&plan.graph(), &claims, &inference, &loop, {}};
+  std::vector<tenon_loop_variable> variables;
+  for (const OfferedLoop::Variable& each : loop.variables)
+    variables.push_back({compilation.ToC(each.initial), compilation.ToC(each.current), compilation.ToC(each.next), compilation.ToC(each.result)});
+  const tenon_compile_loop told{TENON_HEAD(tenon_compile_loop), variables.data(), variables.size(), compilation.ToC(loop.condition), loop.condition_nodes, &Compilation::SourceOf};
+  return Compiled(plan, by.compiler, *by.device, &compilation, loop.nodes, loop.inputs, loop.outputs, [&](tenon_compile_args* args, tenon_executable** executable) {
+    return by.compiler.table->compile(by.compiler.self, args, &told, executable);
+  });
 }
 
 }  // namespace tenon::exec

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims: the sets of nodes that devices' compilers take as wholes, and what they are compiled to.
+// Claims: the sets of nodes that devices' compilers take as wholes, and what they are compiled to. Whole loops are offered when shapes are bound
+// (offered_loop.h).
 //
 // A compiler sees the plan's graph once and claims sets of the nodes that stand on its device; of several compilers of a device the one of
 // the highest priority comes first, and the others are offered what it left. The host checks each set: nodes of
@@ -41,6 +42,12 @@ class Claims {
     const SessionDevice* device = nullptr;
   };
   const std::vector<Claim>& claims() const { return claims_; }
+  // Compilers of loops and their devices, which have no queues, in the order in which they are asked.
+  struct LoopCompiler {
+    LoopCompilerEntry compiler;
+    const SessionDevice* device = nullptr;
+  };
+  const std::vector<LoopCompiler>& loop_compilers() const { return loop_compilers_; }
   // The number of the node's claim; -1: it has none.
   int32_t ClaimOf(graph::NodeId node) const { return claim_of_[node]; }
   struct Refusal {
@@ -73,10 +80,14 @@ class Claims {
   bool inferred_ = false;
   graph::Cursor cursor_;
   std::vector<Claim> claims_;
+  std::vector<LoopCompiler> loop_compilers_;
   graph::NodeMap<int32_t> claim_of_;
   std::map<graph::NodeId, Refusal> refusals_;
   Predicted predicted_;
 };
+
+// Whether a compiler of that priority may have the node: work of a queue, or of the host for a device without, and nothing that outlives the step.
+bool MayBeClaimed(const Plan& plan, graph::NodeId id, int32_t priority, const SessionDevice& device);
 
 // A claim, compiled by its device's compiler for the shapes of a program. nullptr: that would rather have the nodes run one by one.
 Result<std::shared_ptr<const CompiledRegion>> CompileClaim(const Plan& plan, const Claims& claims, const Claims::Claim& claim,

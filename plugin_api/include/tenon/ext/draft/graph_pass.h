@@ -50,6 +50,9 @@ typedef struct tenon_graph_pass_args {
   TENON_THREAD(step) TENON_OWN(borrow) tenon_status* (*explain)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span text);
   /* For how many nodes it waits besides its inputs; 0: there is no such node. */
   TENON_THREAD(step) TENON_OWN(borrow) int32_t (*control_input_count)(const struct tenon_graph_pass_args* args, int64_t id);
+  /* The node that it waits for. INVALID_ARGUMENT: there is no such node, or it waits for fewer. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*control_input)(const struct tenon_graph_pass_args* args, int64_t id, int32_t index, int64_t* out_source);
 } tenon_graph_pass_args;
 
 /* Capability "tenon.graph_pass/1". */

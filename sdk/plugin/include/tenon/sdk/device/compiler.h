@@ -34,6 +34,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tenon/ext/draft/compile.h"
@@ -64,6 +65,36 @@ struct Compiled {
 
 namespace internal {
 
+// The arguments with all that is known here, and nothing of what Compile fills.
+inline tenon_status* TakeArgs(const tenon_compile_args* args, tenon_compile_args* whole, tenon_graph_cursor* cursor_room) {
+  TENON_SDK_RETURN_IF_ERROR(TakeStruct("a compilation", &args, whole));
+  *whole = *args;
+  TENON_SDK_RETURN_IF_ERROR(TakeStruct("a graph", &whole->cursor, cursor_room));
+  if (whole->nodes == nullptr && whole->node_count != 0) return IsNull("the list of nodes");
+  if (whole->inputs == nullptr && whole->input_count != 0) return IsNull("the list of inputs");
+  if (whole->outputs == nullptr && whole->output_count != 0) return IsNull("the list of outputs");
+  if (whole->device == nullptr) return IsNull("the device");
+  whole->out_workspace_bytes = 0;
+  whole->out_in_place = nullptr;
+  whole->out_in_place_count = 0;
+  return nullptr;
+}
+// Sets a member of the caller's that the caller knows.
+template <class Value>
+void Tell(tenon_compile_args* args, Value tenon_compile_args::*member, Value value) {
+  const auto end = reinterpret_cast<const char*>(&(args->*member) + 1) - reinterpret_cast<const char*>(args);
+  if (end <= static_cast<ptrdiff_t>(args->struct_size)) args->*member = value;
+}
+// What an executable says of itself, and itself.
+template <class Executable>
+void Give(std::unique_ptr<Executable> made, tenon_compile_args* args, tenon_executable** out_executable) {
+  const Compiled& told = *made;
+  Tell(args, &tenon_compile_args::out_workspace_bytes, told.workspace_bytes);
+  Tell(args, &tenon_compile_args::out_in_place, told.in_place.data());
+  Tell(args, &tenon_compile_args::out_in_place_count, static_cast<uint64_t>(told.in_place.size()));
+  *out_executable = reinterpret_cast<tenon_executable*>(made.release());
+}
+
 template <class Compiler>
 struct CompilerFunctions {
   using Executable = typename Compiler::Executable;
@@ -90,11 +121,7 @@ struct CompilerFunctions {
       TENON_SDK_RETURN_IF_ERROR(TakeArgs(args, &whole, &cursor_room));
       std::unique_ptr<Executable> made = Compiler::Compile(self, whole);
       if (made == nullptr) return Failure(TENON_INTERNAL, "the compiler has made nothing");
-      const Compiled& told = *made;
-      Tell(args, &tenon_compile_args::out_workspace_bytes, told.workspace_bytes);
-      Tell(args, &tenon_compile_args::out_in_place, told.in_place.data());
-      Tell(args, &tenon_compile_args::out_in_place_count, static_cast<uint64_t>(told.in_place.size()));
-      *out_executable = reinterpret_cast<tenon_executable*>(made.release());
+      Give(std::move(made), args, out_executable);
       return nullptr;
     });
   }
@@ -105,27 +132,6 @@ struct CompilerFunctions {
     return Answer([&] { return Of(executable)->Run(*frame); });
   }
 
- private:
-  // The arguments with all that is known here, and nothing of what Compile fills.
-  static tenon_status* TakeArgs(const tenon_compile_args* args, tenon_compile_args* whole, tenon_graph_cursor* cursor_room) {
-    TENON_SDK_RETURN_IF_ERROR(TakeStruct("a compilation", &args, whole));
-    *whole = *args;
-    TENON_SDK_RETURN_IF_ERROR(TakeStruct("a graph", &whole->cursor, cursor_room));
-    if (whole->nodes == nullptr && whole->node_count != 0) return IsNull("the list of nodes");
-    if (whole->inputs == nullptr && whole->input_count != 0) return IsNull("the list of inputs");
-    if (whole->outputs == nullptr && whole->output_count != 0) return IsNull("the list of outputs");
-    if (whole->device == nullptr) return IsNull("the device");
-    whole->out_workspace_bytes = 0;
-    whole->out_in_place = nullptr;
-    whole->out_in_place_count = 0;
-    return nullptr;
-  }
-  // Sets a member of the caller's that the caller knows.
-  template <class Value>
-  static void Tell(tenon_compile_args* args, Value tenon_compile_args::*member, Value value) {
-    const auto end = reinterpret_cast<const char*>(&(args->*member) + 1) - reinterpret_cast<const char*>(args);
-    if (end <= static_cast<ptrdiff_t>(args->struct_size)) args->*member = value;
-  }
 };
 
 }  // namespace internal

@@ -48,6 +48,12 @@ class PassContext : public NodeBuilder {
   }
   // For how many nodes it waits besides its inputs.
   int control_input_count(int64_t id) const { return args_->control_input_count(args_, id); }
+  // One of them; -1 with a failure: there is none.
+  int64_t control_input(int64_t id, int index) {
+    int64_t source = -1;
+    if (ok()) Check(args_->control_input(args_, id, index, &source));
+    return source;
+  }
   Output input(int64_t id, int index) {
     Output source{-1, 0, 0};
     if (ok()) Check(args_->input(args_, id, index, &source));
