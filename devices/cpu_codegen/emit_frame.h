@@ -122,6 +122,7 @@ class Frame : public Functions {
   }
   void Load(int v, int reg) {
     const uint32_t dtype = values_[Index(v)].dtype;
+    if (masked_ && values_[Index(v)].tail >= 0) return vmovups(R(reg, SizeOf(dtype)), ptr[rsp + values_[Index(v)].tail]);
     const int bytes = BytesOf(dtype);
     const Address from = At(places_[Index(v)], bytes);
     const Xmm to = R(reg, SizeOf(dtype));

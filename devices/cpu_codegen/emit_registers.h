@@ -88,6 +88,7 @@ class Registers : public Xbyak::CodeGenerator {
     int reg = -1;
     bool has_slot = false;  // its place on the stack holds it
     bool lasts = false;     // and does so from turn to turn
+    int tail = -1;          // where on the stack a row's last elements are kept between passes
     bool is_kept = false;   // the register is its own for all of the loop
   };
 

@@ -28,6 +28,11 @@ class RowGenerator : public Reductions {
   };
   RowGenerator(const Program& program, const RowPlan& plan, uint8_t* buffer, Chosen chosen) : Reductions(program, buffer, kMostCode, chosen.held), plan_(plan), chosen_(std::move(chosen)) {
     chosen_.passes.resize(static_cast<size_t>(plan.passes));
+    for (size_t v = 0; v < values_.size(); ++v) {
+      if (!plan.homes[v].is_kept()) continue;
+      values_[v].tail = StackOfValues() + stack_bytes_;
+      stack_bytes_ += 64;
+    }
   }
 
   size_t Make() {
@@ -205,12 +210,18 @@ class RowGenerator : public Reductions {
         Accumulate(*std::find_if(reductions_.begin(), reductions_.end(), [&](const Reduction& each) { return each.node == node_; }), i);
       } else {
         Emit(node, result);
-        const auto output = std::find(program_.outputs.begin(), program_.outputs.end(), result);
-        if (output != program_.outputs.end()) Store(result, results_[Index(static_cast<int>(output - program_.outputs.begin()))]);
-        else if (plan_.homes[Index(result)].is_kept()) Store(result, places_[Index(result)]);
+        StoreElements(result);
       }
       ReleaseUnused();
     }
+  }
+  // Where it is a result, and where later passes find it. The last elements wait on the stack: what was written with a mask a processor cannot read again before it has left for the cache.
+  void StoreElements(int v) {
+    const Value& value = values_[Index(v)];
+    if (masked_ && value.tail >= 0) vmovups(ptr[rsp + value.tail], R(value.reg, SizeOf(value.dtype)));
+    const auto output = std::find(program_.outputs.begin(), program_.outputs.end(), v);
+    if (output != program_.outputs.end()) Store(v, results_[Index(static_cast<int>(output - program_.outputs.begin()))]);
+    else if (value.tail >= 0 && !masked_) Store(v, places_[Index(v)]);
   }
 
   // ---- Reductions ----
