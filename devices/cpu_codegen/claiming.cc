@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "region.h"
+#include "row_plan.h"
 #include "tenon/sdk/device/regions.h"
 
 namespace tenon::cpu_codegen {
@@ -12,39 +14,59 @@ namespace {
 
 // Has a tile function (ext/draft/tile.h) and is not generated: the host takes it together with its neighbours.
 bool IsOnlyTiled(std::string_view op) {
-  return sdk::IsOneOf(op, {"Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Atan2", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Erf", "Erfc", "Erfinv", "Pow", "FloorMod", "TruncateMod", "NextAfter",
+  return sdk::IsOneOf(op, {"Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Atan2", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Erfc", "Erfinv", "Pow", "FloorMod", "TruncateMod", "NextAfter",
                            "Xlog1py", "Lgamma", "Digamma", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "Invert"});
 }
 
 class Claiming {
  public:
   Claiming(const tenon_graph_cursor& cursor, Level level, int64_t least, const sdk::Claims& claims)
-      : cursor_(cursor), level_(level), least_(least), claims_(claims), graph_(cursor), kind_(graph_.size(), Kind::kOther), age_(graph_.size()), parent_(graph_.size(), -1) {}
+      : cursor_(cursor), level_(level), least_(least), claims_(claims), graph_(cursor), nodes_(graph_.size()), regions_(graph_.size()) {}
 
   void Run(std::span<const int64_t> ids) {
-    for (int64_t id : ids) kind_[At(id)] = KindOf(id);
-    regions_.resize(graph_.size());
+    for (int64_t id : ids) Read(id);
     for (int64_t id = 0; id < static_cast<int64_t>(graph_.size()); ++id) Place(id);
     for (int64_t id = 0; id < static_cast<int64_t>(graph_.size()); ++id) {
-      if (parent_[At(id)] != id) continue;
-      Region& region = regions_[At(id)];
-      if (region.nodes.size() < 2 || region.is_spoiled) continue;
-      std::sort(region.nodes.begin(), region.nodes.end());
-      claims_.Claim(region.nodes);
+      if (nodes_[At(id)].parent == id) ClaimRegion(id);
     }
   }
 
  private:
-  enum class Kind : uint8_t { kOther, kTiled, kGenerated };
+  // kSmall: generated, but of so few elements that it is not worth it, unless beside the rows that they were reduced from.
+  enum class Kind : uint8_t { kOther, kTiled, kSmall, kGenerated, kReduced, kSoftmax };
+  struct Info {
+    Kind kind = Kind::kOther;
+    int32_t age = 0;
+    int64_t parent = -1;     // towards the node that the region is found by; -1: in none
+    size_t reduced = 0;      // trailing dims that it reduces
+    bool is_final = false;   // nothing in the region may read it
+  };
   struct Region {
     std::vector<int64_t> nodes;
-    std::vector<int64_t> shape;  // as far as the graph says it; {INT64_MIN} where the rank is not known
+    std::vector<int64_t> shape;  // of elements, as far as the graph says it; {INT64_MIN} where the rank is not known
+    size_t reduced = 0;          // trailing dims that are reduced; 0: none yet
+    size_t size = 0;             // nodes of the program
     bool is_spoiled = false;     // a node of it is not generated
   };
   static size_t At(int64_t id) { return static_cast<size_t>(id); }
 
+  void ClaimRegion(int64_t id) {
+    Region& region = regions_[At(id)];
+    if (region.nodes.size() >= 2 && !region.is_spoiled) {
+      std::sort(region.nodes.begin(), region.nodes.end());
+      return claims_.Claim(region.nodes);
+    }
+    for (int64_t node : region.nodes)
+      if (nodes_[At(node)].kind == Kind::kSmall) claims_.Refuse(node, TENON_REFUSE_COST, "so few elements are not worth it");
+  }
+
+  void Read(int64_t id) {
+    const std::string_view op = graph_.at(id).op;
+    nodes_[At(id)].kind = ReductionOf(op) != Function::kUnknown || IsSoftmax(op) ? KindOfRows(id) : KindOf(id);
+  }
   Kind KindOf(int64_t id) const {
     const std::string_view op = graph_.at(id).op;
+    if (op == "Pow" && IsPower(id)) return IsSmall(ShapeOf({id, 0, 0})) ? Kind::kSmall : Kind::kGenerated;
     if (IsOnlyTiled(op)) return Kind::kTiled;
     const Function function = FunctionOf(op);
     if (function == Function::kUnknown) return Kind::kOther;
@@ -58,66 +80,135 @@ class Claiming {
     if (op == "BiasAdd" && node.String("data_format") == "NCHW") return refuse(TENON_REFUSE_OP, "its channels are not the last dim");
     if (function == Function::kCast && node.Bool("Truncate")) return refuse(TENON_REFUSE_OP, "a cast that truncates");
     sdk::Check(node.Finish());
-    const std::vector<int64_t> shape = ShapeOf(id);
-    if (std::all_of(shape.begin(), shape.end(), [](int64_t dim) { return dim >= 0; }) && sdk::Count(shape) < least_) return refuse(TENON_REFUSE_COST, "so few elements are not worth it");
-    return Kind::kGenerated;
+    return IsSmall(ShapeOf({id, 0, 0})) ? Kind::kSmall : Kind::kGenerated;
+  }
+  bool IsSmall(const std::vector<int64_t>& shape) const {
+    return std::all_of(shape.begin(), shape.end(), [](int64_t dim) { return dim >= 0; }) && sdk::Count(shape) < least_;
   }
 
-  std::vector<int64_t> ShapeOf(int64_t id) const {
+  // Of the last dims alone, as far as the graph says it: axes that are constant, and rows of so many elements that code is worth it.
+  Kind KindOfRows(int64_t id) {
+    const std::string_view op = graph_.at(id).op;
+    const NodeTypes types = TypesOf(cursor_, id);
+    const Function function = ReductionOf(op);
+    const bool reduces = function != Function::kUnknown;
+    const std::vector<int64_t> shape = ShapeOf(graph_.at(id).inputs.at(0));
+    if (reduces ? !IsGeneratedReduction(function, types.inputs.at(0), level_) : !IsGenerated(Function::kExp, {types.inputs.at(0)}, types.inputs.at(0), level_)) return Kind::kOther;
+    if (shape.empty() || shape[0] == INT64_MIN || IsSmall(shape)) return Kind::kOther;
+    const size_t reduced = reduces ? TrailingOf(graph_.at(id).inputs.at(1), shape.size()) : 1;
+    if (reduced == 0) return Kind::kOther;
+    const bool is_whole = reduces && reduced == shape.size();
+    if (!is_whole) {
+      const sdk::Dims row = sdk::Dims(shape).last(reduced);
+      if (std::any_of(row.begin(), row.end(), [](int64_t dim) { return dim < 0 || dim > kMostReduced; })) return Kind::kOther;
+      if (const int64_t count = sdk::Count(row); count < kLeastReduced || count > kMostReduced) return Kind::kOther;
+    }
+    sdk::NodeContext node(&graph_.services(), graph_.at(id).node);
+    nodes_[At(id)].is_final = reduces && (is_whole || !node.Bool("keep_dims"));
+    sdk::Check(node.Finish());
+    nodes_[At(id)].reduced = reduced;
+    return reduces ? Kind::kReduced : Kind::kSoftmax;
+  }
+  // 0: they are not constant, or not the last ones.
+  size_t TrailingOf(const tenon_output& axes, size_t rank) const {
+    const tenon_tensor_view* const value = ConstantOf(axes);
+    return value == nullptr ? 0 : TrailingDims(*value, rank);
+  }
+  // A power that products compute.
+  bool IsPower(int64_t id) const {
+    const NodeTypes types = TypesOf(cursor_, id);
+    const tenon_tensor_view* const value = ConstantOf(graph_.at(id).inputs.at(1));
+    return value != nullptr && PowerOf(*value) != 0 && IsGenerated(Function::kReciprocal, {types.output}, types.output, level_);
+  }
+  const tenon_tensor_view* ConstantOf(const tenon_output& output) const {
+    if (output.node < 0 || graph_.at(output.node).op != "Const") return nullptr;
+    sdk::NodeContext node(&graph_.services(), graph_.at(output.node).node);
+    const tenon_attr_value value = node.Raw("value");
+    sdk::Check(node.Finish());
+    return value.kind == TENON_ATTR_TENSOR && value.count == 1 ? static_cast<const tenon_tensor_view*>(value.data) : nullptr;
+  }
+
+  std::vector<int64_t> ShapeOf(const tenon_output& output) const {
     tenon_shape shape = {nullptr, -1, 0};
-    sdk::Check(cursor_.output_shape(cursor_.graph, {id, 0, 0}, &shape));
+    sdk::Check(cursor_.output_shape(cursor_.graph, output, &shape));
     if (shape.rank < 0) return {INT64_MIN};
     return {shape.dims, shape.dims + shape.rank};
   }
 
   int64_t Root(int64_t id) {
-    while (parent_[At(id)] != id) {
-      parent_[At(id)] = parent_[At(parent_[At(id)])];
-      id = parent_[At(id)];
+    while (nodes_[At(id)].parent != id) {
+      nodes_[At(id)].parent = nodes_[At(nodes_[At(id)].parent)].parent;
+      id = nodes_[At(id)].parent;
     }
     return id;
   }
 
   void Place(int64_t id) {
     const sdk::RegionGraph::Node& node = graph_.at(id);
-    int32_t age = 0;
-    for (int64_t source : node.before) age = std::max(age, age_[At(source)]);
-    if (kind_[At(id)] == Kind::kOther) {
-      for (int64_t source : node.before)
-        if (age_[At(source)] == age && parent_[At(source)] >= 0) {
-          ++age;
-          break;
-        }
-      age_[At(id)] = age;
+    Info& info = nodes_[At(id)];
+    for (int64_t source : node.before) info.age = std::max(info.age, nodes_[At(source)].age);
+    const auto is_beside = [&](int64_t source) { return nodes_[At(source)].age == info.age && nodes_[At(source)].parent >= 0; };
+    if (info.kind == Kind::kOther) {
+      if (std::any_of(node.before.begin(), node.before.end(), is_beside)) ++info.age;
       return;
     }
     // All regions of that age that it reads, or none.
-    const std::vector<int64_t> shape = ShapeOf(id);
+    Region own = Alone(id);
+    const std::vector<int64_t> shape = own.shape;
     std::vector<int64_t> joined;
-    size_t size = 1;
     bool may = true;
     for (int64_t source : node.before) {
-      if (age_[At(source)] != age || parent_[At(source)] < 0) continue;
+      if (!is_beside(source)) continue;
+      may = may && !nodes_[At(source)].is_final;
       const int64_t root = Root(source);
       if (std::find(joined.begin(), joined.end(), root) != joined.end()) continue;
       joined.push_back(root);
-      size += regions_[At(root)].nodes.size();
-      may = may && graph_.at(source).dead_with == node.dead_with && regions_[At(root)].shape == shape && size <= kMostNodes;
+      may = may && graph_.at(source).dead_with == node.dead_with && MayTake(&own, regions_[At(root)], info.kind, shape, joined.size() == 1);
     }
-    parent_[At(id)] = id;
-    age_[At(id)] = age + (may ? 0 : 1);
-    Region& own = regions_[At(id)];
-    own.nodes = {id};
-    own.shape = shape;
-    own.is_spoiled = kind_[At(id)] == Kind::kTiled;
+    info.parent = id;
+    if (!may) {
+      ++info.age;
+      own = Alone(id);
+    }
+    regions_[At(id)] = std::move(own);
     if (!may) return;
     for (int64_t root : joined) {
       Region& other = regions_[At(root)];
-      own.nodes.insert(own.nodes.end(), other.nodes.begin(), other.nodes.end());
-      own.is_spoiled = own.is_spoiled || other.is_spoiled;
+      regions_[At(id)].nodes.insert(regions_[At(id)].nodes.end(), other.nodes.begin(), other.nodes.end());
       other = Region();
-      parent_[At(root)] = id;
+      nodes_[At(root)].parent = id;
     }
+  }
+
+  // The region of a node by itself.
+  Region Alone(int64_t id) const {
+    const Info& info = nodes_[At(id)];
+    constexpr size_t kNodesOfSoftmax = 8, kNodesOfPower = 4;
+    const bool is_spoiled = info.kind == Kind::kTiled || info.kind == Kind::kSmall;
+    const size_t size = info.kind == Kind::kSoftmax ? kNodesOfSoftmax : graph_.at(id).op == "Pow" ? kNodesOfPower : 1;
+    return {{id}, ShapeOf(info.reduced > 0 ? graph_.at(id).inputs[0] : tenon_output{id, 0, 0}), info.reduced, size, is_spoiled};
+  }
+  // Whether the node's region can be one with another, and if so, makes it what both are. shape: of the node, or what it reduces.
+  static bool MayTake(Region* own, const Region& other, Kind kind, const std::vector<int64_t>& shape, bool is_first) {
+    const bool is_of_row = other.shape != shape && (kind == Kind::kGenerated || kind == Kind::kSmall) && RowsOf(other) == shape;
+    if (other.shape != shape && !is_of_row) return false;
+    if (is_first && is_of_row) {
+      own->shape = other.shape;
+      own->is_spoiled = false;
+    }
+    if (own->shape != other.shape || own->size + other.size > kMostNodes) return false;
+    if (own->reduced != 0 && other.reduced != 0 && own->reduced != other.reduced) return false;
+    own->size += other.size;
+    own->reduced = std::max(own->reduced, other.reduced);
+    own->is_spoiled = own->is_spoiled || other.is_spoiled;
+    return own->reduced == 0 || !own->is_spoiled;
+  }
+  // The shape of what has one element for each row; none where there are no rows.
+  static std::vector<int64_t> RowsOf(const Region& region) {
+    std::vector<int64_t> shape = region.shape;
+    if (region.reduced == 0 || region.reduced == shape.size()) return {INT64_MIN, INT64_MIN};
+    std::fill(shape.end() - static_cast<int64_t>(region.reduced), shape.end(), 1);
+    return shape;
   }
 
   const tenon_graph_cursor& cursor_;
@@ -125,10 +216,8 @@ class Claiming {
   const int64_t least_;
   const sdk::Claims& claims_;
   const sdk::RegionGraph graph_;
-  std::vector<Kind> kind_;
-  std::vector<int32_t> age_;
-  std::vector<int64_t> parent_;   // of regions' nodes: towards the one that the region is found by; -1: in none
-  std::vector<Region> regions_;  // by that node
+  std::vector<Info> nodes_;
+  std::vector<Region> regions_;  // by the node that they are found by
 };
 
 }  // namespace
@@ -144,7 +233,10 @@ NodeTypes TypesOf(const tenon_graph_cursor& cursor, int64_t id) {
 
 void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, int64_t least, const sdk::Claims& claims) {
   // Two that follow one another: else the graph is not read.
-  const auto is_ours = [&](int64_t id) { return FunctionOf(sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, id)))) != Function::kUnknown; };
+  const auto is_ours = [&](int64_t id) {
+    const std::string_view op = sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, id)));
+    return FunctionOf(op) != Function::kUnknown || op == "Pow" || ReductionOf(op) != Function::kUnknown || IsSoftmax(op);
+  };
   if (std::count_if(nodes.begin(), nodes.end(), is_ours) >= 2) Claiming(cursor, level, least, claims).Run(nodes);
 }
 

@@ -11,8 +11,8 @@
 
 namespace tenon::cpu_codegen {
 
-// Claims regions of element-wise nodes of one shape, of which one reads another; `least` elements at least, where the graph says how many there are. Time and memory
-// grow with the graph.
+// Claims regions of element-wise nodes of one shape, with reductions of its last dims and what is made of their results, of which one reads another; `least` elements at least, where the graph
+// says how many there are. Time and memory grow with the graph.
 void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, int64_t least, const sdk::Claims& claims);
 
 // The inputs' and the output's types of a node.

@@ -17,9 +17,10 @@ namespace tenon::cpu_codegen {
 struct Call {
   const void* inputs[kMostInputs];
   void* outputs[kMostOutputs];
-  int64_t count;     // elements of a row; may be 0
+  int64_t count;     // elements of a row; may be 0. Programs with reductions know it
   int64_t rows = 1;  // at least 1
   int64_t input_steps[kMostInputs], output_steps[kMostOutputs];  // bytes from row to row; of one row they are not read
+  void* scratch = nullptr;  // where a program of rows keeps a row's values (RowPlan)
 };
 using EntryPoint = void (*)(Call*);
 

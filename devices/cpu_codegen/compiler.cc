@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "claiming.h"
+#include "code.h"
 #include "executable.h"
 #include "loop.h"
 #include "tenon/sdk/kernel/kernel.h"

@@ -3,8 +3,6 @@
 #include "generator.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -17,18 +15,12 @@
 #include <random>
 
 #include "code.h"
+#include "generator_testing.h"
 #include "tenon/dtype.h"
 #include "tenon/sdk/kernel/half.h"
 
 namespace tenon::cpu_codegen {
 namespace {
-
-std::vector<Level> Levels() {
-  std::vector<Level> levels;
-  for (const Level level : {Level::kAvx2, Level::kAvx512})
-    if (level <= BestLevel()) levels.push_back(level);
-  return levels;
-}
 
 Program Unary(Level level, Function function, uint32_t dtype) { return {level, false, {{dtype, false}}, {{function, dtype, {0}}}, {1}}; }
 
@@ -82,6 +74,7 @@ double Softplus(double x) { return x > 13.942385 ? x : x < -13.942385 ? std::exp
 TEST(Generator, FunctionsAreAsExactAsTheReadmeSays) {
   const Known all[] = {{Function::kExp, "Exp", 1, std::exp},       {Function::kExpm1, "Expm1", 2, std::expm1},   {Function::kLog, "Log", 2, std::log},
                        {Function::kLog1p, "Log1p", 2, std::log1p}, {Function::kTanh, "Tanh", 5, std::tanh},      {Function::kSigmoid, "Sigmoid", 3, Sigmoid},
+                       {Function::kErf, "Erf", 1, std::erf},
                        {Function::kSqrt, "Sqrt", 0, std::sqrt},    {Function::kSoftplus, "Softplus", 4, Softplus}};
   for (const Level level : Levels())
     for (const Known& known : all) {
@@ -90,29 +83,6 @@ TEST(Generator, FunctionsAreAsExactAsTheReadmeSays) {
       std::printf("%s, level %d: %g places at most, at %.9g\n", known.name, static_cast<int>(level), found.most, static_cast<double>(found.at));
     }
 }
-
-// Memory that ends, or begins, at a page that nobody may touch.
-class Guarded {
- public:
-  Guarded() : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))), memory_(static_cast<char*>(mmap(nullptr, 3 * page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-    EXPECT_EQ(mprotect(memory_ + page_, page_, PROT_READ | PROT_WRITE), 0);
-  }
-  ~Guarded() { munmap(memory_, 3 * page_); }
-  Guarded(const Guarded&) = delete;
-  char* begin() const { return memory_ + page_; }
-  char* end() const { return memory_ + 2 * page_; }
-  size_t size() const { return page_; }
-
- private:
-  const size_t page_;
-  char* const memory_;
-};
-
-struct Kind {
-  uint32_t dtype;
-  size_t size;
-};
-constexpr Kind kKinds[] = {{TENON_DT_FLOAT, 4}, {TENON_DT_DOUBLE, 8}, {TENON_DT_INT32, 4}, {TENON_DT_INT64, 8}, {TENON_DT_HALF, 2}, {TENON_DT_BFLOAT16, 2}, {TENON_DT_BOOL, 1}};
 
 // Casts between all types: an input and a result of each, at both ends of their memory, of every count up to some registers and every offset.
 TEST(Generator, NothingBesideTheElementsIsTouched) {

@@ -14,6 +14,7 @@ namespace tenon::cpu_codegen {
 namespace {
 
 constexpr size_t kStateBytes = 64;         // of a register's worth
+constexpr int kFewLanes = 4;               // of single elements: narrow registers will do
 constexpr int64_t kTurns = 4096;           // between questions whether the step was given up
 constexpr double kNanoseconds = 3000;      // of a loop, of which nobody knows the turns
 
@@ -31,7 +32,6 @@ class LoopMaker {
     if (args_.node_count > kMostNodes) sdk::Fail(TENON_UNIMPLEMENTED, "a loop of ", args_.node_count, " nodes");
     FindShape();
     for (uint64_t i = 0; i < args_.input_count; ++i) AddInput(args_.inputs[i], i < loop_.variable_count ? loop_.variables[i].current : args_.inputs[i]);
-    program_.is_single = std::all_of(is_single_.begin(), is_single_.end(), [](bool single) { return single; });
     for (uint64_t n = 0; n < args_.node_count; ++n) {
       if (n == loop_.condition_node_count) program_.condition_nodes = Nodes();
       AddNode(args_.nodes[n]);
@@ -42,7 +42,8 @@ class LoopMaker {
     for (uint64_t v = 0; v < loop_.variable_count; ++v) program_.next.push_back(NextOf(v));
     for (uint64_t k = 0; k < args_.output_count; ++k) made_->results_.push_back(VariableOf(args_.outputs[k]));
     if (program_.body.nodes.size() > kMostNodes) sdk::Fail(TENON_UNIMPLEMENTED, "a loop of ", program_.body.nodes.size(), " nodes");
-    made_->lanes_ = program_.Lanes();
+    if (std::all_of(is_single_.begin(), is_single_.end(), [](bool single) { return single; })) program_.body.lanes = kFewLanes;
+    made_->lanes_ = program_.body.Lanes();
     made_->code_ = CodeOfLoop(program_);
     if (made_->code_ == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "no code can be had");
     return std::move(made_);
@@ -97,7 +98,6 @@ class LoopMaker {
   int Add(Node node, bool is_single) {
     program_.body.nodes.push_back(std::move(node));
     is_single_.push_back(is_single);
-    program_.is_single = program_.is_single && is_single;
     return static_cast<int>(is_single_.size()) - 1;
   }
 

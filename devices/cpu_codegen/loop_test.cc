@@ -22,7 +22,7 @@ class Maker {
  public:
   Maker(Level level, bool is_single) {
     loop_.body.level = level;
-    loop_.is_single = is_single;
+    if (is_single) loop_.body.lanes = 4;
   }
   int Input(uint32_t dtype) {
     loop_.body.inputs.push_back({dtype, true});
@@ -140,7 +140,7 @@ TEST_P(LoopCode, EveryLaneGoesItsOwnWay) {
   maker.Next({better, more, turn});
   const auto code = CodeOfLoop(maker.loop());
   ASSERT_NE(code, nullptr);
-  const auto lanes = static_cast<size_t>(maker.loop().Lanes());
+  const auto lanes = static_cast<size_t>(maker.loop().body.Lanes());
   EXPECT_EQ(lanes, std::get<1>(GetParam()) ? 4u : std::get<0>(GetParam()) == Level::kAvx512 ? 16u : 8u);
   States states;
   std::vector<float> numbers;

@@ -36,7 +36,7 @@ Function FunctionOf(std::string_view op) {
   using enum Function;
   static const std::unordered_map<std::string_view, Function> known = {
       {"Neg", kNeg}, {"Abs", kAbs}, {"Sign", kSign}, {"Square", kSquare}, {"Reciprocal", kReciprocal}, {"Inv", kReciprocal}, {"Sqrt", kSqrt}, {"Rsqrt", kRsqrt},
-      {"Floor", kFloor}, {"Ceil", kCeil}, {"Round", kRound}, {"Exp", kExp}, {"Expm1", kExpm1}, {"Log", kLog}, {"Log1p", kLog1p}, {"Tanh", kTanh},
+      {"Floor", kFloor}, {"Ceil", kCeil}, {"Round", kRound}, {"Exp", kExp}, {"Expm1", kExpm1}, {"Log", kLog}, {"Log1p", kLog1p}, {"Tanh", kTanh}, {"Erf", kErf},
       {"Sigmoid", kSigmoid}, {"Relu", kRelu}, {"Relu6", kRelu6}, {"LeakyRelu", kLeakyRelu}, {"Elu", kElu}, {"Selu", kSelu}, {"Softplus", kSoftplus},
       {"Softsign", kSoftsign}, {"LogicalNot", kNot}, {"IsNan", kIsNan}, {"IsInf", kIsInf}, {"IsFinite", kIsFinite}, {"Cast", kCast},
       {"Add", kAdd}, {"AddV2", kAdd}, {"BiasAdd", kAdd}, {"Sub", kSub}, {"Mul", kMul}, {"Div", kDiv}, {"RealDiv", kDiv}, {"Maximum", kMaximum},
@@ -50,17 +50,31 @@ Function FunctionOf(std::string_view op) {
   return found == known.end() ? kUnknown : found->second;
 }
 
+Function ReductionOf(std::string_view op) {
+  using enum Function;
+  return op == "Sum" ? kSum : op == "Mean" ? kMean : op == "Prod" ? kProd : op == "Max" ? kMax : op == "Min" ? kMin : kUnknown;
+}
+
+bool IsGeneratedReduction(Function function, uint32_t dtype, Level level) {
+  if (!IsReduction(function) || level == Level::kNone) return false;
+  if (IsReal(dtype)) return true;
+  // A mean of integers is of sums that do not wrap; AVX2 has no products of int64.
+  return IsInteger(dtype) && function != Function::kMean && function != Function::kLargest && (function != Function::kProd || dtype == TENON_DT_INT32 || level == Level::kAvx512);
+}
+
+bool IsSoftmax(std::string_view op) { return op == "Softmax" || op == "LogSoftmax"; }
+
 bool IsApproximate(Function function) {
   using enum Function;
   switch (function) {
-    case kExp: case kExpm1: case kLog: case kLog1p: case kTanh: case kSigmoid: case kElu: case kSelu: case kSoftplus: case kXlogy: case kSoftplusGrad: return true;
+    case kExp: case kExpm1: case kLog: case kLog1p: case kTanh: case kSigmoid: case kErf: case kElu: case kSelu: case kSoftplus: case kXlogy: case kSoftplusGrad: return true;
     default: return false;
   }
 }
 
 bool IsGenerated(Function function, const std::vector<uint32_t>& inputs, uint32_t output, Level level) {
   using enum Function;
-  if (function == kUnknown || level == Level::kNone || inputs.empty() || !IsKnown(output) || !std::all_of(inputs.begin(), inputs.end(), IsKnown)) return false;
+  if (function == kUnknown || IsReduction(function) || level == Level::kNone || inputs.empty() || !IsKnown(output) || !std::all_of(inputs.begin(), inputs.end(), IsKnown)) return false;
   const uint32_t type = inputs[0];
   const bool is_real = IsReal(type), is_number = is_real || IsInteger(type), is_wide = level == Level::kAvx512;
   if (function == kCast) {
@@ -89,16 +103,27 @@ bool IsGenerated(Function function, const std::vector<uint32_t>& inputs, uint32_
 }
 
 int Program::Lanes() const {
+  if (lanes != 0) return lanes;
   const auto is_long = [](uint32_t type) { return type == TENON_DT_DOUBLE || type == TENON_DT_INT64; };
   const bool has_long = std::any_of(inputs.begin(), inputs.end(), [&](const Input& input) { return is_long(input.dtype); }) ||
                         std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) { return is_long(node.dtype); });
   return (level == Level::kAvx512 ? 64 : 32) / (has_long ? 8 : 4);
 }
 
+std::vector<bool> Program::OfRows() const {
+  std::vector<bool> of_row;
+  for (const Input& input : inputs) of_row.push_back(input.is_single);
+  for (const Node& node : nodes)
+    of_row.push_back(row > 0 && (IsReduction(node.function) || std::all_of(node.operands.begin(), node.operands.end(), [&](int operand) { return of_row[static_cast<size_t>(operand)]; })));
+  return of_row;
+}
+
 std::string Program::Key() const {
   std::string key;
   const auto add = [&key](uint32_t value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
-  add(static_cast<uint32_t>(level) | (streams ? 256u : 0u));
+  add(static_cast<uint32_t>(level) | (streams ? 256u : 0u) | static_cast<uint32_t>(lanes) << 16);
+  add(static_cast<uint32_t>(row));
+  add(static_cast<uint32_t>(row >> 32));
   add(static_cast<uint32_t>(inputs.size()));
   for (const Input& input : inputs) add(input.dtype << 1 | (input.is_single ? 1u : 0u));
   add(static_cast<uint32_t>(nodes.size()));
@@ -119,7 +144,7 @@ std::string Loop::Key() const {
   add(static_cast<int>(next.size()));
   add(condition);
   add(condition_nodes);
-  return key + (is_single ? "loop of one" : "loop");
+  return key + "loop";
 }
 
 }  // namespace tenon::cpu_codegen

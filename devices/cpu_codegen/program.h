@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the generator makes code of: element-wise functions of values of one shape, in order.
+// What the generator makes code of: element-wise functions of values of one shape, in order; and of rows, whose sums and the like the functions behind them read.
 #ifndef TENON_DEVICES_CPU_CODEGEN_PROGRAM_H_
 #define TENON_DEVICES_CPU_CODEGEN_PROGRAM_H_
 
@@ -17,7 +17,7 @@ Level BestLevel();
 
 enum class Function : uint8_t {
   // Of one value.
-  kNeg, kAbs, kSign, kSquare, kReciprocal, kSqrt, kRsqrt, kFloor, kCeil, kRound, kExp, kExpm1, kLog, kLog1p, kTanh, kSigmoid,
+  kNeg, kAbs, kSign, kSquare, kReciprocal, kSqrt, kRsqrt, kFloor, kCeil, kRound, kExp, kExpm1, kLog, kLog1p, kTanh, kSigmoid, kErf,
   kRelu, kRelu6, kLeakyRelu, kElu, kSelu, kSoftplus, kSoftsign, kNot, kIsNan, kIsInf, kIsFinite, kCast,
   // Of two.
   kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kSquaredDifference, kFloorDiv, kTruncateDiv, kDivNoNan, kMulNoNan, kXdivy, kXlogy,
@@ -25,6 +25,8 @@ enum class Function : uint8_t {
   kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kAnd, kOr,
   // Of three, and of any number.
   kSelect, kClip, kAddN,
+  // Of a row: one value. kLargest passes NaN over.
+  kSum, kMean, kProd, kMax, kMin, kLargest,
   kUnknown
 };
 
@@ -32,6 +34,12 @@ enum class Function : uint8_t {
 Function FunctionOf(std::string_view op);
 // Whether it is generated with these types (TENON_DT_*; of the inputs, which are alike where the op says so, and of the output).
 bool IsGenerated(Function function, const std::vector<uint32_t>& inputs, uint32_t output, Level level);
+// What the op computes of rows (kSum to kMin), or kUnknown; and whether that is generated.
+Function ReductionOf(std::string_view op);
+inline bool IsReduction(Function function) { return function >= Function::kSum && function <= Function::kLargest; }
+bool IsGeneratedReduction(Function function, uint32_t dtype, Level level);
+// Softmax and LogSoftmax, which several nodes compute.
+bool IsSoftmax(std::string_view op);
 // Whether the kernel rounds in ways of its own: results may then differ from it in the last places.
 bool IsApproximate(Function function);
 
@@ -51,11 +59,15 @@ struct Program {
   std::vector<Input> inputs;
   std::vector<Node> nodes;   // each behind its operands
   std::vector<int> outputs;  // numbers of values, of nodes alone; none twice
+  int64_t row = 0;           // elements of a row, which are then part of the code; 0: there are no reductions
+  int lanes = 0;             // elements that are computed at once; 0: as many as there is room for
 
   uint32_t DtypeOf(int value) const {
     const auto count = static_cast<int>(inputs.size());
     return value < count ? inputs[static_cast<size_t>(value)].dtype : nodes[static_cast<size_t>(value - count)].dtype;
   }
+  // Of values: whether they are one of a row, as single inputs, reductions, and what is made of these alone. Of programs without reductions single inputs.
+  std::vector<bool> OfRows() const;
   // Equal for programs of equal code.
   std::string Key() const;
   // Elements that are computed at once.
@@ -68,9 +80,7 @@ struct Loop {
   std::vector<int> next;      // of each that is carried: the value that it is in the next turn: a node's, or itself
   int condition = 0;          // a truth; of its elements the first is asked
   int condition_nodes = 0;    // the first nodes of the body, before the condition is asked
-  bool is_single = false;     // all values are one element
   std::string Key() const;
-  int Lanes() const { return is_single ? 4 : body.Lanes(); }
 };
 
 inline constexpr size_t kMostNodes = 64, kMostInputs = 24, kMostOutputs = 16;

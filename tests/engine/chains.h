@@ -112,11 +112,21 @@ class RandomChain {
     std::vector<size_t> operands;
     size_t result = 0;
     DType type = DType::kFloat;  // of a cast
+    std::vector<int32_t> axes = {};  // of a reduction
+    bool keeps_dims = false;
   };
   struct Choice {
     bool is_exact = false;      // no function that code computes in ways of its own
     bool is_generated = false;  // no op that no code is generated for
+    bool has_rows = false;      // reductions, whose results go on; softmax; norms
   };
+  // The step's node, of these operands.
+  static Output NodeOf(Graph& graph, const Step& step, const std::vector<Output>& in) {
+    if (step.op == "Cast") return graph.Op("Cast", {in[0]}, {{"DstT", step.type}});
+    if (step.op == "AddN") return graph.Op("AddN", {in});
+    if (!step.axes.empty()) return graph.Op(step.op.c_str(), {in[0], graph.Const(step.axes, Shape{static_cast<int64_t>(step.axes.size())})}, {{"keep_dims", step.keeps_dims}});
+    return in.size() == 1 ? graph.Op(step.op.c_str(), {in[0]}) : in.size() == 2 ? graph.Op(step.op.c_str(), {in[0], in[1]}) : graph.Op(step.op.c_str(), {in[0], in[1], in[2]});
+  }
   RandomChain(Runtime& runtime, uint64_t seed, Choice choice) : random_(seed), graph_(runtime), choice_(choice) {
     const DType types[] = {DType::kFloat, DType::kFloat, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64, DType::kHalf, DType::kBfloat16};
     type_ = types[Up(std::size(types))];
@@ -139,30 +149,64 @@ class RandomChain {
   const std::vector<Step>& steps() const { return steps_; }
   std::vector<Output> Fetches() {
     std::vector<Output> fetches = {values_[numbers_.back()]};
-    for (const size_t value : numbers_)
-      if (Up(6) == 0) fetches.push_back(values_[value]);
+    for (const std::vector<size_t>* some : {&numbers_, &reduced_})
+      for (const size_t value : *some)
+        if (Up(some == &numbers_ ? 6 : 2) == 0) fetches.push_back(values_[value]);
     if (!flags_.empty() && Up(2) == 0) fetches.push_back(values_[flags_.back()]);
     return fetches;
   }
 
  private:
   size_t Up(size_t end) { return static_cast<size_t>(random_() % end); }
-  size_t Keep(const Output& value) {
+  size_t Keep(const Output& value, size_t rank = 0) {
     values_.push_back(value);
+    ranks_.push_back(rank);
     return values_.size() - 1;
   }
   size_t Any() { return Up(3) == 0 ? numbers_[Up(numbers_.size())] : numbers_[numbers_.size() - 1 - Up(std::min<size_t>(numbers_.size(), 4))]; }
-  size_t Add(const char* op, const std::vector<size_t>& operands) {
+  size_t Add(Step step) {
     std::vector<Output> in;
-    for (const size_t operand : operands) in.push_back(values_[operand]);
-    const size_t result = Keep(op == std::string("AddN") ? graph_.Op(op, {in}) : operands.size() == 1 ? graph_.Op(op, {in[0]}) : operands.size() == 2 ? graph_.Op(op, {in[0], in[1]}) : graph_.Op(op, {in[0], in[1], in[2]}));
-    steps_.push_back({op, operands, result, type_});
-    return result;
+    size_t rank = 0;
+    for (const size_t operand : step.operands) {
+      in.push_back(values_[operand]);
+      rank = std::max(rank, ranks_[operand]);
+    }
+    if (!step.axes.empty() && !step.keeps_dims) rank -= step.axes.size();
+    step.result = Keep(NodeOf(graph_, step, in), rank);
+    steps_.push_back(std::move(step));
+    return steps_.back().result;
   }
-  size_t Cast(size_t value, DType type) {
-    const size_t result = Keep(graph_.Op("Cast", {values_[value]}, {{"DstT", type}}));
-    steps_.push_back({"Cast", {value}, result, type});
-    return result;
+  size_t Add(const char* op, const std::vector<size_t>& operands) { return Add({op, operands, 0, type_}); }
+  size_t Cast(size_t value, DType type) { return Add({"Cast", {value}, 0, type}); }
+
+  // Of some of the last dims, or of any.
+  size_t Reduce(const char* op, size_t value, bool keeps) {
+    const auto rank = static_cast<int32_t>(ranks_[value]);
+    Step step{op, {value}, 0, type_, {}, keeps};
+    const int32_t count = Up(2) == 0 ? 1 : 1 + static_cast<int32_t>(Up(ranks_[value]));
+    for (int32_t i = 0; i < count; ++i) step.axes.push_back(Up(2) == 0 ? i - count : rank - count + i);
+    if (Up(6) == 0) step.axes = {static_cast<int32_t>(Up(ranks_[value]))};
+    return Add(std::move(step));
+  }
+  void AddRows() {
+    static const char* const kReductions[] = {"Sum", "Mean", "Max", "Min", "Prod"};
+    const size_t x = Any();
+    if (ranks_[x] == 0) return;
+    const size_t kind = Up(choice_.is_exact || !is_real_ ? 6 : 8);
+    const auto reduction = [&] { return kReductions[Up(is_real_ ? 5 : 1)]; };  // means of no integers fail
+    if (kind < 3) {
+      numbers_.push_back(Reduce(reduction(), x, true));
+    } else if (kind == 3) {
+      reduced_.push_back(Reduce(reduction(), x, false));
+    } else if (kind < 6) {
+      if (!is_real_) return;
+      const size_t mean = Reduce("Mean", x, true), variance = Reduce("Mean", Add("SquaredDifference", {x, mean}), true);
+      const size_t one = Keep(graph_.Op("Cast", {graph_.Const(0.001f)}, {{"DstT", type_}}));
+      const size_t factor = Add("Mul", {Add("Rsqrt", {Add("AddV2", {variance, one})}), numbers_[0]});
+      numbers_.push_back(Add("AddV2", {Add("Mul", {x, factor}), Add("Sub", {numbers_[0], Add("Mul", {mean, factor})})}));
+    } else {
+      numbers_.push_back(Add(kind == 6 ? "Softmax" : "LogSoftmax", {x}));
+    }
   }
 
   void AddFeed(bool whole) {
@@ -182,9 +226,9 @@ class RandomChain {
     const Output from = cast.Placeholder("x", DType::kFloat, Shape(dims));
     const auto made = RunOnce(cast, {{from, *Tensor::From(numbers, Shape(dims))}}, {cast.Op("Cast", {from}, {{"DstT", type_}})});
     ASSERT_EQ(made.size(), 1u);
-    const Output fed = graph_.Placeholder("", type_, Up(2) == 0 ? Shape(dims) : Shape::Unknown());
+    const Output fed = graph_.Placeholder("", type_, Up(choice_.has_rows ? 8 : 2) != 1 ? Shape(dims) : Shape::Unknown());
     feeds_.emplace_back(fed, made[0]);
-    numbers_.push_back(Keep(fed));
+    numbers_.push_back(Keep(fed, dims.size()));
   }
 
   void AddNode() {
@@ -198,6 +242,7 @@ class RandomChain {
     static const char* const kCompare[] = {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"};
     static const char* const kAsk[] = {"IsNan", "IsInf", "IsFinite"};
     const auto one_of = [&](const auto& names) { return names[Up(std::size(names))]; };
+    if (choice_.has_rows && Up(3) == 0) return AddRows();
     const size_t kind = Up(14);
     if (kind < 4) {
       const char* op = one_of(kUnary);
@@ -243,7 +288,9 @@ class RandomChain {
   std::vector<int64_t> full_;
   std::vector<std::pair<Output, Tensor>> feeds_;
   std::vector<Output> values_;
-  std::vector<size_t> numbers_, flags_;  // of values_: of the chain's type, and truths
+  std::vector<size_t> ranks_;             // of values
+  std::vector<size_t> numbers_, flags_;   // of values_: of the chain's type, and truths
+  std::vector<size_t> reduced_;           // of values_: with fewer dims than they were reduced from
   std::vector<Step> steps_;
 };
 

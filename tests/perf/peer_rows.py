@@ -214,46 +214,39 @@ class FirstAnswer(Row):
         return json.loads(bench.itself(library, "--peer", engine, self.name, bench.folder(self), threads, bench.options.seconds, environment=environment))
 
 
-# ---- A chain of element-wise ops ----
+# ---- A few ops in a row ----
 
-@row()
-class NineOps(Row):
-    name = "nine element-wise ops over 4 Mi floats"
-    count = 1 << 22
-
-    @staticmethod
-    def chain(x, w, tanh, relu, sigmoid):
-        y = relu(tanh(x * w + 0.25) * 1.5 - w)
-        return sigmoid(y * y - x)
+class Written(Row):
+    """Ops that each engine's users write out: `in_tensorflow(tf, *feeds)` and so on."""
+    shapes = {}  # of the feeds
 
     def make(self, folder):
         import numpy as np
         import tensorflow as tf
         random = np.random.default_rng(1)
-        feeds = {one: random.standard_normal(self.count, np.float32) for one in "xw"}
+        feeds = {name: random.standard_normal(shape, np.float32) for name, shape in self.shapes.items()}
         with tf.Graph().as_default() as graph:
-            x, w = (tf.compat.v1.placeholder(tf.float32, [self.count], one) for one in "xw")
-            y = tf.identity(self.chain(x, w, tf.tanh, tf.nn.relu, tf.sigmoid), "y")
+            y = tf.identity(self.in_tensorflow(tf, *(tf.compat.v1.placeholder(tf.float32, shape, name) for name, shape in self.shapes.items())), "y")
             self.save(folder, graph.as_graph_def(), feeds, [y.op.name])
 
     def tensorflow_xla(self, folder, threads):
         import tensorflow as tf
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         feeds = load(folder, "feeds.npz")
-        run = tf.function(lambda x, w: self.chain(x, w, tf.tanh, tf.nn.relu, tf.sigmoid), jit_compile=True)
-        x, w = (tf.constant(feeds[one]) for one in "xw")
-        return lambda: [run(x, w).numpy()]
+        run = tf.function(lambda *given: self.in_tensorflow(tf, *given), jit_compile=True)
+        given = [tf.constant(feeds[one]) for one in self.shapes]
+        return lambda: [run(*given).numpy()]
 
     def torch(self, folder, threads, compiled=False):
         torch = torch_with(threads)
         feeds = load(folder, "feeds.npz")
-        x, w = (torch.from_numpy(feeds[one]) for one in "xw")
-        run = lambda x, w: self.chain(x, w, torch.tanh, torch.relu, torch.sigmoid)  # noqa: E731
+        given = [torch.from_numpy(feeds[one]) for one in self.shapes]
+        run = lambda *given: self.in_torch(torch, *given)  # noqa: E731
         run = torch.compile(run) if compiled else run
 
         def step():
             with torch.inference_mode():
-                return [run(x, w).numpy()]
+                return [run(*given).numpy()]
         return step
 
     def torch_compile(self, folder, threads):
@@ -262,9 +255,69 @@ class NineOps(Row):
     def jax(self, folder, threads):
         jax = jax_with(threads)
         feeds = load(folder, "feeds.npz")
-        run = jax.jit(lambda x, w: self.chain(x, w, jax.numpy.tanh, jax.nn.relu, jax.nn.sigmoid))
-        x, w = (jax.numpy.asarray(feeds[one]) for one in "xw")
-        return lambda: [run(x, w).block_until_ready()]
+        run = jax.jit(lambda *given: self.in_jax(jax, *given))
+        given = [jax.numpy.asarray(feeds[one]) for one in self.shapes]
+        return lambda: [run(*given).block_until_ready()]
+
+
+@row()
+class NineOps(Written):
+    name = "nine element-wise ops over 4 Mi floats"
+    shapes = {"x": [1 << 22], "w": [1 << 22]}
+
+    @staticmethod
+    def chain(x, w, tanh, relu, sigmoid):
+        y = relu(tanh(x * w + 0.25) * 1.5 - w)
+        return sigmoid(y * y - x)
+
+    def in_tensorflow(self, tf, x, w):
+        return self.chain(x, w, tf.tanh, tf.nn.relu, tf.sigmoid)
+
+    def in_torch(self, torch, x, w):
+        return self.chain(x, w, torch.tanh, torch.relu, torch.sigmoid)
+
+    def in_jax(self, jax, x, w):
+        return self.chain(x, w, jax.numpy.tanh, jax.nn.relu, jax.nn.sigmoid)
+
+
+@row("8 x 12 x 128 x 128 scores: scale, mask, softmax", 8)
+class Scores(Written):
+    unit = "us"
+
+    def __init__(self, name, batch):
+        self.name, self.shapes = name, {"x": [batch, 12, 128, 128], "mask": [batch, 1, 1, 128]}
+
+    def in_tensorflow(self, tf, x, mask):
+        return tf.nn.softmax(x * 0.125 + mask)
+
+    def in_torch(self, torch, x, mask):
+        return torch.softmax(x * 0.125 + mask, -1)
+
+    def in_jax(self, jax, x, mask):
+        return jax.nn.softmax(x * 0.125 + mask)
+
+
+@row("8 x 128 x 768: a sum, normalised as Keras does", 8)
+class Norm(Written):
+    unit = "us"
+
+    def __init__(self, name, batch):
+        self.name, self.shapes = name, {"x": [batch, 128, 768], "y": [batch, 128, 768], "scale": [768], "offset": [768]}
+
+    def in_tensorflow(self, tf, x, y, scale, offset):
+        x = x + y
+        mean = tf.reduce_mean(x, -1, keepdims=True)
+        factor = tf.math.rsqrt(tf.reduce_mean(tf.math.squared_difference(x, mean), -1, keepdims=True) + 1e-6) * scale
+        return x * factor + (offset - mean * factor)
+
+    def in_torch(self, torch, x, y, scale, offset):
+        return torch.nn.functional.layer_norm(x + y, (768,), scale, offset, 1e-6)
+
+    def in_jax(self, jax, x, y, scale, offset):
+        x = x + y
+        mean = jax.numpy.mean(x, -1, keepdims=True)
+        factor = jax.lax.rsqrt(jax.numpy.mean((x - mean) ** 2, -1, keepdims=True) + 1e-6) * scale
+        return x * factor + (offset - mean * factor)
 
 
 # ---- Small networks, written out for each ----

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "region.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "claiming.h"
+#include "row_plan.h"
+#include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/half.h"
+
+namespace tenon::cpu_codegen {
+namespace {
+
+class Reader {
+ public:
+  Reader(const tenon_compile_args& args, Level level) : args_(args), cursor_(*args.cursor), level_(level) {}
+
+  Region Read(int64_t least) {
+    if (args_.output_count > kMostOutputs || args_.output_count == 0 || args_.node_count > kMostNodes)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", args_.node_count, " nodes and ", args_.output_count, " outputs");
+    FindShape();
+    if (region_.total() < least) sdk::Fail(TENON_UNIMPLEMENTED, "so few elements are not worth it");
+    region_.program.level = level_;
+    AddInputs();
+    CollectNodes();
+    for (size_t k = 0; k < args_.output_count; ++k) {
+      region_.program.outputs.push_back(values_.at({args_.outputs[k].node, args_.outputs[k].index}));
+      if (IsInput(region_.program.outputs.back())) sdk::Fail(TENON_UNIMPLEMENTED, "a value of a region comes from outside of it");
+    }
+    return std::move(region_);
+  }
+
+ private:
+  // What may be done with a value inside of the region.
+  enum class Kind : uint8_t { kElements, kOfRow, kFinal };
+  struct Source {
+    int64_t id;
+    std::vector<tenon_output> inputs;
+  };
+
+  const tenon_tensor_view& ViewOf(const tenon_output& output) const {
+    const tenon_tensor_view* view = nullptr;
+    sdk::Check(args_.edge(args_.context, output, &view));
+    return *view;
+  }
+  std::vector<int64_t> DimsOf(const tenon_output& output) const {
+    const sdk::Dims dims = sdk::DimsOf(ViewOf(output));
+    return {dims.begin(), dims.end()};
+  }
+  std::string_view OpOf(int64_t id) const { return sdk::ToText(cursor_.node_services->op(cursor_.node(cursor_.graph, id))); }
+  tenon_output InputOf(int64_t id, int32_t index) const {
+    tenon_output source = {-1, 0, 0};
+    sdk::Check(cursor_.input(cursor_.graph, id, index, &source));
+    return source;
+  }
+  bool IsAxes(const tenon_output& edge) const { return std::find_if(axes_.begin(), axes_.end(), [&](const tenon_output& each) { return each.node == edge.node && each.index == edge.index; }) != axes_.end(); }
+
+  // That of the values which are reduced, or of all.
+  void FindShape() {
+    region_.shape = DimsOf(args_.outputs[0]);
+    bool is_found = false;
+    for (uint64_t n = 0; n < args_.node_count; ++n) {
+      const std::string_view op = OpOf(args_.nodes[n]);
+      const bool reduces = ReductionOf(op) != Function::kUnknown;
+      if (!reduces && !IsSoftmax(op)) continue;
+      const std::vector<int64_t> shape = DimsOf(InputOf(args_.nodes[n], 0));
+      if (is_found && shape != region_.shape) sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces shapes ", sdk::Dims(shape), " and ", sdk::Dims(region_.shape));
+      is_found = true;
+      region_.shape = shape;
+      const size_t trailing = reduces ? TrailingOf(InputOf(args_.nodes[n], 1)) : 1;
+      if (trailing > shape.size() || (region_.reduced != 0 && region_.reduced != trailing)) sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces various dims");
+      region_.reduced = trailing;
+      region_.is_whole = reduces && trailing == shape.size();
+      if (!reduces) has_softmax_ = true;
+    }
+    if (!is_found) return;
+    if (has_softmax_) region_.is_whole = false;
+    if (region_.is_whole && region_.total() < 2) sdk::Fail(TENON_UNIMPLEMENTED, "one element, which is its own sum");
+    if (!region_.is_whole && (region_.row() < kLeastReduced || region_.row() > kMostReduced)) sdk::Fail(TENON_UNIMPLEMENTED, "rows of ", region_.row(), " elements");
+    row_shape_ = region_.shape;
+    std::fill(row_shape_.end() - static_cast<int64_t>(region_.reduced), row_shape_.end(), 1);
+  }
+  size_t TrailingOf(const tenon_output& axes) {
+    const tenon_tensor_view& view = ViewOf(axes);
+    if (view.dl.data == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "axes that are not known");
+    if (!IsAxes(axes)) axes_.push_back(axes);
+    const size_t found = TrailingDims(view, region_.shape.size());
+    if (found == 0) sdk::Fail(TENON_UNIMPLEMENTED, "axes that are not the last ones");
+    return found;
+  }
+
+  void AddInputs() {
+    for (uint64_t i = 0; i < args_.input_count; ++i) {
+      const tenon_output& input = args_.inputs[i];
+      if (IsAxes(input)) continue;
+      const tenon_tensor_view& view = ViewOf(input);
+      region_.shapes.push_back(DimsOf(input));
+      values_[{input.node, input.index}] = static_cast<int>(region_.program.inputs.size());
+      region_.program.inputs.push_back({view.dtype, false});
+      region_.sources.push_back(static_cast<int32_t>(i));
+    }
+    if (region_.program.inputs.size() > kMostInputs) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", region_.program.inputs.size(), " inputs");
+  }
+
+  // Those that outputs hang on, in order.
+  void CollectNodes() {
+    std::map<int64_t, bool> needed;
+    for (uint64_t k = 0; k < args_.output_count; ++k) needed[args_.outputs[k].node] = true;
+    std::vector<Source> sources(args_.node_count);
+    for (uint64_t n = args_.node_count; n-- > 0;) {
+      const int64_t id = args_.nodes[n];
+      sources[n].id = id;
+      const int32_t count = cursor_.node_services->input_count(cursor_.node(cursor_.graph, id));
+      for (int32_t i = 0; i < count; ++i) {
+        const tenon_output source = InputOf(id, i);
+        sources[n].inputs.push_back(source);
+        if (needed.contains(id) && !values_.contains({source.node, source.index})) needed[source.node] = true;
+      }
+    }
+    for (const Source& source : sources)
+      if (needed.contains(source.id)) AddNode(source);
+    if (region_.program.nodes.size() > kMostNodes) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", region_.program.nodes.size(), " nodes");
+    const auto reductions = std::count_if(region_.program.nodes.begin(), region_.program.nodes.end(), [](const Node& node) { return IsReduction(node.function); });
+    if (reductions > kMostReductions) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", reductions, " reductions");
+    if (reductions > 0) return;
+    region_.reduced = 0;  // nobody asked for them
+    if (std::find(region_.of_row.begin(), region_.of_row.end(), true) != region_.of_row.end()) sdk::Fail(TENON_UNIMPLEMENTED, "a region of two shapes");
+  }
+
+  void AddNode(const Source& source) {
+    const std::string_view op = OpOf(source.id);
+    if (ReductionOf(op) != Function::kUnknown) return AddReduction(op, source);
+    if (IsSoftmax(op)) return AddSoftmax(op, source);
+    if (op == "Pow") return AddPower(source);
+    sdk::NodeContext context(cursor_.node_services, cursor_.node(cursor_.graph, source.id));
+    const NodeTypes types = TypesOf(cursor_, source.id);
+    Node node;
+    node.function = FunctionOf(op);
+    node.dtype = types.output;
+    if (!IsGenerated(node.function, types.inputs, types.output, level_)) sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
+    if (node.function == Function::kLeakyRelu || node.function == Function::kLeakyReluGrad) node.alpha = context.Float("alpha");
+    sdk::Check(context.Finish());
+    const std::vector<int64_t> shape = DimsOf({source.id, 0, 0});
+    const Kind kind = KindOfShape(shape);
+    for (const tenon_output& input : source.inputs) node.operands.push_back(OperandOf(op, input, kind));
+    CheckShapes(op, node, shape);
+    Add(source.id, std::move(node), kind);
+  }
+  Kind KindOfShape(const std::vector<int64_t>& shape) const {
+    if (shape == region_.shape) return Kind::kElements;
+    if (region_.reduced == 0 || region_.is_whole || shape != row_shape_) sdk::Fail(TENON_UNIMPLEMENTED, "a region of shapes ", sdk::Dims(region_.shape), " and ", sdk::Dims(shape));
+    return Kind::kOfRow;
+  }
+  int OperandOf(std::string_view op, const tenon_output& input, Kind kind) const {
+    const int operand = Operand(input);
+    const bool fits = IsInput(operand) || KindOf(operand) == Kind::kOfRow || (KindOf(operand) == Kind::kElements && kind == Kind::kElements);
+    if (!fits) sdk::Fail(TENON_UNIMPLEMENTED, op, " of a value that is reduced in the same region");
+    return operand;
+  }
+
+  // x x, or x x x; of halves in floats.
+  void AddPower(const Source& source) {
+    const int power = PowerOf(ViewOf(source.inputs.at(1)));
+    const Kind kind = KindOfShape(DimsOf({source.id, 0, 0}));
+    const int operand = OperandOf("Pow", source.inputs[0], kind);
+    const uint32_t dtype = region_.program.DtypeOf(operand), wide = dtype == TENON_DT_DOUBLE ? TENON_DT_DOUBLE : TENON_DT_FLOAT;
+    if (power == 0 || !IsGenerated(Function::kReciprocal, {dtype}, dtype, level_)) sdk::Fail(TENON_UNIMPLEMENTED, "a power that products do not compute");
+    const int x = dtype == wide ? operand : Append({Function::kCast, wide, {operand}}, kind);
+    int result = Append({Function::kSquare, wide, {x}}, kind);
+    if (power == 3) result = Append({Function::kMul, wide, {result, x}}, kind);
+    if (dtype != wide) result = Append({Function::kCast, dtype, {result}}, kind);
+    values_.emplace(std::pair(source.id, 0), result);
+  }
+
+  // Of values of all of the shape.
+  int WholeOperand(std::string_view op, const tenon_output& input) const {
+    const int operand = Operand(input);
+    const bool fits = IsInput(operand) ? ShapeOf(operand) == region_.shape : KindOf(operand) == Kind::kElements;
+    if (!fits) sdk::Fail(TENON_UNIMPLEMENTED, op, " of a value of another shape");
+    return operand;
+  }
+  void AddReduction(std::string_view op, const Source& source) {
+    const int operand = WholeOperand(op, source.inputs.at(0));
+    const uint32_t dtype = region_.program.DtypeOf(operand);
+    if (!IsGeneratedReduction(ReductionOf(op), dtype, level_)) sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
+    sdk::NodeContext context(cursor_.node_services, cursor_.node(cursor_.graph, source.id));
+    const bool keeps = context.Bool("keep_dims");
+    sdk::Check(context.Finish());
+    Add(source.id, {ReductionOf(op), dtype, {operand}}, keeps && !region_.is_whole ? Kind::kOfRow : Kind::kFinal);
+  }
+
+  // Softmax: e^(x - max) over its sum. LogSoftmax: x - max less the sum's logarithm. Of halves all of it is of floats.
+  void AddSoftmax(std::string_view op, const Source& source) {
+    using enum Function;
+    const int operand = WholeOperand(op, source.inputs.at(0));
+    const uint32_t dtype = region_.program.DtypeOf(operand);
+    if (!IsGenerated(kExp, {dtype}, dtype, level_)) sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
+    const auto add = [&](Function function, std::vector<int> operands, Kind kind) { return Append({function, TENON_DT_FLOAT, std::move(operands)}, kind); };
+    const int x = dtype == TENON_DT_FLOAT ? operand : add(kCast, {operand}, Kind::kElements);
+    const int less = add(kSub, {x, add(kLargest, {x}, Kind::kOfRow)}, Kind::kElements), power = add(kExp, {less}, Kind::kElements), sum = add(kSum, {power}, Kind::kOfRow);
+    int result = op == "Softmax" ? add(kMul, {power, add(kReciprocal, {sum}, Kind::kOfRow)}, Kind::kElements) : add(kSub, {less, add(kLog, {sum}, Kind::kOfRow)}, Kind::kElements);
+    if (dtype != TENON_DT_FLOAT) result = Append({kCast, dtype, {result}}, Kind::kElements);
+    values_.emplace(std::pair(source.id, 0), result);
+  }
+
+  int Operand(const tenon_output& input) const {
+    const auto found = values_.find({input.node, input.index});
+    if (found == values_.end()) sdk::Fail(TENON_UNIMPLEMENTED, "what a region reads does not come from outside of it");
+    return found->second;
+  }
+  int Append(Node node, Kind kind) {
+    region_.program.nodes.push_back(std::move(node));
+    kinds_.push_back(kind);
+    region_.of_row.push_back(kind != Kind::kElements);
+    return static_cast<int>(region_.program.inputs.size() + region_.program.nodes.size()) - 1;
+  }
+  void Add(int64_t id, Node node, Kind kind) {
+    const int value = Append(std::move(node), kind);
+    values_.emplace(std::pair(id, 0), value);  // unless it is fed
+  }
+
+  bool IsInput(int value) const { return value < static_cast<int>(region_.program.inputs.size()); }
+  Kind KindOf(int value) const { return kinds_[static_cast<size_t>(value) - region_.program.inputs.size()]; }
+  const std::vector<int64_t>& ShapeOf(int value) const { return IsInput(value) ? region_.shapes[static_cast<size_t>(value)] : KindOf(value) == Kind::kElements ? region_.shape : row_shape_; }
+  // What broadcasts by other rules than numpy's, or not at all.
+  void CheckShapes(std::string_view op, const Node& node, const std::vector<int64_t>& out) const {
+    const auto must = [&](bool holds) {
+      if (!holds) sdk::Fail(TENON_UNIMPLEMENTED, "shapes of ", op, " that its kernel looks at");
+    };
+    if (op == "BiasAdd") must(out.size() >= 2 && ShapeOf(node.operands[0]) == out && ShapeOf(node.operands[1]) == std::vector<int64_t>{out.back()});
+    if (op == "AddN")
+      for (const int operand : node.operands) must(ShapeOf(operand) == out);
+    if (op == "ClipByValue") {
+      must(ShapeOf(node.operands[0]) == out);
+      for (const int bound : {node.operands[1], node.operands[2]}) must(ShapeOf(bound).empty() || ShapeOf(bound) == out);
+    }
+    if (op == "Select") {
+      for (const int each : {node.operands[1], node.operands[2]}) must(ShapeOf(each) == out);
+      must(ShapeOf(node.operands[0]).empty() || ShapeOf(node.operands[0]) == out);  // rows are chosen by its kernel
+    }
+  }
+
+  const tenon_compile_args& args_;
+  const tenon_graph_cursor& cursor_;
+  const Level level_;
+  Region region_;
+  std::vector<int64_t> row_shape_;
+  bool has_softmax_ = false;
+  std::vector<tenon_output> axes_;
+  std::map<std::pair<int64_t, int32_t>, int> values_;
+  std::vector<Kind> kinds_;  // of nodes
+};
+
+}  // namespace
+
+Region ReadRegion(const tenon_compile_args& args, Level level, int64_t least) { return Reader(args, level).Read(least); }
+
+int PowerOf(const tenon_tensor_view& exponent) {
+  if (exponent.dl.data == nullptr || sdk::Count(exponent) != 1) return 0;
+  double value = 0;
+  switch (exponent.dtype) {
+    case TENON_DT_FLOAT: value = static_cast<double>(*sdk::Data<const float>(exponent)); break;
+    case TENON_DT_DOUBLE: value = *sdk::Data<const double>(exponent); break;
+    case TENON_DT_HALF: value = static_cast<double>(static_cast<float>(*sdk::Data<const sdk::Half>(exponent))); break;
+    case TENON_DT_BFLOAT16: value = static_cast<double>(static_cast<float>(*sdk::Data<const sdk::Bfloat16>(exponent))); break;
+    default: break;
+  }
+  return value == 2 ? 2 : value == 3 ? 3 : 0;
+}
+
+size_t TrailingDims(const tenon_tensor_view& axes, size_t rank) {
+  if (axes.dl.data == nullptr || (axes.dtype != TENON_DT_INT32 && axes.dtype != TENON_DT_INT64) || rank > TENON_MAX_RANK) return 0;
+  const int64_t count = sdk::Count(axes);
+  if (count < 1 || count > static_cast<int64_t>(rank)) return 0;
+  std::vector<bool> is_chosen(rank, false);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t axis = sdk::IndexAt(sdk::Data<const void>(axes), axes.dtype, i);
+    if (axis < 0) axis += static_cast<int64_t>(rank);
+    if (axis < static_cast<int64_t>(rank) - count || axis >= static_cast<int64_t>(rank) || is_chosen[static_cast<size_t>(axis)]) return 0;
+    is_chosen[static_cast<size_t>(axis)] = true;
+  }
+  return static_cast<size_t>(count);
+}
+
+}  // namespace tenon::cpu_codegen

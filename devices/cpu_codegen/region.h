@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A claim with its shapes, as a program.
+#ifndef TENON_DEVICES_CPU_CODEGEN_REGION_H_
+#define TENON_DEVICES_CPU_CODEGEN_REGION_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "program.h"
+#include "tenon/ext/draft/compile.h"
+#include "tenon/sdk/kernel/kernel.h"
+
+namespace tenon::cpu_codegen {
+
+struct Region {
+  Program program;
+  std::vector<int32_t> sources;              // of the program's inputs: numbers among the frame's, where axes of reductions stand too
+  std::vector<std::vector<int64_t>> shapes;  // of the program's inputs
+  std::vector<int64_t> shape;                // of what is computed element by element
+  std::vector<bool> of_row;                  // of nodes: the value has one element for each row
+  size_t reduced = 0;                        // trailing dims that are a row; 0: there are no reductions
+  bool is_whole = false;                     // reductions are of all elements, and nothing in the region reads them
+
+  int64_t total() const { return sdk::Count(shape); }
+  int64_t row() const { return sdk::Count(sdk::Dims(shape).last(reduced)); }
+};
+
+// Fails with UNIMPLEMENTED where nodes do not fit together, their kernels would refuse something, or there are fewer than `least` elements.
+Region ReadRegion(const tenon_compile_args& args, Level level, int64_t least);
+
+// The dims of a reduction's axes where they are trailing ones, each once: how many. 0: they are not.
+size_t TrailingDims(const tenon_tensor_view& axes, size_t rank);
+
+// 2 or 3, where this is the exponent of a Pow that products compute; else 0.
+int PowerOf(const tenon_tensor_view& exponent);
+
+}  // namespace tenon::cpu_codegen
+
+#endif  // TENON_DEVICES_CPU_CODEGEN_REGION_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A region with reductions of trailing dims: rows, which threads share.
+#ifndef TENON_DEVICES_CPU_CODEGEN_ROWS_H_
+#define TENON_DEVICES_CPU_CODEGEN_ROWS_H_
+
+#include <memory>
+#include <vector>
+
+#include "code.h"
+#include "executable.h"
+#include "region.h"
+#include "spread.h"
+
+namespace tenon::cpu_codegen {
+
+struct RowExecutable : Executable {
+  static std::unique_ptr<Executable> Make(Region region);
+  void Run(tenon_frame& frame) const override;
+
+ private:
+  struct Input {
+    int32_t source;     // among the frame's
+    int64_t row_bytes;  // of one of its own rows
+    SpreadSteps steps;  // in its own rows
+  };
+  void RunRows(const tenon_frame& frame, int64_t begin, int64_t end) const;
+
+  std::shared_ptr<const Code> code_;
+  SpreadDims dims_;  // of rows
+  int64_t row_ = 0, rows_ = 0;
+  std::vector<Input> inputs_;
+  std::vector<int64_t> output_bytes_;  // of a row
+  double cost_ = 0;                    // nanoseconds of a row
+};
+
+}  // namespace tenon::cpu_codegen
+
+#endif  // TENON_DEVICES_CPU_CODEGEN_ROWS_H_
