@@ -85,7 +85,7 @@ struct Layer {
           const auto weight = [&](const Output& edge) { return form.reads_variables ? g.Op("ReadVariableOp", {edge}, {{"dtype", DType::kFloat}}) : edge; };
           const Output item = g.Op("TensorListGetItem", {v[5], v[1], g.Const<int32_t>({-1, -1})}, {{"element_dtype", DType::kFloat}});
           const Output sum = pair("AddV2", g.Op("MatMul", {item, weight(v[6])}), g.Op("MatMul", {v[3], weight(v[7])}));
-          const Output gates = g.Op("Split", {g.Const<int32_t>(1), g.Op("BiasAdd", {sum, weight(v[8])})}, {{"num_split", 4}});
+          const Operation gates = g.AddNode("Split", {g.Const<int32_t>(1), g.Op("BiasAdd", {sum, weight(v[8])})}, {{"num_split", 4}});
           const auto gate = [&](int number) { return g.Op(form.gate, {gates.output(number)}); };
           const Output new_c = pair("AddV2", pair("Mul", gate(form.forget), v[4]), pair("Mul", gate(form.forget == 1 ? 0 : 1), g.Op(form.activation, {gates.output(2)})));
           const Output new_h = pair("Mul", gate(3), g.Op("Tanh", {new_c}));
