@@ -82,8 +82,16 @@ class Claiming {
     sdk::Check(node.Finish());
     return IsSmall(ShapeOf({id, 0, 0})) ? Kind::kSmall : Kind::kGenerated;
   }
+  // Shapes are a stranger's: their product may be no number.
   bool IsSmall(const std::vector<int64_t>& shape) const {
-    return std::all_of(shape.begin(), shape.end(), [](int64_t dim) { return dim >= 0; }) && sdk::Count(shape) < least_;
+    if (std::any_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; })) return false;
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
+    int64_t count = 1;
+    for (const int64_t dim : shape) {
+      if (count > least_ / dim) return false;
+      count *= dim;
+    }
+    return count < least_;
   }
 
   // Of the last dims alone, as far as the graph says it: axes that are constant, and rows of so many elements that code is worth it.
@@ -99,9 +107,12 @@ class Claiming {
     if (reduced == 0) return Kind::kOther;
     const bool is_whole = reduces && reduced == shape.size();
     if (!is_whole) {
-      const sdk::Dims row = sdk::Dims(shape).last(reduced);
-      if (std::any_of(row.begin(), row.end(), [](int64_t dim) { return dim < 0 || dim > kMostReduced; })) return Kind::kOther;
-      if (const int64_t count = sdk::Count(row); count < kLeastReduced || count > kMostReduced) return Kind::kOther;
+      int64_t row = 1;
+      for (const int64_t dim : sdk::Dims(shape).last(reduced)) {
+        if (dim < 0 || dim > kMostReduced) return Kind::kOther;
+        row = std::min(row * dim, kMostReduced + 1);
+      }
+      if (row < kLeastReduced || row > kMostReduced) return Kind::kOther;
     }
     sdk::NodeContext node(&graph_.services(), graph_.at(id).node);
     nodes_[At(id)].is_final = reduces && (is_whole || !node.Bool("keep_dims"));

@@ -106,6 +106,7 @@ void ExpectTheNumbersOfTheNodes(Runtime* runtime, bool has_rows) {
       for (const size_t operand : step.operands) in.push_back(feeds[operand].first);
       wanted.push_back(RandomChain::NodeOf(single, step, in));
     }
+    if (wanted.empty()) continue;  // a graph of a feed alone
     const Answer kernels = RunIt(TheRuntime(), single, feeds, wanted, false);
     ASSERT_EQ(kernels.failure, "") << what;
     for (size_t s = 0; s < wanted.size() && !::testing::Test::HasFailure(); ++s) {
