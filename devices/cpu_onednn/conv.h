@@ -61,6 +61,14 @@ struct Convolution {
   }
   int64_t BatchOffset(const sdk::Image& i, int64_t n) const { return n * i.pixels() * i.channels * BytesOf(TypeOfImage(i)); }
 
+  // Images of few channels are the plain kernel's: without copies it takes less time than oneDNN (README.md). Alone, that is: what a chain saves is more.
+  void RefuseFewChannels() const {
+    constexpr int64_t kMostIn = 32, kMostOut = 64, kMostSide = 8;
+    const bool window = kernel_height * kernel_width > 1 && kernel_height <= kMostSide && kernel_width <= kMostSide;
+    if (type == ElementType::f32 && !channels_first && groups == 1 && x.channels <= kMostIn && y.channels <= kMostOut && window && !use_always.load(std::memory_order_relaxed))
+      sdk::Fail(TENON_UNIMPLEMENTED, "so few channels; the plain kernel is faster");
+  }
+
   // Below it the plain kernels are as fast; in bfloat16 they never are.
   double SmallestWork(double in_float) const { return type == ElementType::bf16 ? 0 : in_float; }
 
