@@ -106,6 +106,7 @@ class Bench {
     }
     prepared_ = prepare.out_prepared;
     services_.parallel_for = [](tenon_frame*, int64_t total, double, tenon_range_function f, void* a) { f(a, 0, total); };
+    services_.is_cancelled = [](tenon_frame*) -> uint32_t { return 0; };
     frame_.inputs = const_cast<const tenon_tensor_view* const*>(pointers_.data());
     frame_.outputs = pointers_.data() + n;
     frame_.input_count = prepare.input_count;

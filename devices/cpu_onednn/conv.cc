@@ -243,7 +243,7 @@ struct BackpropInputKernel {
       RefuseBelow(v.work, v.SmallestWork(kSmallestGradient));
       // Gradients of so few channels are oneDNN's slow case: 1.1 to 3.6 times the plain kernel.
       const bool strided = v.height.stride > 1 || v.width.stride > 1;
-      v.RefuseFewChannels();
+      v.RefuseFewChannelsOfInput();
       if (v.x.channels == 1 || (v.x.channels < 4 && strided)) RefuseBelow(v.work, v.SmallestWork(HUGE_VAL));
       RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
       for (auto [from, to] : Parts(v.x.batch, ConvolutionParts(c, v.work))) {
@@ -285,7 +285,7 @@ struct BackpropFilterKernel {
     Plan(const BackpropFilterKernel& kernel, sdk::PrepareContext& c) {
       const Convolution v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2)), TypeOf(c.input(0)));
       RefuseBelow(v.work, v.SmallestWork(kSmallestGradient));
-      v.RefuseFewChannels();
+      v.RefuseFewChannelsOfFilter();
       RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
       count = sdk::Count(c.output(0));
       const auto bytes = sdk::Multiply(count, kFloat);

@@ -2,6 +2,7 @@
 #include "kernels/pool_tiled.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/vector.h"
 
@@ -81,27 +82,29 @@ void PoolRow(const Tiles& t, const float* in, float* out) {
 
 // ---- MaxPoolGrad ----
 
-// Of a row of windows. kInside: what is read behind them is of the tensors, too.
-template <bool kInside>
+// Of a row of windows. kInside: what is read behind them is of the tensors, too. kSide: of windows' sides; 0: any.
+template <bool kInside, int64_t kSide>
 void GradientRow(const Tiles& t, const float* in, const float* out, const float* dy, float* dx) {
   using Truths = VectorOf<int32_t>::Type;
   const Lanes::Type least = Lanes::Type{} + sdk::Lowest<float>();
-  const int64_t end = t.width * t.cells;
+  const int64_t height = kSide != 0 ? kSide : t.height, columns = kSide != 0 ? kSide : t.columns;
+  const int64_t end = t.width * t.cells, channels = t.channels, in_row = t.in_row;
   const auto load = [](const float* from, int64_t room) { return kInside ? Lanes::Load(from) : LoadWithin(from, room); };
   for (int64_t pixel = 0; pixel < t.width; ++pixel) {
-    for (int64_t k = 0; k < t.channels; k += kLanes) {
-      const int64_t at = pixel * t.channels + k;
+    for (int64_t k = 0; k < channels; k += kLanes) {
+      const int64_t at = pixel * channels + k;
       const Lanes::Type most = load(out + at, t.out_row - at), gradient = load(dy + at, t.out_row - at);
       Truths wanting = Truths{} - 1;
-      for (int64_t y = 0; y < t.height; ++y)
-        for (int64_t x = 0; x < t.columns; ++x) {
-          const int64_t cell = pixel * t.cells + x * t.channels + k;
-          Lanes::Type value = load(in + y * t.in_row + cell, end - cell);
+      for (int64_t y = 0; y < height; ++y)
+        for (int64_t x = 0; x < columns; ++x) {
+          const int64_t cell = pixel * t.cells + x * channels + k;
+          Lanes::Type value = load(in + y * in_row + cell, end - cell);
           value = value > least ? value : least;
           const Truths hit = (value == most) & wanting;
           wanting &= ~hit;
+          const auto part = std::bit_cast<Lanes::Type>(std::bit_cast<Truths>(gradient) & hit) + 0.f;
           // Of more channels than a register's, the next cell's first are there already.
-          StoreWithin(dx + y * t.in_row + cell, (hit ? gradient : Lanes::Type{}) + 0.f, t.channels < kLanes ? end - cell : 0, t.channels - k);
+          StoreWithin(dx + y * in_row + cell, part, channels < kLanes ? end - cell : 0, channels - k);
         }
     }
   }
@@ -137,7 +140,8 @@ void MaxPoolGradTiled(const sdk::PoolPlan& p, sdk::RunContext c, const float* in
     for (int64_t row = begin; row < end; ++row) {
       const int64_t at = t.InputAt(row), to = row * t.out_row;
       const bool inside = at + (t.height - 1) * t.in_row + t.width * t.cells + kLanes <= t.in_count && to + t.out_row + kLanes <= t.out_count;
-      (inside ? &GradientRow<true> : &GradientRow<false>)(t, in + at, out + to, dy + to, dx + at);
+      const bool common = t.height == 2 && t.columns == 2;
+      (!inside ? &GradientRow<false, 0> : common ? &GradientRow<true, 2> : &GradientRow<true, 0>)(t, in + at, out + to, dy + to, dx + at);
       ClearRest(t, row, dx + at);
     }
   });
