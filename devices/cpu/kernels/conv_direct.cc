@@ -248,7 +248,8 @@ void ForwardRow(const DirectWindows& v, int64_t row, const float* lines, int64_t
 // ---- DirectInputGradient ----
 
 std::optional<DirectInputGradient> DirectInputGradient::Make(const DirectShape& s, sdk::PrepareContext& c) {
-  if (!DirectWindows::Take(s)) return std::nullopt;
+  constexpr int64_t kShortest = 4;  // of fewer floats a register is mostly empty, and the product of patches as fast
+  if (!DirectWindows::Take(s) || s.x.channels * (s.columns.dilation == 1 ? s.columns.size : 1) < kShortest) return std::nullopt;
   return DirectInputGradient(s, c);
 }
 
