@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over a graph before it is planned: pruning, inlining of calls, common subexpressions.
+// Passes over a graph before it is planned: pruning, inlining of calls, common subexpressions, work that is only waited for.
 //
 // Each gives a new graph and says where nodes went; names stay, so errors speak of the user's nodes.
 #ifndef TENON_CORE_OPTIMIZE_OPTIMIZE_H_
@@ -37,6 +37,10 @@ Result<graph::Graph> InlineCalls(graph::Graph graph, Request* request, const Has
 
 // Nodes with the same op, inputs, control inputs and attributes become one; never stateful ones. Returns how many went.
 int64_t MergeCommonSubexpressions(graph::Graph* graph, Request* request);
+
+// Expensive nodes without effects whose values nobody reads, though others wait for them (the gradient of a network's input, which stands beside those of its weights): those
+// wait for what these wait for, so that pruning leaves these out. An error that such a node would have found is not found, as where nobody waited for it. Returns how many.
+int64_t PassUnread(graph::Graph* graph, const Request& request);
 
 }  // namespace tenon::optimize
 

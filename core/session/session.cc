@@ -266,8 +266,8 @@ Result<graph::Graph> Session::Optimize(graph::Graph graph, optimize::Request* re
   TENON_ASSIGN_OR_RETURN(graph, InlineCalls(std::move(graph), request));
   if (!options_.optimize) return graph;
   const int64_t merged = optimize::MergeCommonSubexpressions(&graph, request);
-  if (merged == 0) return graph;
   nodes_merged_.fetch_add(static_cast<uint64_t>(merged));
+  if (merged + optimize::PassUnread(&graph, *request) == 0) return graph;
   return optimize::Prune(graph, request);
 }
 

@@ -2,6 +2,7 @@
 // How long run() of a kernel takes, without an engine: one thread, shapes prepared once.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -44,6 +45,11 @@ void Require(tenon_status* status) {
   exit(1);
 }
 
+bool TakesFloats(const tenon_kernel_registration& r) {
+  const auto any = [](const tenon_type_constraint& c) { return std::find(c.dtypes, c.dtypes + c.count, uint32_t{TENON_DT_FLOAT}) != c.dtypes + c.count; };
+  return r.constraint_count == 0 || std::any_of(r.constraints, r.constraints + r.constraint_count, any);
+}
+
 struct Attribute {
   uint32_t kind;
   std::vector<int64_t> integers;
@@ -59,9 +65,7 @@ class Bench {
         const std::map<size_t, std::vector<int32_t>>& constants = {}) {
     tenon_plugin_host = Host();
     for (uint64_t i = 0; i < kPackage.count; ++i) {
-      if (tenon::sdk::ToText(kPackage.registrations[i]->op) == op) {
-        registration_ = kPackage.registrations[i];
-      }
+      if (tenon::sdk::ToText(kPackage.registrations[i]->op) == op && TakesFloats(*kPackage.registrations[i])) registration_ = kPackage.registrations[i];
     }
     if (registration_ == nullptr) {
       refusal_ = "no kernel in this package";
@@ -102,6 +106,7 @@ class Bench {
     }
     prepared_ = prepare.out_prepared;
     services_.parallel_for = [](tenon_frame*, int64_t total, double, tenon_range_function f, void* a) { f(a, 0, total); };
+    services_.is_cancelled = [](tenon_frame*) -> uint32_t { return 0; };
     frame_.inputs = const_cast<const tenon_tensor_view* const*>(pointers_.data());
     frame_.outputs = pointers_.data() + n;
     frame_.input_count = prepare.input_count;
@@ -210,6 +215,9 @@ void Conv(benchmark::State& state, const char* op) {
 void ConvShapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Args({4, 8, 4, 8, 3, 1})->Args({4, 8, 8, 8, 3, 1})->Args({1, 8, 16, 32, 3, 1})->Args({8, 8, 16, 16, 3, 1})->Args({32, 8, 3, 8, 3, 1})
       ->Args({32, 8, 1, 16, 3, 1})->Args({32, 8, 16, 32, 3, 1})->Args({32, 4, 32, 64, 3, 1})
+      // Few channels: LeNet-5, networks for CIFAR-10, first layers.
+      ->Args({64, 28, 1, 6, 5, 1})->Args({64, 14, 6, 16, 5, 1})->Args({32, 32, 3, 32, 3, 1})->Args({32, 32, 16, 16, 3, 1})->Args({32, 32, 32, 32, 3, 1})->Args({32, 16, 32, 64, 3, 1})
+      ->Args({32, 7, 32, 64, 3, 1})->Args({1, 28, 1, 6, 5, 1})->Args({1, 14, 6, 16, 5, 1})->Args({1, 224, 3, 32, 3, 2})->Args({8, 112, 32, 64, 3, 1})->Args({8, 204, 1, 32, 3, 1})
       ->Args({8, 56, 64, 64, 3, 1})->Args({8, 14, 256, 256, 3, 1})->Args({1, 56, 64, 256, 1, 1})
       ->Args({1, 224, 3, 64, 7, 2});
 }
@@ -225,7 +233,7 @@ void Pool(benchmark::State& state, const char* op) {
   bench.Measure(state);
   state.SetBytesProcessed(state.iterations() * n * size * size * channels * 5);
 }
-BENCHMARK_CAPTURE(Pool, MaxPool, "MaxPool")->Args({32, 8, 16})->Args({8, 56, 64});
+BENCHMARK_CAPTURE(Pool, MaxPool, "MaxPool")->Args({64, 28, 6})->Args({64, 10, 16})->Args({32, 32, 32})->Args({32, 8, 16})->Args({8, 56, 64});
 BENCHMARK_CAPTURE(Pool, AvgPool, "AvgPool")->Args({32, 8, 16})->Args({8, 56, 64});
 // (orig_input, orig_output, grad).
 void PoolGrad(benchmark::State& state) {
@@ -237,7 +245,7 @@ void PoolGrad(benchmark::State& state) {
   bench.Measure(state);
   state.SetBytesProcessed(state.iterations() * n * size * size * channels * 10);
 }
-BENCHMARK(PoolGrad)->Args({32, 8, 16})->Args({32, 8, 32})->Args({8, 56, 64});
+BENCHMARK(PoolGrad)->Args({64, 28, 6})->Args({64, 10, 16})->Args({32, 32, 32})->Args({32, 8, 16})->Args({32, 8, 32})->Args({8, 56, 64});
 BENCHMARK_CAPTURE(Elementwise, Softmax_32x10, "Softmax", {{32, 10}}, {32, 10});
 BENCHMARK_CAPTURE(Elementwise, Softmax_256x1000, "Softmax", {{256, 1000}}, {256, 1000});
 

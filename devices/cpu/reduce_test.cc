@@ -93,7 +93,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{{}, {}}, Case{{5}, {0}}, Case{{5}, {}}, Case{{3, 4}, {0}}, Case{{3, 4}, {1}}, Case{{3, 4}, {0, 1}},
                       Case{{3, 4}, {-1}}, Case{{2, 3, 4}, {1}}, Case{{2, 3, 4}, {0, 2}}, Case{{2, 3, 4, 5}, {0, 1, 2}},
                       Case{{2, 3, 4, 5}, {1, 3}}, Case{{2, 3, 4, 5}, {0, 2}}, Case{{1, 3, 1, 5}, {0, 2}}, Case{{200001}, {0}},
-                      Case{{300, 1000}, {0}}, Case{{1000, 300}, {1}}, Case{{0, 3}, {0}}, Case{{3, 0}, {1}}, Case{{0, 3}, {1}}));
+                      Case{{300, 1000}, {0}}, Case{{1000, 300}, {1}}, Case{{0, 3}, {0}}, Case{{3, 0}, {1}}, Case{{0, 3}, {1}},
+                      // Many rows of few columns.
+                      Case{{64, 28, 28, 6}, {0, 1, 2}}, Case{{9001, 3}, {0}}, Case{{70001, 16}, {0}}, Case{{4097, 64}, {0}}, Case{{3000, 5, 13}, {0}}));
 
 TEST(Reduce, TakesMeansInTheTypeOfTheInput) {
   const auto mean = Values<float>(Kernel("Mean").Run({Make<float>({2, 3}, {1, 2, 3, 4, 5, 9}), Vector<int32_t>({1})}, {Out<float>({2})})[0]);

@@ -29,6 +29,7 @@ int64_t ConvolutionParts(const sdk::PrepareContext& c, double work) {
 
 ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter) {
   RefuseBelow(v.work, v.SmallestWork(kSmallestConvolution));
+  v.RefuseFewChannels();
   const int64_t shares = ConvolutionParts(c, v.work);
   if (v.x.batch >= shares) {
     for (auto images : Parts(v.x.batch, shares)) Add(v, c, epilogue, image, filter, images, {0, v.y.height});
@@ -242,6 +243,7 @@ struct BackpropInputKernel {
       RefuseBelow(v.work, v.SmallestWork(kSmallestGradient));
       // Gradients of so few channels are oneDNN's slow case: 1.1 to 3.6 times the plain kernel.
       const bool strided = v.height.stride > 1 || v.width.stride > 1;
+      v.RefuseFewChannelsOfInput();
       if (v.x.channels == 1 || (v.x.channels < 4 && strided)) RefuseBelow(v.work, v.SmallestWork(HUGE_VAL));
       RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
       for (auto [from, to] : Parts(v.x.batch, ConvolutionParts(c, v.work))) {
@@ -283,6 +285,7 @@ struct BackpropFilterKernel {
     Plan(const BackpropFilterKernel& kernel, sdk::PrepareContext& c) {
       const Convolution v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2)), TypeOf(c.input(0)));
       RefuseBelow(v.work, v.SmallestWork(kSmallestGradient));
+      v.RefuseFewChannelsOfFilter();
       RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
       count = sdk::Count(c.output(0));
       const auto bytes = sdk::Multiply(count, kFloat);

@@ -61,6 +61,14 @@ struct Convolution {
   }
   int64_t BatchOffset(const sdk::Image& i, int64_t n) const { return n * i.pixels() * i.channels * BytesOf(TypeOfImage(i)); }
 
+  // Images of few channels are the plain kernel's, which does them without copies, where oneDNN takes longer (README.md): of forward passes, gradients of the input and of the filter.
+  void RefuseFewChannels() const { RefuseIf(x.channels < kFew && y.channels < kVector); }
+  void RefuseFewChannelsOfInput() const { RefuseIf(x.channels < kFew && y.channels >= kVector); }
+  void RefuseFewChannelsOfFilter() const {
+    constexpr double kSmallest = 5e6;
+    RefuseIf(x.channels == 1 && work >= kSmallest);
+  }
+
   // Below it the plain kernels are as fast; in bfloat16 they never are.
   double SmallestWork(double in_float) const { return type == ElementType::bf16 ? 0 : in_float; }
 
@@ -93,6 +101,13 @@ struct Convolution {
                         Dilations(), before, padding_after),
           attributes, Engine());
     });
+  }
+
+  static constexpr int64_t kFew = 8, kVector = 16, kMostOut = 64, kMostSide = 8;  // what is done without copies has no more results, and no larger windows
+  void RefuseIf(bool few) const {
+    const bool window = kernel_height * kernel_width > 1 && kernel_height <= kMostSide && kernel_width <= kMostSide;
+    if (few && type == ElementType::f32 && !channels_first && groups == 1 && y.channels <= kMostOut && window && !use_always.load(std::memory_order_relaxed))
+      sdk::Fail(TENON_UNIMPLEMENTED, "so few channels; the plain kernel is faster");
   }
 
   sdk::Image x, y;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/fold.h"
+#include "kernels/narrow_rows.h"
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/update.h"
 
@@ -92,49 +93,69 @@ struct BiasAddKernel {
 
 // Sums over everything but the channels; blocks of rows are added in double.
 struct BiasAddGradKernel {
+  struct Add {
+    template <class A>
+    static A First() { return A(0); }
+    template <class A>
+    static A Step(A a, A b) { return AddOrSubtract<false>(a, b); }
+  };
+  template <class T>
+  using Sum = std::conditional_t<std::is_same_v<Wide<T>, float>, double, Wide<T>>;
+
   explicit BiasAddGradKernel(sdk::CreateContext& c) : channels_first(ChannelsFirst(c)) {}
   struct Plan {
-    Plan(const BiasAddGradKernel& kernel, sdk::PrepareContext& c) : shape(sdk::DimsOf(c.input(0)), kernel.channels_first) {
-      BiasTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Sum<T>; });
+    Plan(const BiasAddGradKernel& kernel, sdk::PrepareContext& c) : shape(sdk::DimsOf(c.input(0)), kernel.channels_first), rows(shape.outer, shape.channels) {
+      BiasTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
+        const bool narrow = shape.inner == 1 && rows.Pays();
+        function = shape.inner != 1 ? &Planes<T> : narrow ? &Narrow<T> : &Columns<T>;
+        if (narrow) workspace = c.Workspace(sdk::Multiply(rows.WorkspaceCount(), sizeof(Sum<T>)));
+      });
     }
     BiasShape shape;
-    void (*function)(const BiasShape&, sdk::RunContext);
+    NarrowRows rows;
+    int64_t workspace = 0;
+    void (*function)(const Plan&, sdk::RunContext);
   };
-  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan.shape, c); }
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
 
   template <class T>
-  static void Sum(const BiasShape& s, sdk::RunContext c) {
-    using A = Wide<T>;
-    using S = std::conditional_t<std::is_same_v<A, float>, double, A>;
-    constexpr int64_t kColumns = 64, kRows = 128;
+  static T Rounded(Sum<T> total) { return static_cast<T>(static_cast<Wide<T>>(total)); }
+
+  template <class T>
+  static void Columns(const Plan& plan, sdk::RunContext c) {
+    const BiasShape& s = plan.shape;
     const T* x = c.input<T>(0);
     T* out = c.output<T>(0);
-    if (s.outer == 1 && s.inner == 1) {  // -0 stays what it is: nothing is added to it
+    if (s.outer == 1) {  // -0 stays what it is: nothing is added to it
       std::copy_n(x, s.channels, out);
       return;
     }
-    if (s.inner == 1) {
-      c.ParallelFor(s.channels, static_cast<double>(s.outer) * 0.1 + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t j0 = begin; j0 < end; j0 += kColumns) {
-          const int64_t n = std::min(kColumns, end - j0);
-          S total[kColumns] = {};
-          for (int64_t r0 = 0; r0 < s.outer; r0 += kRows) {
-            A block[kColumns] = {};
-            const int64_t r1 = std::min(s.outer, r0 + kRows);
-            for (int64_t r = r0; r < r1; ++r) {
-              const T* row = x + r * s.channels + j0;
-              for (int64_t j = 0; j < n; ++j) block[j] = AddOrSubtract<false>(block[j], static_cast<A>(row[j]));
-            }
-            for (int64_t j = 0; j < n; ++j) total[j] = AddOrSubtract<false>(total[j], static_cast<S>(block[j]));
-          }
-          for (int64_t j = 0; j < n; ++j) out[j0 + j] = static_cast<T>(static_cast<A>(total[j]));
-        }
-      });
-      return;
-    }
+    c.ParallelFor(s.channels, static_cast<double>(s.outer) * 0.1 + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t first = begin; first < end; first += kWideRow) {
+        const int64_t n = std::min(kWideRow, end - first);
+        Sum<T> total[kWideRow] = {};
+        ReduceRows<Add, Wide<T>>(x + first, s.channels, s.outer, n, total);
+        for (int64_t j = 0; j < n; ++j) out[first + j] = Rounded<T>(total[j]);
+      }
+    });
+  }
+
+  template <class T>
+  static void Narrow(const Plan& plan, sdk::RunContext c) {
+    Sum<T> total[kWideRow] = {};
+    plan.rows.Reduce<Add, Wide<T>>(c, c.input<T>(0), c.workspace<Sum<T>>(plan.workspace), total);
+    for (int64_t j = 0; j < plan.shape.channels; ++j) c.output<T>(0)[j] = Rounded<T>(total[j]);
+  }
+
+  template <class T>
+  static void Planes(const Plan& plan, sdk::RunContext c) {
+    using A = Wide<T>;
+    const BiasShape& s = plan.shape;
+    const T* x = c.input<T>(0);
+    T* out = c.output<T>(0);
     c.ParallelFor(s.channels, static_cast<double>(s.outer * s.inner) * 0.1 + 1, [&](int64_t begin, int64_t end) {
       for (int64_t channel = begin; channel < end; ++channel) {
-        S total = 0;
+        Sum<T> total = 0;
         for (int64_t o = 0; o < s.outer; ++o) {
           const T* row = x + (o * s.channels + channel) * s.inner;
           A lanes[16] = {};
@@ -143,9 +164,9 @@ struct BiasAddGradKernel {
             for (int l = 0; l < 16; ++l) lanes[l] = AddOrSubtract<false>(lanes[l], static_cast<A>(row[j + l]));
           }
           for (int l = 0; j < s.inner; ++j, ++l) lanes[l] = AddOrSubtract<false>(lanes[l], static_cast<A>(row[j]));
-          for (A lane : lanes) total = AddOrSubtract<false>(total, static_cast<S>(lane));
+          for (A lane : lanes) total = AddOrSubtract<false>(total, static_cast<Sum<T>>(lane));
         }
-        out[channel] = static_cast<T>(static_cast<A>(total));
+        out[channel] = Rounded<T>(total);
       }
     });
   }

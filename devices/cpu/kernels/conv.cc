@@ -10,7 +10,9 @@
 // Blocks, and what is shared among threads, do not change a sum (product.h). Filters are [height, width, in_group, out],
 // those of Conv3D with the depth before; images have the depth 1.
 #include <cstring>
+#include <optional>
 
+#include "kernels/conv_direct.h"
 #include "kernels/product.h"
 #include "kernels/window.h"
 
@@ -38,6 +40,13 @@ struct Convolution {
     const auto copies = [](const WindowDim& w) { return w.size != 1 || w.stride != 1 || w.before != 0 || w.input != w.output; };
     direct = !copies(planes) && !copies(rows) && !copies(columns);
     as_columns = channels_first || x.channels == 1;
+  }
+  // Of floats, as conv_direct.h has it.
+  template <class T>
+  std::optional<DirectShape> Direct() const {
+    const bool image = filter.depth == 1 && x.depth == 1 && y.depth == 1 && planes.before == 0;
+    if (!std::is_same_v<T, float> || channels_first || filter.groups != 1 || !image) return std::nullopt;
+    return DirectShape{x, y, rows, columns};
   }
   // Pixels of a block: whole tiles.
   int64_t BlockPixels(int64_t element) const {
@@ -247,6 +256,11 @@ struct Forward {
   using Plan = Forward;
   Forward(const Convolution& convolution, sdk::PrepareContext& c) : v(convolution) {
     ConvTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
+      if (const auto shape = v.Direct<T>()) direct = DirectForward::Make(*shape, c);
+      if (direct) {
+        function = [](const Plan& p, sdk::RunContext run) { p.direct->Run(run, run.input<float>(0), run.input<float>(1), run.output<float>(0)); };
+        return;
+      }
       cost = ProductCost<T>(v.Work()) + 0.2 * static_cast<double>(v.y.batch * v.y.pixels() * v.patch);
       // Enough blocks for all threads, where the work is worth it.
       const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(std::min(cost / 20e3, 1e6)), 1, c.threads());
@@ -262,6 +276,7 @@ struct Forward {
     });
   }
   Convolution v;
+  std::optional<DirectForward> direct;
   Blocks blocks;
   ProductPlan product;
   int64_t tasks = 1, patch_bytes = 0;
@@ -303,6 +318,11 @@ struct BackpropInput {
   using Plan = BackpropInput;
   BackpropInput(const Convolution& convolution, sdk::PrepareContext& c) : v(convolution) {
     ConvTypes::Dispatch(c.input(2).dtype, [&]<class T>(Tag<T>) {
+      if (const auto shape = v.Direct<T>()) direct = DirectInputGradient::Make(*shape, c);
+      if (direct) {
+        function = [](const Plan& p, sdk::RunContext run) { p.direct->Run(run, run.input<float>(2), run.input<float>(1), run.output<float>(0)); };
+        return;
+      }
       size = v.BlockPixels(sizeof(T));
       images = v.channels_first ? 1 : std::clamp<int64_t>(size / std::max<int64_t>(1, v.y.pixels()), 1, std::max<int64_t>(1, v.y.batch));
       size = std::min(size, images * v.y.pixels());
@@ -321,6 +341,7 @@ struct BackpropInput {
     });
   }
   Convolution v;
+  std::optional<DirectInputGradient> direct;
   int64_t size = 1, images = 1, chunks = 1, tasks = 1, patch_bytes = 0;
   ProductPlan product;
   SharedProduct shared;
@@ -378,6 +399,11 @@ struct BackpropFilter {
   using Plan = BackpropFilter;
   BackpropFilter(const Convolution& convolution, sdk::PrepareContext& c) : v(convolution) {
     ConvTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
+      if (const auto shape = v.Direct<T>()) direct = DirectFilterGradient::Make(*shape, c);
+      if (direct) {
+        function = [](const Plan& p, sdk::RunContext run) { p.direct->Run(run, run.input<float>(0), run.input<float>(2), run.output<float>(0)); };
+        return;
+      }
       blocks = Blocks(v, v.BlockPixels(sizeof(T)));
       const int64_t pixels = std::min(blocks.size, blocks.whole);
       c.Workspace(PatchBytes(v, pixels, sizeof(T)));
@@ -386,6 +412,7 @@ struct BackpropFilter {
     });
   }
   Convolution v;
+  std::optional<DirectFilterGradient> direct;
   Blocks blocks;
   SharedProduct product;
   void (*function)(const Plan&, sdk::RunContext) = nullptr;

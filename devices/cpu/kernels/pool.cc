@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 
+#include "kernels/pool_tiled.h"
 #include "kernels/window.h"
 #include "tenon/sdk/walk/pool.h"
 
@@ -43,6 +44,9 @@ struct Pool {
     Set::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       const T* in = c.input<T>(0);
       T* out = c.output<T>(0);
+      if constexpr (kMax && std::is_same_v<T, float>) {
+        if (TakesTiledPool(plan)) return MaxPoolTiled(plan, c, in, out);
+      }
       ForEachPlane(c, plan, [&](int64_t from, int64_t to, sdk::CancelPoll& poll) {
         if constexpr (kMax) {
           MaxPlane(plan, in + from, out + to, poll);
@@ -70,6 +74,9 @@ struct MaxPoolGrad {
       const T* out = c.input<T>(1);
       const T* dy = c.input<T>(2);
       T* dx = c.output<T>(0);
+      if constexpr (!kVolumes && std::is_same_v<T, float>) {
+        if (TakesTiledPool(plan)) return MaxPoolGradTiled(plan, c, in, out, dy, dx);
+      }
       const int64_t plane = plan.in.pixels() * plan.lanes();
       ForEachPlane(c, plan, [&](int64_t from, int64_t to, sdk::CancelPoll& poll) {
         std::fill_n(dx + from, plane, T(0));

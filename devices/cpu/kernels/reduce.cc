@@ -2,7 +2,7 @@
 // Sum, Mean, Prod, Max, Min, All, Any over any axes.
 //
 // Two forms. Innermost dim reduced: every output sums contiguous rows. Innermost dim kept: every output row is a sum of
-// rows. A sum is taken in blocks of kBlockLength elements in a fixed order, and the blocks' sums are added in the
+// rows; many rows of few columns are taken side by side (narrow_rows.h). A sum is taken in blocks of kBlockLength elements in a fixed order, and the blocks' sums are added in the
 // accumulator's type, so that the bits do not depend on threads. Eigen's sums begin with what lies before the first aligned
 // element, so that their bits would depend on the address.
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "kernels/fold.h"
+#include "kernels/narrow_rows.h"
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/elementwise.h"
 #include "tenon/sdk/walk/reduce_shape.h"
@@ -250,6 +251,17 @@ void ReduceAll(sdk::RunContext c, const T* x, int64_t n, T* out, int64_t divisor
   *out = Finish<T, S>(total, divisor);
 }
 
+// One row of few columns of many such rows.
+template <class Op, class T>
+void ReduceNarrow(sdk::RunContext c, const NarrowRows& rows, int64_t columns, const T* x, T* out, int64_t divisor) {
+  using A = Accumulator<Op, T>;
+  using S = Total<Op, A>;
+  S total[kWideRow];
+  std::fill_n(total, columns, Op::template First<S>());
+  rows.Reduce<Op, A, S>(c, x, c.workspace<S>(), total);
+  for (int64_t j = 0; j < columns; ++j) out[j] = Finish<T, S>(total[j], divisor);
+}
+
 struct ReducePlan {
   ReduceShape shape;
   bool constant = false;  // the axes were known
@@ -285,6 +297,8 @@ void ReduceTyped(const ReducePlan&, const ReduceShape& shape, sdk::RunContext c)
     *out = Finish<T, S>(total, divisor);
   } else if (!shape.reduced[static_cast<size_t>(shape.rank - 1)]) {
     const int64_t row = shape.dims[static_cast<size_t>(shape.rank - 1)];
+    const NarrowRows narrow(shape.inputs, row);
+    if (shape.rank == 2 && narrow.Pays()) return ReduceNarrow<Op, T>(c, narrow, row, x, out, divisor);
     const double column = cost * static_cast<double>(shape.outputs / row);
     c.ParallelFor(row, column, [&](int64_t begin, int64_t end) {
       ReduceOuter<Op, T>(shape, x, out, divisor, begin, end);
@@ -309,7 +323,8 @@ struct ReduceKernel {
         this->shape = ReduceShape(sdk::DimsOf(c.input(0)), axes, c.input(1).dtype, this->axis_count);
         this->constant = true;
       }
-      c.Workspace((count / kShareLength + 1) * 16);
+      constexpr int64_t kMostBytes = 16;  // of what is added
+      c.Workspace(sdk::Multiply(std::max(count / kShareLength + 1, NarrowRows::MostWorkspaceCount(count)), kMostBytes));
       Set::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { this->function = &ReduceTyped<Op, T>; });
     }
   };

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace tenon::cpu {
 
@@ -27,6 +28,25 @@ struct VectorOf {
     return v;
   }
   [[gnu::always_inline]] static void Store(T* to, Type v) { std::memcpy(to, &v, sizeof(v)); }
+  // The first `count` elements, of fewer than all: a call of memcpy would cost more.
+  [[gnu::always_inline]] static void StoreFirst(T* to, Type v, int64_t count) { StorePart<kCount / 2>(to, v, count); }
+
+ private:
+  template <int kPart>
+  [[gnu::always_inline]] static void StorePart(T* to, Type v, int64_t count) {
+    if constexpr (kPart > 0) {
+      if ((count & kPart) != 0) {
+        std::memcpy(to, &v, kPart * sizeof(T));
+        v = Behind<kPart>(v, std::make_integer_sequence<int, kCount>());
+        to += kPart;
+      }
+      StorePart<kPart / 2>(to, v, count);
+    }
+  }
+  template <int kPart, int... kIndex>
+  [[gnu::always_inline]] static Type Behind(Type v, std::integer_sequence<int, kIndex...>) {
+    return __builtin_shufflevector(v, v, ((kIndex + kPart) % kCount)...);
+  }
 };
 
 // memcpy by registers: the C library copies kilobytes by an instruction that is several times slower where source and target lie differently in their cache lines.
