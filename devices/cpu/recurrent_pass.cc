@@ -9,7 +9,7 @@
 //     list = TensorListSetItem(list, t or 0, h);  t = t + 1
 //
 // with operands of sums and products in any order, weights that come from outside or are variables read in each turn, and whatever is carried unchanged.
-// Every value that leaves the loop must be one of those above: then nothing of the loop runs any more. Anything else, and a loop whose
+// Every value that leaves the loop must be one of those above, or a counter's last: then nothing of the loop runs any more. Anything else, and a loop whose
 // gradient keeps what its turns made, stays as it is.
 #include "recurrent_pass.h"
 
@@ -73,7 +73,9 @@ class Pass {
     int64_t t = -1, h = -1, c = -1;  // merges
     Output new_h, new_c;             // as cells make them
     Output x, kernel, recurrent, bias;
-    std::optional<int64_t> length;   // in every case; none: x's steps
+    std::optional<int64_t> length;   // how many turns there are
+    Output limit{-1, 0, 0};          // that number, outside; -1: it stands in the loop alone
+    std::vector<int64_t> counters;   // merges of what counts up to it
     std::string device;
   };
 
@@ -284,6 +286,8 @@ class Pass {
       const std::optional<int64_t> length = limit.kind == Source::Kind::kVariable ? std::nullopt : NumberOf(limit.edge);
       if (!length.has_value() || *length < 1 || (loop->length.has_value() && loop->length != length)) return false;
       loop->length = length;
+      loop->counters.push_back(counter.merge);
+      if (limit.kind == Source::Kind::kOutside) loop->limit = limit.edge;
       asks_t = asks_t || counter.merge == loop->t;
     }
     return asks_t;
@@ -351,6 +355,7 @@ class Pass {
       if (!ComesFromOutside(loop, *weights)) return;
     // All that leaves must be known, or the loop would run beside.
     std::vector<List> lists;
+    std::vector<int64_t> counters;
     std::vector<std::pair<int64_t, Output>> others;  // exits, and what they give, of the layer (node -1), or as it came in
     for (const int64_t exit : exits) {
       const int64_t merge = MergeOf(exit);
@@ -362,10 +367,16 @@ class Pass {
         others.push_back({exit, variable->initial});
       } else if (const std::optional<List> list = MatchList(loop, exit, *variable)) {
         lists.push_back(*list);
+        const int64_t reserve = Plain(variable->initial).node;
+        if (!list->is_last) loop.limit = At(reserve).inputs[1];
+      } else if (std::find(loop.counters.begin(), loop.counters.end(), merge) != loop.counters.end()) {
+        counters.push_back(exit);
       } else {
-        return;  // a counter's last number among them
+        return;
       }
     }
+    if (!counters.empty() && loop.limit.node < 0) return;
+    for (const int64_t exit : counters) others.push_back({exit, loop.limit});
     if (HasNoOtherEffects(VariableOf(loop.h)->enter)) Build(loop, lists, others);
   }
 
@@ -417,6 +428,6 @@ constexpr tenon_span kOps[] = {TENON_SPAN("Exit"), TENON_SPAN("TensorListStack")
 
 }  // namespace
 
-constinit const tenon_graph_pass kRecurrentPass = sdk::DefinePass<Run>("loops of recurrent cells", kOps);
+constinit const tenon_graph_pass kRecurrentPass = sdk::DefinePass<Run>("recurrent-loops", kOps);
 
 }  // namespace tenon::cpu

@@ -166,12 +166,13 @@ TEST(Recurrent, LoopsAsKerasWritesThemBecomeOneNode) {
 
 TEST(Recurrent, FewerTurnsThanElementsAreFewer) { ExpectAlike({6, 4, 5, 8}, {.less = 2}, true, 3); }
 
+TEST(Recurrent, CountersLeaveWithTheirLastNumber) { ExpectAlike({4, 3, 5, 6}, {.leaves_counter = true}, true, 7); }
+
 TEST(Recurrent, OtherLoopsStayLoops) {
   const Sizes sizes = {4, 3, 5, 6};
   ExpectAlike(sizes, {.activation = "Sigmoid"}, false, 4);
   ExpectAlike(sizes, {.gate = "Tanh"}, false, 5);
   ExpectAlike(sizes, {.forget = 0}, false, 6);
-  ExpectAlike(sizes, {.leaves_counter = true}, false, 7);
   ExpectAlike(sizes, {.has_effect = true}, false, 8);
 }
 
