@@ -25,6 +25,12 @@ bool MayMerge(const Node& node) {
   return true;
 }
 
+// Whether it is there for gradients alone, which have been built when a step is prepared: who reads it may read what it passes on.
+bool IsPassedBy(const Node& node) {
+  return node.has(TENON_OP_IDENTITY) && node.has(TENON_OP_NO_GRADIENT) && node.inputs.size() == 1 && node.inputs[0].node && node.controls.empty() &&
+         node.device.empty() && !IsRef(node.input_types[0]);
+}
+
 void Mix(size_t& hash, size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15ull + (hash >> 31); }
 
 size_t HashOf(const Node& node) {
@@ -53,11 +59,19 @@ int64_t MergeCommonSubexpressions(Graph* graph, Request* request) {
   graph::NodeMap<graph::NodeId> kept(graph->size());
   for (const graph::NodeId id : graph->ids()) kept[id] = id;
   std::unordered_multimap<size_t, graph::NodeId> seen;
+  graph::NodeMap<bool> passed_by(graph->size(), false);
   int64_t merged = 0;
   for (graph::NodeId id : *order) {
     Node& node = graph->mutable_node(id);
-    for (Edge& edge : node.inputs)
-      if (edge.node) edge.node = kept[edge.node];
+    for (Edge& edge : node.inputs) {
+      if (!edge.node) continue;
+      if (!fed[edge.node] && IsPassedBy(graph->node(edge.node))) {
+        merged += passed_by[edge.node] ? 0 : 1;
+        passed_by[edge.node] = true;
+        edge = graph->node(edge.node).inputs[0];
+      }
+      edge.node = kept[edge.node];
+    }
     for (graph::NodeId& control : node.controls) control = kept[control];
     std::sort(node.controls.begin(), node.controls.end());
     node.controls.erase(std::unique(node.controls.begin(), node.controls.end()), node.controls.end());

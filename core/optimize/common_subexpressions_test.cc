@@ -50,6 +50,18 @@ TEST(MergeCommonSubexpressions, NeverMergesWhatHasEffectsOrIsFed) {
   EXPECT_EQ(request.fetches, kept);
 }
 
+TEST(MergeCommonSubexpressions, ReadsPastWhatOnlyStopsGradients) {
+  GraphMaker g;
+  const Edge a = g.Value(1), wait = g.Add("Nothing");
+  const Edge once = g.Add("StopOnly", {a}), twice = g.Add("StopOnly", {once}), fed = g.Add("StopOnly", {a}), waits = g.Add("StopOnly", {a}, {}, "", {wait.node}), copy = g.Add("Copy", {a});
+  const Edge x = g.Add("Plus", {twice, fed}), y = g.Add("Plus", {waits, copy});
+  Request request{{fed}, {x, y, twice}, {}};
+  EXPECT_EQ(MergeCommonSubexpressions(&g.graph, &request), 3) << "both that x read through, and the second is the first";
+  EXPECT_EQ(g.graph.node(x.node).inputs, (std::vector<Edge>{a, fed}));
+  EXPECT_EQ(g.graph.node(y.node).inputs, (std::vector<Edge>{waits, copy}));
+  EXPECT_EQ(request.fetches[2], once) << "who asks for it gets it";
+}
+
 TEST(MergeCommonSubexpressions, RewritesControlsAndBackEdges) {
   GraphMaker g;
   const Edge a = g.Value(1), b = g.Value(1), wait = g.Add("Nothing", {}, {}, "", {a.node, b.node});

@@ -35,7 +35,7 @@ using HasKernel = std::function<bool(const graph::Node&)>;
 // prefix.
 Result<graph::Graph> InlineCalls(graph::Graph graph, Request* request, const HasKernel& has_kernel = {});
 
-// Nodes with the same op, inputs, control inputs and attributes become one; never stateful ones. Returns how many went.
+// Nodes with the same op, inputs, control inputs and attributes become one; never stateful ones. What only stopped gradients is read no more. Returns how many went.
 int64_t MergeCommonSubexpressions(graph::Graph* graph, Request* request);
 
 // Expensive nodes without effects whose values nobody reads, though others wait for them (the gradient of a network's input, which stands beside those of its weights): those

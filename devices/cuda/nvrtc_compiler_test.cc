@@ -21,6 +21,17 @@ TEST(Nvrtc, TakesTheSourcesOfAllFunctionsOnAllTypes) {
   }
 }
 
+TEST(Nvrtc, TakesTheSourcesOfChainsWithSumsOfRows) {
+  const Nvrtc& nvrtc = Nvrtc::The();
+  if (!nvrtc.opened().ok()) GTEST_SKIP() << nvrtc.opened().message;
+  for (const std::string& source : SourcesOfRows()) {
+    std::vector<char> image;
+    const Outcome outcome = nvrtc.Compile(9, 0, source, &image);
+    ASSERT_TRUE(outcome.ok()) << outcome.message << source;
+    EXPECT_NE(std::string(image.begin(), image.end()).find(kFusedName), std::string::npos);
+  }
+}
+
 // PTX that the driver compiles for it.
 TEST(Nvrtc, HasCodeForGpusThatAreNewerThanItself) {
   const Nvrtc& nvrtc = Nvrtc::The();

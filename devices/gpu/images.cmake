@@ -13,7 +13,7 @@ function(tenon_gpu_headers target)
   set(table "")
   set(files "")
   set(count 0)
-  foreach(name code/apply.h code/fault.h code/functions.h code/fused.h code/fused_pack.h code/grid.h tenon/sdk/kernel/half.h
+  foreach(name code/apply.h code/fault.h code/functions.h code/fused.h code/fused_pack.h code/fused_row.h code/grid.h code/group.h tenon/sdk/kernel/half.h
                tenon/sdk/kernel/elementwise.h bit cmath complex cstdint type_traits)
     if(name MATCHES "^tenon/")
       set(file "${PROJECT_SOURCE_DIR}/sdk/plugin/include/${name}")

@@ -21,6 +21,17 @@ TEST(Hiprtc, TakesTheSourcesOfAllFunctionsOnAllTypes) {
   }
 }
 
+TEST(Hiprtc, TakesTheSourcesOfChainsWithSumsOfRows) {
+  const Hiprtc& hiprtc = Hiprtc::The();
+  if (!hiprtc.opened().ok()) GTEST_SKIP() << hiprtc.opened().message;
+  for (const std::string& source : SourcesOfRows()) {
+    std::vector<char> image;
+    const Outcome outcome = hiprtc.Compile("gfx90a", source, &image);
+    ASSERT_TRUE(outcome.ok()) << outcome.message << source;
+    EXPECT_NE(std::string(image.begin(), image.end()).find(kFusedName), std::string::npos);
+  }
+}
+
 TEST(Hiprtc, SaysWhatIsWrongWithASource) {
   const Hiprtc& hiprtc = Hiprtc::The();
   if (!hiprtc.opened().ok()) GTEST_SKIP() << hiprtc.opened().message;

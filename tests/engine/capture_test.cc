@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cmath>
+#include <set>
 #include <thread>
 
 #include "devices/cuda/emulation/driver_controls.h"
@@ -102,6 +103,50 @@ TEST(Capture, IsOfOneBinding) {
     EXPECT_EQ(RunOnce(session, x, {1, 2, 4}, y), (std::vector<float>{-1, -8, -64}));
   }
   EXPECT_GE(Captured(session), 12u);
+}
+
+// A stream of random numbers goes on from step to step, in captured work too: the numbers are those of work that is not kept.
+TEST(Capture, OfRandomNumbersDrawsOthersInEachStep) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{5});
+  const Output drawn = g.Op("RandomStandardNormal", {g.Const({5})}, {{"dtype", DType::kFloat}, {"seed", int64_t{3}}, {"seed2", int64_t{4}}});
+  const Output whole = g.Op("RandomUniformInt", {g.Const({5}), g.Const(-3), g.Const(1000)}, {{"seed", int64_t{5}}});
+  const Output y = g.Op("AddV2", {g.Op("AddV2", {g.Op("Neg", {g.Op("Square", {x})}), drawn}), g.Op("Cast", {whole}, {{"DstT", DType::kFloat}})});
+  const Session with = MakeSession(g), without = MakeSession(g, false);
+  std::vector<float> before;
+  for (int step = 0; step < 8; ++step) {
+    const std::vector<float> got = RunOnce(with, x, {1, 2, 3, 4, 5}, y);
+    EXPECT_EQ(got, RunOnce(without, x, {1, 2, 3, 4, 5}, y)) << step;
+    EXPECT_NE(got, before) << step;
+    before = got;
+  }
+  EXPECT_EQ(Captured(with), 6u);  // one a step, but for the first two
+  EXPECT_EQ(Captured(without), 0u);
+}
+
+// Steps that run at once take numbers that no other has, of one stream.
+TEST(Capture, OfRandomNumbersGivesStepsThatRunAtOnceTheirOwn) {
+  Graph g(Gpus());
+  const Output drawn = g.Op("RandomUniform", {g.Const({64})}, {{"dtype", DType::kDouble}, {"seed", int64_t{3}}, {"seed2", int64_t{4}}});
+  const Output y = g.Op("Neg", {g.Op("Neg", {drawn})});
+  const Session session = MakeSession(g);
+  constexpr int kThreads = 4, kSteps = 12;
+  std::vector<std::vector<double>> all(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int step = 0; step < kSteps; ++step) {
+        auto out = session.Run({}, {y});
+        ASSERT_TRUE(out.ok()) << out.status();
+        const std::vector<double> values = Values<double>((*out)[0]);
+        all[static_cast<size_t>(t)].insert(all[static_cast<size_t>(t)].end(), values.begin(), values.end());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<double> different;
+  for (const std::vector<double>& each : all) different.insert(each.begin(), each.end());
+  EXPECT_EQ(different.size(), size_t{64} * kThreads * kSteps);
 }
 
 TEST(Capture, FaultsOfDataFailTheirStepAlone) {

@@ -142,6 +142,7 @@ inline const std::vector<const tenon_op_definition*>& TinyOpList() {
         with(DefineOp("Zeros", "x: T", "y: T", "T: type", TENON_OP_NO_GRADIENT, "zeros_like"), ShapeOfFirst),
         with(DefineOp("Convert", "x: SrcT", "y: DstT", "SrcT: type; DstT: type", TENON_OP_NO_GRADIENT, "cast"), ShapeOfFirst),
         with(DefineOp("Stop", "x: T", "y: T", "T: type", TENON_OP_NO_GRADIENT), ShapeOfFirst),
+        with(DefineOp("StopOnly", "x: T", "y: T", "T: type", TENON_OP_IDENTITY | TENON_OP_NO_GRADIENT), ShapeOfFirst),
         with(DefineOp("Round", "x: float", "y: float"), ShapeOfFirst, NoWayBack),
         with(DefineOp("Mystery", "x: float", "y: float"), ShapeOfFirst),
         with(DefineOp("Grow", "x: T", "y: T", "T: type"), OneRowMore),

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "code/reduction.h"
+#include "code/row.h"
+#include "tenon/sdk/kernel/elementwise.h"
 
 namespace tenon::gpu {
 
@@ -14,42 +16,6 @@ struct AddedUp {
   template <class A>
   static TENON_GPU_FUNCTION A Merge(A x, A y) { return x + y; }
 };
-TENON_GPU_FUNCTION void Average(const BatchStatisticsParams& p, int64_t channel, float now) {
-  p.average[channel] = p.keep == 0.0f ? now : p.keep * p.given[channel] + p.take * now;
-}
-
-template <class T>
-struct MeanOfBatch : AddedUp {
-  using Element = T;
-  TENON_GPU_FUNCTION explicit MeanOfBatch(const BatchStatisticsParams& given) : p(given) {}
-  static TENON_GPU_FUNCTION float Of(T element) { return static_cast<float>(element); }
-  TENON_GPU_FUNCTION const T* elements() const { return static_cast<const T*>(p.x); }
-  TENON_GPU_FUNCTION float Load(int64_t at, int64_t, int64_t) const { return Of(elements()[at]); }
-  TENON_GPU_FUNCTION void Store(int64_t o, double total) const {
-    const auto mean = static_cast<float>(total / static_cast<double>(p.shape.inputs_of_result));
-    p.mean[o] = mean;
-    Average(p, o, mean);
-  }
-  const BatchStatisticsParams& p;
-};
-
-// The mean is subtracted before squares are taken.
-template <class T>
-struct VarianceOfBatch : AddedUp {
-  TENON_GPU_FUNCTION explicit VarianceOfBatch(const BatchStatisticsParams& given) : p(given) {}
-  TENON_GPU_FUNCTION float Load(int64_t at, int64_t o, int64_t) const {
-    const float distance = static_cast<float>(static_cast<const T*>(p.x)[at]) - p.mean[o];
-    return distance * distance;
-  }
-  TENON_GPU_FUNCTION void Store(int64_t o, double total) const {
-    const auto variance = static_cast<float>(total / static_cast<double>(p.shape.inputs_of_result));
-    p.variance[o] = variance;
-    p.factors[o] = p.scale[o] / std::sqrt(variance + p.epsilon);
-    Average(p, o, variance * p.correction);
-  }
-  const BatchStatisticsParams& p;
-};
-
 template <class A>
 struct Moments {
   A sum, moment;
@@ -63,6 +29,80 @@ TENON_GPU_FUNCTION Moments<A> ShuffleXor(Moments<A> moments, uint32_t mask) {
   return {ShuffleXor(moments.sum, mask), ShuffleXor(moments.moment, mask)};
 }
 
+template <class A>
+TENON_GPU_FUNCTION Moments<A> Add(Moments<A> x, Moments<A> y) { return {x.sum + y.sum, x.moment + y.moment}; }
+
+TENON_GPU_FUNCTION void Average(const BatchStatisticsParams& p, int which, int64_t channel, float now) {
+  p.average[which][channel] = p.keep == 0.0f ? now : p.keep * p.given[which][channel] + p.take * now;
+}
+TENON_GPU_FUNCTION void StoreVariance(const BatchStatisticsParams& p, int64_t o, float variance) {
+  p.variance[o] = variance;
+  p.factors[o] = p.scale[o] / std::sqrt(variance + p.epsilon);
+  Average(p, 1, o, variance * p.correction);
+}
+
+// Where distances begin, given an element: there, if a distance from it is finite wherever the others are.
+template <class T>
+TENON_GPU_FUNCTION float StartAt(T element) {
+  const auto first = static_cast<float>(element);
+  return first > -0x1p100f && first < 0x1p100f ? first : 0.0f;
+}
+
+// Mean and variance in one walk: sums of distances from the channel's first element, and of their squares. Where that element lies so far from the mean
+// that rounded squares do not tell the variance, and where something is not finite, it is left to be looked at again.
+template <class T>
+struct StatisticsOfBatch {
+  using Element = T;
+  using Part = Moments<float>;
+  using Total = Moments<double>;
+  static constexpr double kFarthest = 16;  // mean square around the first element, in variances
+  TENON_GPU_FUNCTION explicit StatisticsOfBatch(const BatchStatisticsParams& given) : p(given) {}
+  static TENON_GPU_FUNCTION Total First() { return {0, 0}; }
+  template <class A>
+  static TENON_GPU_FUNCTION A Merge(A x, A y) { return Add(x, y); }
+  TENON_GPU_FUNCTION StatisticsOfBatch At(int64_t o) const {
+    StatisticsOfBatch at(p);
+    at.from = StartAt(elements()[Offset(p.shape.kept, o)]);
+    return at;
+  }
+  TENON_GPU_FUNCTION Part Of(T element) const {
+    const float distance = static_cast<float>(element) - from;
+    return {distance, distance * distance};
+  }
+  TENON_GPU_FUNCTION const T* elements() const { return static_cast<const T*>(p.x); }
+  TENON_GPU_FUNCTION Part Load(int64_t at, int64_t, int64_t) const { return Of(elements()[at]); }
+  TENON_GPU_FUNCTION void Store(int64_t o, Total total) const {
+    const auto count = static_cast<double>(p.shape.inputs_of_result);
+    const double distance = total.sum / count, square = total.moment / count, variance = square - distance * distance;
+    const auto mean = static_cast<float>(static_cast<double>(At(o).from) + distance);
+    p.mean[o] = mean;
+    Average(p, 0, o, mean);
+    if (variance * kFarthest >= square) {
+      StoreVariance(p, o, static_cast<float>(variance));
+    } else {
+      p.variance[o] = kNotKnown;
+    }
+  }
+  static constexpr float kNotKnown = -1;
+  const BatchStatisticsParams& p;
+  float from = 0;
+};
+
+// Of channels whose variance is not known yet. The mean is subtracted before squares are taken.
+template <class T>
+struct VarianceOfBatch : AddedUp {
+  TENON_GPU_FUNCTION explicit VarianceOfBatch(const BatchStatisticsParams& given) : p(given) {}
+  TENON_GPU_FUNCTION bool Skips(int64_t o) const { return p.variance[o] != StatisticsOfBatch<T>::kNotKnown; }
+  TENON_GPU_FUNCTION float Load(int64_t at, int64_t o, int64_t) const {
+    const float distance = static_cast<float>(static_cast<const T*>(p.x)[at]) - p.mean[o];
+    return distance * distance;
+  }
+  TENON_GPU_FUNCTION void Store(int64_t o, double total) const {
+    StoreVariance(p, o, static_cast<float>(total / static_cast<double>(p.shape.inputs_of_result)));
+  }
+  const BatchStatisticsParams& p;
+};
+
 template <class T>
 struct MomentsOfBatch {
   using Part = Moments<float>;
@@ -70,7 +110,7 @@ struct MomentsOfBatch {
   TENON_GPU_FUNCTION explicit MomentsOfBatch(const BatchMomentsParams& given) : p(given) {}
   static TENON_GPU_FUNCTION Total First() { return {0, 0}; }
   template <class A>
-  static TENON_GPU_FUNCTION A Merge(A x, A y) { return {x.sum + y.sum, x.moment + y.moment}; }
+  static TENON_GPU_FUNCTION A Merge(A x, A y) { return Add(x, y); }
   TENON_GPU_FUNCTION Part Load(int64_t at, int64_t o, int64_t) const {
     const auto dy = static_cast<float>(static_cast<const T*>(p.dy)[at]);
     return {dy, dy * (static_cast<float>(static_cast<const T*>(p.x)[at]) - p.mean[o])};
@@ -157,12 +197,61 @@ TENON_GPU_FUNCTION void MapElements(int64_t total, int64_t pixels, int64_t chann
   }
 }
 
+// What follows is rounded after each step, as it is by kernels of its own.
 template <class T>
 TENON_GPU_FUNCTION void BatchNorm(const BatchNormParams& p) {
-  const T* const in[] = {static_cast<const T*>(p.x)};
+  const T* const in[] = {static_cast<const T*>(p.x), static_cast<const T*>(p.added)};
   const float* const vectors[] = {p.mean, p.factors, p.offset};
-  MapElements(p.total, p.pixels, p.channels, in, vectors, static_cast<T*>(p.y),
-              [](const float* x, const float* by) { return (x[0] - by[0]) * by[1] + by[2]; });
+  const auto normal = [](float x, const float* by) { return static_cast<float>(static_cast<T>((x - by[0]) * by[1] + by[2])); };
+  const auto end = [&p](float y) { return p.rectifies != 0 ? sdk::ReluOp()(y) : y; };
+  if (p.added != nullptr) {
+    MapElements(p.total, p.pixels, p.channels, in, vectors, static_cast<T*>(p.y), [&](const float* x, const float* by) {
+      return end(static_cast<float>(static_cast<T>(normal(x[0], by) + x[1])));
+    });
+  } else {
+    const T* const alone[] = {in[0]};
+    MapElements(p.total, p.pixels, p.channels, alone, vectors, static_cast<T*>(p.y), [&](const float* x, const float* by) { return end(normal(x[0], by)); });
+  }
+}
+
+// x is read once, where a row stays in registers.
+template <class T>
+TENON_GPU_FUNCTION void BatchNormRows(const BatchNormRowsParams& p) {
+  const BatchStatisticsParams& s = p.statistics;
+  WithHeld(static_cast<const T*>(p.y), p.pixels, p.lanes, [&](auto held) {
+    constexpr int kHeld = decltype(held)::value;
+    ForEachItem(p.channels, p.lanes, [&](int64_t item, uint32_t lane, bool valid) {
+      const int64_t o = valid ? item : 0;
+      T* y = static_cast<T*>(p.y) + o * p.pixels;
+      const RowShare<T, kHeld> share(RowPacks<T>(y, valid ? p.pixels : 0), static_cast<const T*>(s.x) + o * p.pixels, 1, lane, p.lanes, static_cast<T>(0.0f));
+      const auto mean_of = [&](const auto& function) {
+        double part = 0;
+        share.ForEach([&](int64_t first, const Pack<T>& pack) {
+          float few = 0;
+          TENON_GPU_UNROLL_ALL
+          for (int k = 0; k < Pack<T>::kCount; ++k) few += share.packs.Has(first + k) ? function(static_cast<float>(pack.at[k])) : 0.0f;
+          part += static_cast<double>(few);
+        });
+        return GroupReduce(part, 0.0, p.lanes, [](double a, double b) { return a + b; }) / static_cast<double>(p.pixels);
+      };
+      const float from = valid ? StartAt(static_cast<const T*>(s.x)[o * p.pixels]) : 0.0f;
+      const auto mean = static_cast<float>(static_cast<double>(from) + mean_of([from](float x) { return x - from; }));
+      const auto variance = static_cast<float>(mean_of([mean](float x) { return (x - mean) * (x - mean); }));
+      const float by[] = {mean, s.scale[o] / std::sqrt(variance + s.epsilon), p.offset[o]};
+      if (valid && lane == 0) {
+        s.mean[o] = mean;
+        s.variance[o] = variance;
+        Average(s, 0, o, mean);
+        Average(s, 1, o, variance * s.correction);
+      }
+      share.ForEach([&](int64_t first, const Pack<T>& pack) {
+        Pack<T> to;
+        TENON_GPU_UNROLL_ALL
+        for (int k = 0; k < Pack<T>::kCount; ++k) to.at[k] = static_cast<T>((static_cast<float>(pack.at[k]) - by[0]) * by[1] + by[2]);
+        share.packs.Store(y, first, to);
+      });
+    });
+  });
 }
 
 template <class T>
@@ -180,10 +269,11 @@ TENON_GPU_FUNCTION void BatchNormGrad(const BatchNormGradParams& p) {
 }
 
 #define TENON_GPU_BATCH_NORM(suffix, T)                                                        \
-  TENON_GPU_REDUCTION(BatchNormMean, suffix, BatchStatisticsParams, MeanOfBatch<T>)            \
+  TENON_GPU_REDUCTION(BatchNormStatistics, suffix, BatchStatisticsParams, StatisticsOfBatch<T>) \
   TENON_GPU_REDUCTION(BatchNormVariance, suffix, BatchStatisticsParams, VarianceOfBatch<T>)    \
   TENON_GPU_REDUCTION(BatchNormMoments, suffix, BatchMomentsParams, MomentsOfBatch<T>)         \
   TENON_GPU_KERNEL(BatchNorm_##suffix, BatchNormParams, BatchNorm<T>)                          \
+  TENON_GPU_BLOCK_KERNEL(BatchNormRows_##suffix, BatchNormRowsParams, BatchNormRows<T>)        \
   TENON_GPU_KERNEL(BatchNormGrad_##suffix, BatchNormGradParams, BatchNormGrad<T>)
 TENON_GPU_BATCH_NORM(f32, float)
 TENON_GPU_BATCH_NORM(f16, Half)

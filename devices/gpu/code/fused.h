@@ -8,7 +8,6 @@
 namespace tenon::gpu {
 
 inline constexpr int kMostFusedInputs = 16, kMostFusedOutputs = 8, kMostFusedDims = 8;
-inline constexpr uint32_t kFusedThreads = 256;
 
 struct FusedParams {
   int64_t total;  // elements of each output

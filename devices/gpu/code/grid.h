@@ -7,14 +7,14 @@
 //   TENON_GPU_FUNCTION void Scale(const ScaleParams& p) {
 //     for (int64_t i = Thread(); i < p.count; i += Threads()) p.y[i] = p.factor * p.x[i];
 //   }
-//   TENON_GPU_KERNEL(Scale_f32, ScaleParams, Scale)                       // no Barrier() in it
+//   TENON_GPU_KERNEL(Scale_f32, ScaleParams, Scale)                       // no Barrier() in it; blocks of at most 256 threads
 //   TENON_GPU_BLOCK_KERNEL(RowSum_f32, RowSumParams, RowSum<float>)       // blocks whose threads meet
-//   TENON_GPU_BLOCK_KERNEL_OF(256, Tile_f32, TileParams, Tile<float>)     // of at most 256 threads, which have more registers each
+//   TENON_GPU_BLOCK_KERNEL_OF(1024, Scan_i64, ScanParams, Scan<int64_t>)  // of at most so many threads, which have fewer registers each; at most kMostThreads
 //
 // A kernel takes one struct by value (at most 4 kB) and is found by its name. What it computes comes from the constexpr
 // headers of tenon/sdk (elementwise.h, optimizer.h, random.h, element.h), which the CPU's kernels use too.
 //
-// Rules. Grids have one to three dims, blocks one of at most kMostThreads. Every thread of a block reaches every Barrier() and
+// Rules. Grids have one to three dims, blocks one, of kFlatThreads or what is said. Every thread of a block reaches every Barrier() and
 // every call of the Shuffle and Block functions. A warp is 32 threads here, whatever the hardware's width. Shared memory is
 // declared by TENON_GPU_SHARED at the head of a function. No recursion, no exceptions, no allocation; double is allowed.
 #ifndef TENON_DEVICES_GPU_CODE_GRID_H_
@@ -46,7 +46,7 @@ inline constexpr uint32_t kMostThreads = 1024;
 #define TENON_GPU_UNROLL_ALL _Pragma("unroll")  // before a loop whose array is to stay in registers
 #define TENON_GPU_SHARED(type, name, count) __shared__ type name[count]
 #define TENON_GPU_KERNEL(symbol, Params, ...) \
-  extern "C" __global__ void __launch_bounds__(tenon::gpu::kMostThreads) symbol(const Params params) { __VA_ARGS__(params); }
+  extern "C" __global__ void __launch_bounds__(256, 1) symbol(const Params params) { __VA_ARGS__(params); }
 #define TENON_GPU_BLOCK_KERNEL(symbol, Params, ...) TENON_GPU_KERNEL(symbol, Params, __VA_ARGS__)
 #define TENON_GPU_BLOCK_KERNEL_OF(most_threads, symbol, Params, ...) \
   extern "C" __global__ void __launch_bounds__(most_threads) symbol(const Params params) { __VA_ARGS__(params); }

@@ -21,8 +21,10 @@ TENON_GPU_FUNCTION void Draw(const RandomParams& p) {
   constexpr int64_t kGroup = sdk::kGroup<T>;
   const Distribution distribution = MakeDistribution<Distribution>(p);
   T* out = static_cast<T*>(p.out);
+  sdk::Philox base = p.base;
+  if (p.blocks_on != nullptr) base.Skip(*p.blocks_on);
   for (int64_t group = Thread(); group * kGroup < p.count; group += Threads()) {
-    sdk::Philox generator = p.base;
+    sdk::Philox generator = base;
     generator.Skip(static_cast<uint64_t>(group) * kBlocks);
     T values[kGroup];
     if constexpr (kBlocks == 1) {
@@ -36,6 +38,11 @@ TENON_GPU_FUNCTION void Draw(const RandomParams& p) {
     }
   }
 }
+
+TENON_GPU_FUNCTION void TakeBlocks(const TakeParams& p) {
+  if (Thread() == 0) *p.taken = AtomicAdd(p.position, p.blocks);
+}
+TENON_GPU_KERNEL(TakeOfStream, TakeParams, TakeBlocks)
 
 #define TENON_GPU_DISTRIBUTION(Name)                                         \
   TENON_GPU_KERNEL(Name##_f32, RandomParams, Draw<sdk::Name, float>)         \

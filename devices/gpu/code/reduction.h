@@ -10,7 +10,9 @@
 //     Part Load(int64_t at, int64_t o, int64_t r) const;     // element `at` of the input: the r-th that result o is of
 //     void Store(int64_t o, Total total) const;              // called once for a result
 //     using Element = T; const T* elements() const;          // optional: Load(at, ...) is Of(elements()[at]), by packs
-//     static Part Of(T element);
+//     Part Of(T element) const;
+//     Policy At(int64_t o) const;                            // optional: one that knows more of result o, asked once for many elements
+//     bool Skips(int64_t o) const;                           // optional: result o is not wanted: nothing is read or stored
 //   };
 //   TENON_GPU_REDUCTION(Sum, f32, ReduceParams, Policy)
 //
@@ -60,6 +62,24 @@ TENON_GPU_FUNCTION typename Policy::Total MergeEvery(int64_t begin, int64_t end,
   return total;
 }
 
+// The policy for one result.
+template <class Policy>
+TENON_GPU_FUNCTION Policy PolicyAt(const Policy& policy, int64_t o) {
+  if constexpr (requires { policy.At(o); }) {
+    return policy.At(o);
+  } else {
+    return policy;
+  }
+}
+template <class Policy>
+TENON_GPU_FUNCTION bool Skips(const Policy& policy, int64_t o) {
+  if constexpr (requires { policy.Skips(o); }) {
+    return policy.Skips(o);
+  } else {
+    return false;
+  }
+}
+
 // What one thread of `step` merges of a line: n elements from `at` on, `stride` apart, the first being the r-th of result o.
 template <class Policy>
 TENON_GPU_FUNCTION typename Policy::Total MergeLine(const Policy& policy, int64_t at, int64_t stride, int64_t o, int64_t r, int64_t n, int64_t lane,
@@ -82,13 +102,13 @@ TENON_GPU_FUNCTION typename Policy::Total MergeLine(const Policy& policy, int64_
         } else {
           for (int k = 0; k < Elements::kCount; ++k) pack.at[k] = from[i * Elements::kCount + k];
         }
-        Part part = Policy::Of(pack.at[0]);
-        for (int k = 1; k < Elements::kCount; ++k) part = Policy::template Merge<Part>(part, Policy::Of(pack.at[k]));
+        Part part = policy.Of(pack.at[0]);
+        for (int k = 1; k < Elements::kCount; ++k) part = Policy::template Merge<Part>(part, policy.Of(pack.at[k]));
         total = Policy::template Merge<Total>(total, static_cast<Total>(part));
       }
       TENON_GPU_UNROLL(1)
       for (int64_t i = packs * Elements::kCount + lane; i < n; i += step) {
-        total = Policy::template Merge<Total>(total, static_cast<Total>(Policy::Of(from[i])));
+        total = Policy::template Merge<Total>(total, static_cast<Total>(policy.Of(from[i])));
       }
       return total;
     }
@@ -98,9 +118,10 @@ TENON_GPU_FUNCTION typename Policy::Total MergeLine(const Policy& policy, int64_
 
 // What one thread of `step` merges of inputs [begin, end) of result o.
 template <class Policy>
-TENON_GPU_FUNCTION typename Policy::Total MergeShare(const Policy& policy, const ReductionShape& s, int64_t o, int64_t begin, int64_t end,
+TENON_GPU_FUNCTION typename Policy::Total MergeShare(const Policy& of_all, const ReductionShape& s, int64_t o, int64_t begin, int64_t end,
                                                      int64_t lane, int64_t step) {
   using Total = typename Policy::Total;
+  const Policy policy = PolicyAt(of_all, o);
   const int64_t base = Offset(s.kept, o);
   const int last = s.reduced.rank - 1;
   const int64_t stride = last < 0 ? 0 : s.reduced.strides[last];
@@ -147,6 +168,7 @@ TENON_GPU_FUNCTION void ReduceRows(const Params& p) {
   const Policy policy(p);
   ForEachItem(s.outputs * s.splits, s.lanes, [&](int64_t item, uint32_t lane, bool valid) {
     const int64_t split = s.splits == 1 ? 0 : item / s.outputs, o = item - split * s.outputs;
+    valid = valid && !Skips(policy, o);
     Total total = valid ? MergeShare(policy, s, o, split * s.per_split, ShareEnd(s, split), lane, s.lanes) : Policy::First();
     total = GroupReduce(total, Policy::First(), s.lanes, [](Total a, Total b) { return Policy::template Merge<Total>(a, b); });
     if (valid && lane == 0) Finish(policy, s, o, split, total);
@@ -164,11 +186,12 @@ TENON_GPU_FUNCTION void ReduceColumns(const Params& p) {
   const int64_t split = BlockY(), begin = split * s.per_split, end = ShareEnd(s, split);
   for (int64_t first = static_cast<int64_t>(BlockX()) * s.lanes; first < s.outputs; first += static_cast<int64_t>(BlocksX()) * s.lanes) {
     const int64_t o = first + column;
+    const bool valid = o < s.outputs && !Skips(policy, o);
     Total total = Policy::First();
     if constexpr (kLast) {
       const Total* partial = static_cast<const Total*>(s.partial);
-      for (int64_t r = row; o < s.outputs && r < s.inputs; r += rows) total = Policy::template Merge<Total>(total, partial[r * s.outputs + o]);
-    } else if (o < s.outputs) {
+      for (int64_t r = row; valid && r < s.inputs; r += rows) total = Policy::template Merge<Total>(total, partial[r * s.outputs + o]);
+    } else if (valid) {
       total = MergeShare(policy, s, o, begin, end, row, rows);
     }
     Barrier();  // the totals may still be read from a turn before
@@ -178,7 +201,7 @@ TENON_GPU_FUNCTION void ReduceColumns(const Params& p) {
       if (row < half) totals[BlockThread()] = Policy::template Merge<Total>(totals[BlockThread()], totals[BlockThread() + half * s.lanes]);
       Barrier();
     }
-    if (row == 0 && o < s.outputs) Finish(policy, s, o, split, totals[column]);
+    if (row == 0 && valid) Finish(policy, s, o, split, totals[column]);
   }
 }
 

@@ -10,9 +10,6 @@
 
 namespace tenon::gpu {
 
-// Elements of a row that each of its threads may keep in registers.
-inline constexpr int kHeldOfRow = 8;
-
 struct SoftmaxParams {
   const void* x;
   void* out;

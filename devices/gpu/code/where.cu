@@ -25,7 +25,7 @@ TENON_GPU_FUNCTION void ScanSums(const ScanParams& p) {
   }
   if (BlockThread() == 0) p.sums[p.count] = carried;
 }
-TENON_GPU_BLOCK_KERNEL(ScanTiles, ScanParams, ScanSums)
+TENON_GPU_BLOCK_KERNEL_OF(kScanThreads, ScanTiles, ScanParams, ScanSums)
 
 template <class T>
 TENON_GPU_FUNCTION bool IsNonzero(const WhereParams& p, int64_t i) {

@@ -25,7 +25,7 @@
 #define TENON_GPU_BLOCK_KERNEL_OF(most_threads, symbol, Params, ...) TENON_GPU_BLOCK_KERNEL(symbol, Params, __VA_ARGS__)
 #if defined(TENON_GPU_LOADED)  // a library of its own, compiled at run time
 #define TENON_GPU_EMULATED_KERNEL(symbol, meets, Params, ...)                                                            \
-  extern "C" __attribute__((visibility("default"))) const uint64_t symbol##_params_bytes = sizeof(Params);               \
+  extern "C" __attribute__((visibility("default"))) const bool symbol##_meets = meets; extern "C" __attribute__((visibility("default"))) const uint64_t symbol##_params_bytes = sizeof(Params); \
   extern "C" __attribute__((visibility("default"))) void symbol(const void* params, ::tenon::gpu::EmulatedThread* at) {  \
     ::tenon::gpu::emulated_thread = at;                                                                                  \
     __VA_ARGS__(*static_cast<const Params*>(params));                                                                    \
@@ -120,5 +120,9 @@ inline uint32_t AtomicAdd(uint32_t* at, uint32_t value) { return __atomic_fetch_
 inline uint64_t AtomicAdd(uint64_t* at, uint64_t value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
 
 }  // namespace tenon::gpu
+
+#if defined(TENON_GPU_LOADED)
+#include "emulation/loaded.h"
+#endif
 
 #endif  // TENON_DEVICES_GPU_EMULATION_GRID_H_

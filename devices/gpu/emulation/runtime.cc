@@ -22,7 +22,9 @@
 #include <thread>
 #include <vector>
 
+#include "code/choose.h"
 #include "emulation/grid.h"
+#include "emulation/loaded.h"
 #include "emulation/observer.h"
 #include "emulation/stream.h"
 #include "options.h"
@@ -313,9 +315,10 @@ class EmulatedCard final : public Card {
     if (params_bytes != kernel->params_bytes()) {
       return Fault(TENON_INTERNAL, kernel->name(), " takes ", kernel->params_bytes(), " bytes of parameters, not ", params_bytes);
     }
-    // What a real driver refuses.
+    // What a real driver refuses; kernels are compiled for blocks of so many threads (code/grid.h), one for more.
+    const uint32_t most = std::string_view(kernel->name()) == "ScanTiles" ? kScanThreads : 256;
     for (uint32_t blocks : grid.blocks) {
-      if (blocks == 0 || grid.threads == 0 || grid.threads > 1024) return Fault(TENON_INVALID_ARGUMENT, "an empty or too large grid for ", kernel->name());
+      if (blocks == 0 || grid.threads == 0 || grid.threads > most) return Fault(TENON_INVALID_ARGUMENT, "an empty or too large grid for ", kernel->name());
     }
     if (grid.blocks[1] > 65535 || grid.blocks[2] > 65535) return Fault(TENON_INVALID_ARGUMENT, "a grid of too many blocks for ", kernel->name());
     std::vector<char> copy(static_cast<const char*>(params), static_cast<const char*>(params) + params_bytes);
@@ -421,9 +424,12 @@ class EmulatedCard final : public Card {
   Outcome FindLoaded(Module module, const char* name, Function* out_function) {
     const auto body = reinterpret_cast<EmulatedKernel::Body>(dlsym(module, name));
     const auto* bytes = static_cast<const uint64_t*>(dlsym(module, sdk::Concat(name, "_params_bytes").c_str()));
-    if (body == nullptr || bytes == nullptr) return Fault(TENON_NOT_FOUND, "no kernel ", name);
+    const auto* meets = static_cast<const bool*>(dlsym(module, sdk::Concat(name, "_meets").c_str()));
+    auto* const meeting = static_cast<EmulatedMeeting*>(dlsym(module, "tenon_gpu_emulated_meeting"));
+    if (body == nullptr || bytes == nullptr || meets == nullptr || meeting == nullptr) return Fault(TENON_NOT_FOUND, "no kernel ", name);
+    *meeting = {NewSharedPlace, SharedMemory, Barrier, ShuffleBytes};
     const std::lock_guard lock(mutex_);
-    loaded_.push_back(std::make_unique<EmulatedKernel>("fused", false, *bytes, body));
+    loaded_.push_back(std::make_unique<EmulatedKernel>("fused", *meets, *bytes, body));
     *out_function = reinterpret_cast<Function>(loaded_.back().get());
     return {};
   }

@@ -19,6 +19,12 @@ inline const tenon_tensor_view& ViewOf(const tenon_compile_args& args, const ten
   return *view;
 }
 
+inline bool BoolAttr(const tenon_node_services& services, const tenon_node* node, tenon_span name) {
+  tenon_attr_value value = {};
+  sdk::Check(services.attr(node, name, &value));
+  return value.kind == TENON_ATTR_BOOL && *static_cast<const uint8_t*>(value.data) != 0;
+}
+
 }  // namespace tenon::gpu
 
 #endif  // TENON_DEVICES_GPU_FUSE_EXECUTABLE_H_

@@ -12,23 +12,6 @@ bool IsFloat(uint32_t dtype) {
   return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
 }
 
-// The node that alone reads the value of `id`, as its first input, if it is one of `op` that may be taken; else -1.
-int64_t OnlyReader(const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours, int64_t id, std::string_view op) {
-  if (readers[static_cast<size_t>(id)] != 1) return -1;
-  for (int64_t reader = id + 1; reader < static_cast<int64_t>(graph.size()); ++reader) {
-    const sdk::RegionGraph::Node& n = graph.at(reader);
-    if (n.op != op || n.inputs.empty() || n.inputs[0].node != id) continue;
-    return ours[static_cast<size_t>(reader)] && n.dead_with == graph.at(id).dead_with ? reader : -1;
-  }
-  return -1;
-}
-
-bool BoolAttr(const tenon_node_services& services, const tenon_node* node, tenon_span name) {
-  tenon_attr_value value = {};
-  sdk::Check(services.attr(node, name, &value));
-  return value.kind == TENON_ATTR_BOOL && *static_cast<const uint8_t*>(value.data) != 0;
-}
-
 class ProductExecutable final : public Executable {
  public:
   ProductExecutable(Shapes& shapes, bool transpose_a, bool transpose_b, bool relu, const int32_t (&inputs)[3])
@@ -46,6 +29,16 @@ class ProductExecutable final : public Executable {
 };
 
 }  // namespace
+
+int64_t OnlyReader(const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours, int64_t id, std::string_view op) {
+  if (readers[static_cast<size_t>(id)] != 1) return -1;
+  for (int64_t reader = id + 1; reader < static_cast<int64_t>(graph.size()); ++reader) {
+    const sdk::RegionGraph::Node& n = graph.at(reader);
+    if (n.op != op || n.inputs.empty() || n.inputs[0].node != id) continue;
+    return ours[static_cast<size_t>(reader)] && n.dead_with == graph.at(id).dead_with ? reader : -1;
+  }
+  return -1;
+}
 
 std::vector<int> ReadersOf(const sdk::RegionGraph& graph) {
   std::vector<int> readers(graph.size());

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "device.h"
@@ -15,6 +16,9 @@ namespace tenon::gpu {
 
 // How many inputs read the node's values.
 std::vector<int> ReadersOf(const sdk::RegionGraph& graph);
+
+// The node that alone reads the value of `id`, as its first input, if it is one of `op` that may be taken; else -1.
+int64_t OnlyReader(const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours, int64_t id, std::string_view op);
 
 // The bias and the rectifier, if there is one, that a MatMul ends in; empty: it stands alone. ours: nodes that may be taken.
 std::vector<int64_t> EndOfProduct(const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours, int64_t product);

@@ -4,12 +4,11 @@
 #include <algorithm>
 
 #include "code/elementwise.h"
+#include "tenon/sdk/device/regions.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::gpu {
 namespace {
-
-std::string Operand(int number) { return number >= 0 ? sdk::Concat("v", number) : sdk::Concat("i", -1 - number); }
 
 // Whether all elements of a pack are one of the input's.
 bool IsOneOfRow(const FusedKernel& kernel, const FusedInput& input) {
@@ -53,11 +52,21 @@ std::string LoadOfOne(const FusedInput& input, size_t number) {
                      "]");
 }
 
+}  // namespace
+
+std::string Operand(int number) { return number >= 0 ? sdk::Concat("v", number) : sdk::Concat("i", -1 - number); }
+
 std::string Compute(const FusedNode& node, size_t number) {
   const std::string head = sdk::Concat("  const ", FusedType(node.result), " v", number, " = ");
   if (node.function == "Cast") return sdk::Concat(head, "Convert<", FusedType(node.result), ">(", Operand(node.operands[0]), ");\n");
   if (node.function == "Select") {
     return sdk::Concat(head, Operand(node.operands[0]), " ? ", Operand(node.operands[1]), " : ", Operand(node.operands[2]), ";\n");
+  }
+  if (node.function == "Same") return sdk::Concat(head, Operand(node.operands[0]), ";\n");
+  if (node.function == "AddN") {
+    std::string sum = Operand(node.operands[0]);
+    for (size_t i = 1; i < node.operands.size(); ++i) sum = sdk::Concat("Of(AddOp(), ", sum, ", ", Operand(node.operands[i]), ")");
+    return sdk::Concat(head, sum, ";\n");
   }
   std::string arguments;
   for (int operand : node.operands) arguments += ", " + Operand(operand);
@@ -65,8 +74,6 @@ std::string Compute(const FusedNode& node, size_t number) {
   const std::string alpha = node.alpha == 0 ? "0.0f" : sdk::Concat("__builtin_bit_cast(float, ", __builtin_bit_cast(uint32_t, node.alpha), "u)");
   return sdk::Concat(head, "Of(MakeOp<", node.function, "Op>(", alpha, ")", arguments, ");\n");
 }
-
-}  // namespace
 
 int PackOf(const FusedKernel& kernel) {
   size_t largest = 2;
@@ -125,7 +132,7 @@ std::string SourceOf(const FusedKernel& kernel) {
                       "    begin = packs * kPack;\n"
                       "  }\n"
                       "  for (Index i = begin + first; i < total; i += threads) {\n",
-                      results_of_one, "    Element(", of_one, ");\n", stores_of_one, "  }\n}\nTENON_GPU_BLOCK_KERNEL_OF(kFusedThreads, ", kFusedName,
+                      results_of_one, "    Element(", of_one, ");\n", stores_of_one, "  }\n}\nTENON_GPU_KERNEL(", kFusedName,
                       ", FusedParams, Fused)\n}\n");
   return text;
 }
@@ -143,6 +150,8 @@ std::string_view FusedType(uint32_t dtype) {
   }
 }
 
+int32_t OperandsOf(std::string_view op, int32_t inputs) { return sdk::IsOneOf(op, {"BroadcastTo", "Sum", "Mean"}) ? 1 : inputs; }
+
 std::string_view FusedFunction(std::string_view op) {
   if (op == "AddV2" || op == "BiasAdd") return "Add";
   if (op == "RealDiv") return "Div";
@@ -151,6 +160,8 @@ std::string_view FusedFunction(std::string_view op) {
   if (op == "LogicalNot") return "Not";
   if (op == "SelectV2") return "Select";
   if (op == "Cast") return "Cast";
+  if (op == "AddN") return "AddN";
+  if (op == "BroadcastTo") return "Same";
 #define TENON_GPU_NAME(name) #name,
   static constexpr std::string_view kFunctions[] = {
       TENON_GPU_UNARY_OF_NUMBERS(TENON_GPU_NAME) TENON_GPU_UNARY_OF_FLOATS(TENON_GPU_NAME) TENON_GPU_UNARY_QUESTIONS(TENON_GPU_NAME)

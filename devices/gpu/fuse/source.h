@@ -21,7 +21,7 @@ struct FusedInput {
   std::vector<int64_t> strides{};  // and along the outer dims
 };
 struct FusedNode {
-  std::string_view function;  // of code/elementwise.h: "Add"; "Cast", "Select"
+  std::string_view function;  // of code/elementwise.h: "Add"; "Cast", "Select", "AddN", "Same"
   std::vector<int> operands;  // a node's number, or -1 - that of an input
   uint32_t result = 0;
   float alpha = 0;
@@ -41,10 +41,16 @@ int PackOf(const FusedKernel& kernel);
 bool IsPacked(const FusedKernel& kernel, const FusedInput& input);
 
 inline constexpr char kFusedName[] = "fused";
+// "  const <type> v<number> = ...;": what a node makes of its operands, v<number> of nodes and i<number> of inputs.
+std::string Compute(const FusedNode& node, size_t number);
+// The name of an operand.
+std::string Operand(int number);
 std::string SourceOf(const FusedKernel& kernel);
 
 // The C++ type of a dtype; "" when it is not one that is fused.
 std::string_view FusedType(uint32_t dtype);
+// How many of an op's inputs, the first, are read by kernels; the others lie in the host's memory and are known: axes, shapes.
+int32_t OperandsOf(std::string_view op, int32_t inputs);
 // The function that an op is, by the name in code/elementwise.h; "" when it is not one that is fused.
 std::string_view FusedFunction(std::string_view op);
 

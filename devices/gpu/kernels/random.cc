@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers, with a state and without: the streams of tenon/sdk/kernel/random.h, which are the same on every device. A run of an
-// op with a state takes its part of the stream when it is submitted, so that its work cannot be kept and done again.
+// op with a state takes its part of the stream when it is run on the device.
 #include "code/random.h"
+
+#include <memory>
+#include <mutex>
 
 #include "kernels/kernel.h"
 
@@ -10,24 +13,77 @@ namespace {
 
 // ---- With a state ----
 
+// How many blocks of a stream were taken: a word of the device's memory, which kernels move on, so that work that is kept and done again draws other
+// numbers each time.
+class Position {
+ public:
+  explicit Position(Device& device) : device_(device.weak_from_this()) {
+    void* word = nullptr;
+    Outcome outcome = device.Allocate(kDeviceKind, sizeof(uint64_t), kDeviceAlignment, nullptr, &word);
+    if (outcome.ok()) outcome = device.Note(SetToZero(device, word));
+    if (!outcome.ok()) {
+      if (word != nullptr) device.Free(kDeviceKind, word, nullptr);
+      sdk::Fail(outcome.code, outcome.message);
+    }
+    word_ = static_cast<uint64_t*>(word);
+  }
+  ~Position() {
+    if (const auto device = device_.lock()) device->Free(kDeviceKind, word_, nullptr);
+  }
+  Position(const Position&) = delete;
+  Position& operator=(const Position&) = delete;
+  uint64_t* word() const { return word_; }
+
+ private:
+  // Waits until it is: whatever queue reads it first.
+  static Outcome SetToZero(Device& device, void* word) {
+    Stream stream = nullptr;
+    Outcome outcome = device.TakeCaptureStream(&stream);
+    if (!outcome.ok()) return outcome;
+    outcome = device.card().Fill(word, 0, 4, 2, stream);
+    if (outcome.ok()) outcome = device.card().Synchronize(stream);
+    device.ReturnCaptureStream(stream);
+    return outcome;
+  }
+  const std::weak_ptr<Device> device_;
+  uint64_t* word_ = nullptr;
+};
+
+// Made for a node on one device; shared by all runs, from any thread.
 struct StreamKernel {
   StreamKernel(sdk::CreateContext& c, std::string_view code) : stream(c), code(code) {}
   struct Plan {
     Plan(const StreamKernel& kernel, sdk::PrepareContext& c) {
       const tenon_prepare_args& a = c.args();
-      const Shapes s(a.inputs, a.input_count, a.outputs, a.output_count, 0, RequireOwn(a.device), a.precision, {}, {});
+      Shapes s(a.inputs, a.input_count, a.outputs, a.output_count, 0, RequireOwn(a.device), a.precision, {}, {});
       code = s.Code(kernel.code, s.output(0).dtype);
+      take = s.Code("TakeOfStream");
+      position = kernel.PositionOn(s.device());
+      s.Workspace(sizeof(uint64_t));
+      c.Workspace(s.workspace_bytes() + kDeviceAlignment);
     }
-    Function code;
+    Function code, take;
+    std::shared_ptr<Position> position;
   };
+  std::shared_ptr<Position> PositionOn(Device& device) const {
+    const std::lock_guard lock(mutex);
+    if (position == nullptr) position = std::make_shared<Position>(device);
+    return position;
+  }
   void Draw(const Plan& plan, const sdk::RunContext& c, int64_t low, uint64_t range) const {
     const View& view = c.output_view(0);
     const int64_t n = sdk::Count(view);
-    const RandomParams params = {stream.Reserve(n), sdk::Data<void>(view), n, low, range};
-    SubmitTo(*c.frame(), [&](Launcher& on) { on(plan.code, Flat((n + 1) / 2), params); });
+    if (n == 0) return;
+    SubmitTo(*c.frame(), AlignedWorkspace(*c.frame()), [&](Launcher& on) {
+      auto* const taken = on.Workspace<uint64_t>(0);
+      on(plan.take, Flat(1), TakeParams{plan.position->word(), taken, static_cast<uint64_t>(n) * sdk::kReservedPerOutput});
+      on(plan.code, Flat((n + 1) / 2), RandomParams{sdk::Philox(stream.seed[0], stream.seed[1]), taken, sdk::Data<void>(view), n, low, range});
+    });
   }
-  sdk::Stream stream;
+  const sdk::Stream stream;
   const std::string_view code;
+  mutable std::mutex mutex;
+  mutable std::shared_ptr<Position> position;
 };
 
 template <sdk::FixedString kCode>
@@ -54,7 +110,7 @@ struct RandomIntKernel : StreamKernel {
 struct Seeded {
   Seeded(std::string_view code, Shapes& s, const sdk::Philox& base)
       : base(base), count(sdk::Count(s.out(0))), code(s.Code(code, s.output(0).dtype)) {}
-  void Launch(Launcher& on, void* out) const { on(code, Flat((count + 1) / 2), RandomParams{base, out, count, 0, 0}); }
+  void Launch(Launcher& on, void* out) const { on(code, Flat((count + 1) / 2), RandomParams{base, nullptr, out, count, 0, 0}); }
   sdk::Philox base;
   int64_t count;
   Function code;
@@ -102,7 +158,7 @@ struct KeyCounterKernel {
   }
 };
 
-constexpr uint32_t kFlags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL;
+constexpr uint32_t kFlags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL | TENON_KERNEL_CAPTURE_SAFE;
 constexpr tenon_span kShape[] = {TENON_SPAN("shape")};
 constexpr tenon_span kShapeAndBounds[] = {TENON_SPAN("shape"), TENON_SPAN("minval"), TENON_SPAN("maxval")};
 constexpr tenon_span kSeedAndAnswers[] = {TENON_SPAN("seed"), TENON_SPAN("key"), TENON_SPAN("counter")};

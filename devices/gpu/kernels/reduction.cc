@@ -4,6 +4,8 @@
 #include <bit>
 #include <vector>
 
+#include "code/held.h"
+
 namespace tenon::gpu {
 namespace {
 
@@ -28,6 +30,12 @@ Grid ColumnGrid(const CardFacts& facts, int64_t outputs, uint32_t columns, int64
 uint32_t LanesFor(int64_t count, int64_t most_of_warp) {
   if (count > most_of_warp) return kFlatThreads;
   return static_cast<uint32_t>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(Quotient(count, 4), 1, 32))));
+}
+uint32_t LanesForPacks(const CardFacts& facts, int64_t rows, int64_t width, uint32_t dtype) {
+  const auto packed = static_cast<int64_t>(16 / sdk::ElementSize(dtype));
+  // Rows that begin anywhere stick out at both ends.
+  const int64_t packs = width % packed == 0 ? width / packed : width / packed + 2;
+  return LanesFor(4 * packs, 4 * int64_t{32} * (rows < facts.processors ? kFewHeld : kMostHeld));
 }
 Grid GroupGrid(const CardFacts& facts, int64_t items, uint32_t lanes) {
   return {{Blocks(Quotient(items, kFlatThreads / lanes), int64_t{facts.processors} * 64), 1, 1}, kFlatThreads};

@@ -9,9 +9,6 @@ namespace {
 
 using sdk::Dims;
 
-// A warp keeps a row of 256 elements in its registers, a block one of 2048.
-uint32_t LanesOf(int64_t width) { return LanesFor(width, 32 * kHeldOfRow); }
-
 template <sdk::FixedString kCode>
 struct Softmax {
   struct Plan {
@@ -20,7 +17,7 @@ struct Softmax {
       if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "logits must have a dim; they are a scalar");
       params.width = dims.back();
       params.rows = sdk::Count(dims.first(dims.size() - 1));
-      params.lanes = LanesOf(params.width);
+      params.lanes = LanesForPacks(s.facts(), params.rows, params.width, s.dtype(0));
       grid = GroupGrid(s.facts(), params.rows, params.lanes);
       code = s.Code(kCode.data, s.dtype(0));
     }
@@ -56,7 +53,7 @@ struct CrossEntropy {
       p.x_step = x[1] == 1 ? 0 : 1;
       p.y_row = y[0] == 1 ? 0 : y[1];
       p.y_step = y[1] == 1 ? 0 : 1;
-      p.lanes = LanesOf(p.width);
+      p.lanes = LanesForPacks(s.facts(), p.rows, p.width, s.dtype(0));
       grid = GroupGrid(s.facts(), p.rows, p.lanes);
       code = s.Code("CrossEntropy", s.dtype(0));
     }
@@ -85,7 +82,7 @@ struct SparseCrossEntropy {
       SparseCrossEntropyParams& p = params;
       p.rows = x[0];
       p.width = x[1];
-      p.lanes = LanesOf(p.width);
+      p.lanes = LanesForPacks(s.facts(), p.rows, p.width, s.dtype(0));
       p.wide_labels = s.dtype(1) == TENON_DT_INT64 ? 1 : 0;
       grid = GroupGrid(s.facts(), p.rows, p.lanes);
       code = s.Code("SparseCrossEntropy", s.dtype(0));

@@ -4,9 +4,11 @@
 #define TENON_DEVICES_GPU_TESTING_CHAINS_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "code/elementwise.h"
+#include "fuse/row_source.h"
 #include "fuse/source.h"
 #include "tenon/dtype.h"
 
@@ -53,6 +55,41 @@ inline std::vector<std::string> SourcesOfAllFunctions() {
       if (first == 0 || first + 8 >= all.nodes.size()) sources.push_back(SourceOf(kernel));
     }
   }
+  return sources;
+}
+
+// Normalisations of layers with a residual before them: rows of a warp and of a block, that are held and that are not, of every type.
+inline RowKernel NormalisationOf(uint32_t dtype, int64_t width, uint32_t lanes) {
+  RowKernel kernel;
+  kernel.width = width;
+  kernel.dims = {4, 6};
+  kernel.lanes = lanes;
+  // x, residual, gamma, one for each row, epsilon.
+  kernel.inputs = {{dtype, FusedInput::kEven, 1, {6 * width, width}}, {dtype, FusedInput::kStrided, 1, {0, width}}, {dtype, FusedInput::kStrided, 1, {0, 0}},
+                   {dtype, FusedInput::kStrided, 0, {6, 1}}, {dtype, FusedInput::kSingle}};
+  const auto add = [&](std::string_view function, std::vector<int> operands, RowNode::Kind kind) {
+    kernel.nodes.push_back({{function, std::move(operands), dtype, 0}, kind});
+    return static_cast<int>(kernel.nodes.size()) - 1;
+  };
+  const int in = add("Add", {-1, -2}, RowNode::kElements), mean = add("", {in}, RowNode::kMean);
+  const int square = add("SquaredDifference", {in, mean}, RowNode::kElements), variance = add("", {square}, RowNode::kMean), sum = add("", {in}, RowNode::kSum);
+  const int inverse = add("Rsqrt", {add("Add", {variance, -5}, RowNode::kOne)}, RowNode::kOne);
+  const int factor = add("Mul", {inverse, -3}, RowNode::kElements), shift = add("Mul", {mean, factor}, RowNode::kElements);
+  const int y = add("Add", {add("Mul", {in, factor}, RowNode::kElements), add("Sub", {-4, shift}, RowNode::kElements)}, RowNode::kElements);
+  const int most = add("", {y}, RowNode::kMost), end = add("Sub", {y, most}, RowNode::kElements);
+  kernel.outputs = {end, inverse, sum};
+  return kernel;
+}
+inline std::vector<std::string> SourcesOfRows() {
+  std::vector<std::string> sources;
+  for (uint32_t dtype : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16}) {
+    for (const auto& [width, lanes] : {std::pair<int64_t, uint32_t>{10, 4}, {768, 32}, {1021, 32}, {4096, 256}, {16384, 256}}) {
+      sources.push_back(SourceOf(NormalisationOf(dtype, width, lanes)));
+    }
+  }
+  RowKernel wide = NormalisationOf(TENON_DT_FLOAT, 768, 32);
+  wide.wide = true;
+  sources.push_back(SourceOf(wide));
   return sources;
 }
 

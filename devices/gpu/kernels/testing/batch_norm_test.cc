@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation of the GPU plugins against the CPU's, on the emulated grid.
+#include <cmath>
+#include <functional>
+
 #include "tests/device/tested.h"
 
 namespace tenon::device_test {
@@ -12,6 +15,7 @@ struct Layout {
 };
 const Layout kLayouts[] = {{"NHWC", {2, 5, 7, 3}},     {"NHWC", {3, 9, 8, 40}},   {"NHWC", {3, 1, 5, 8}},   {"NHWC", {1, 1, 1, 5}},
                            {"NHWC", {0, 2, 2, 3}},     {"NCHW", {2, 3, 5, 7}},    {"NCHW", {2, 2, 40, 33}}, {"NCHW", {5, 1, 1, 1}},
+                           {"NCHW", {1, 6, 5, 1}},  {"NCHW", {1, 3, 41, 25}},  {"NCHW", {1, 40, 768, 1}}, {"NCHW", {1, 2, 128, 127}},
                            {"NDHWC", {2, 3, 2, 2, 4}}, {"NCDHW", {2, 3, 2, 4, 4}}};
 
 int64_t ChannelsOf(const Layout& layout) { return layout.format[1] == 'C' ? layout.dims[1] : layout.dims.back(); }
@@ -46,6 +50,48 @@ TEST(BatchNorm, InTrainingAndInferenceIsTheCpus) {
     EXPECT_EQ(
         Compare(bench, {"FusedBatchNorm", AttributesOf(layout, true, 1), {RandomFloatsOf(layout.dims), scale, offset, mean, variance}, five}, 1e-5),
         "");
+  }
+}
+
+// Mean and variance come from one walk, around a channel's first element: what that may cost is made good, whatever it is.
+TEST(BatchNorm, HasTheStatisticsOfDoubles) {
+  Bench bench;
+  constexpr int64_t kPixels = 3000;
+  const std::vector<std::function<float(int64_t)>> channels = {
+      [](int64_t i) { return std::sin(0.37f * static_cast<float>(i)); },
+      [](int64_t i) { return 10000 + 0.01f * static_cast<float>(i % 7); },              // far from 0
+      [](int64_t i) { return i == 0 ? 5000.0f : std::cos(static_cast<float>(i)); },     // the first far from the others
+      [](int64_t i) { return i == 0 ? -1e30f : static_cast<float>(i % 3) * 1e-3f; },
+      [](int64_t i) { return i < 2900 ? 0.0f : static_cast<float>(i); },                // mostly 0
+      [](int64_t i) { return i == 0 ? 0.0f : 300 + 0.001f * static_cast<float>(i % 5); },
+      [](int64_t) { return 0.1f; },
+      [](int64_t i) { return static_cast<float>(i % 2) * 1e-20f; },
+  };
+  const auto n = static_cast<int64_t>(channels.size());
+  const Layout layouts[] = {{"NHWC", {1, 30, 100, n}}, {"NCHW", {1, n, 30, 100}}, {"NCHW", {2, n, 15, 100}}};
+  for (const auto& [format, dims] : layouts) {
+    const bool last = format[3] == 'C';
+    const int64_t pixels = kPixels / dims[0];  // of an image
+    std::vector<float> values(static_cast<size_t>(n * kPixels));
+    for (int64_t c = 0; c < n; ++c) {
+      for (int64_t i = 0; i < kPixels; ++i) {
+        values[static_cast<size_t>(last ? i * n + c : (i / pixels * n + c) * pixels + i % pixels)] = channels[static_cast<size_t>(c)](i);
+      }
+    }
+    const Tensor vector = {TENON_DT_FLOAT, {n}}, ones = Floats({n}, std::vector<float>(static_cast<size_t>(n), 1)), none = Floats({0}, {});
+    std::vector<Tensor> out;
+    ASSERT_EQ(bench.OnDevice({"FusedBatchNormV3", AttributesOf({format, {}}, true, 1), {Floats(dims, values), ones, ones, none, none},
+                              {{TENON_DT_FLOAT, dims}, vector, vector, vector, vector, {TENON_DT_FLOAT, {}}}}, &out), "");
+    for (int64_t c = 0; c < n; ++c) {
+      double mean = 0, variance = 0;
+      for (int64_t i = 0; i < kPixels; ++i) mean += double{channels[static_cast<size_t>(c)](i)} / kPixels;
+      for (int64_t i = 0; i < kPixels; ++i) variance += std::pow(double{channels[static_cast<size_t>(c)](i)} - mean, 2) / kPixels;
+      const auto at = static_cast<size_t>(c);
+      // To the last bits of floats of the channel; a square of 1e-20 is 0 in float.
+      EXPECT_NEAR(Values<float>(out[3])[at], mean, 2e-7 * (std::fabs(mean) + std::sqrt(variance))) << format << c;
+      if (variance > 1e38) continue;  // no float
+      EXPECT_NEAR(Values<float>(out[4])[at], variance, 3e-6 * variance + 1e-14 * mean * mean + 1e-38) << format << c;
+    }
   }
 }
 

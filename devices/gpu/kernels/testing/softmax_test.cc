@@ -9,8 +9,9 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// Rows that a few threads hold, a warp, a block, and longer ones.
-const Dimensions kRows[] = {{5, 10}, {3, 1}, {2, 2, 70}, {7}, {0, 4}, {4, 0}, {40, 3}, {3, 31}, {2, 256}, {2, 257}, {1, 2048}, {1, 4097}};
+// Rows that a few threads hold, a warp, a block, and longer ones; begun at multiples of 16 bytes and anywhere.
+const Dimensions kRows[] = {{5, 10}, {3, 1},   {2, 2, 70}, {7},       {0, 4},    {4, 0},    {40, 3},    {3, 31},
+                            {5, 64}, {2, 256}, {2, 257},   {3, 1024}, {3, 1031}, {1, 4097}, {3, 9003}, {2, 18001}};
 
 TEST(Softmax, OfEveryTypeIsTheCpus) {
   Bench bench;
@@ -27,6 +28,20 @@ TEST(Softmax, OfEveryTypeIsTheCpus) {
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     EXPECT_EQ(Compare(bench, {op, {}, {special}, {{TENON_DT_FLOAT, {6, 3}}}}, 1e-6), "");
   }
+  // In rows that are walked along as in those that are held: threads that see nothing finite, and something that is not finite.
+  for (const int64_t width : {2000, 20000}) {
+    std::vector<float> values(static_cast<size_t>(6 * width), -kInfinity);
+    const auto at = [&](int64_t row, int64_t j) -> float& { return values[static_cast<size_t>(row * width + j)]; };
+    at(0, width - 1) = 3;
+    at(1, 0) = -5;
+    at(1, width / 2) = 90;
+    at(2, width / 3) = kNan;
+    at(3, width / 3) = kInfinity;
+    for (int64_t j = 0; j < width; ++j) at(5, j) = static_cast<float>(j % 7) - (j < width / 2 ? 500.0f : 0.0f);
+    for (const char* op : {"Softmax", "LogSoftmax"}) {
+      EXPECT_EQ(Compare(bench, {op, {}, {Floats({6, width}, values)}, {{TENON_DT_FLOAT, {6, width}}}}, 2e-6), "") << op << width;
+    }
+  }
   std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"Softmax", {}, {Floats({}, {1})}, {{TENON_DT_FLOAT, {}}}}, &out),
             "INVALID_ARGUMENT: logits must have a dim; they are a scalar");
@@ -37,7 +52,7 @@ TEST(CrossEntropy, OfEveryTypeIsTheCpusWithBroadcasting) {
   const char* dense = "SoftmaxCrossEntropyWithLogits";
   for (const uint32_t dtype : kFloatTypes) {
     for (const Dimensions& dims :
-         {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 600}, Dimensions{1, 4099}, Dimensions{0, 3}, Dimensions{2, 0}}) {
+         {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 600}, Dimensions{1, 4099}, Dimensions{2, 9003}, Dimensions{0, 3}, Dimensions{2, 0}}) {
       const std::vector<Tensor> outputs = {{dtype, {dims[0]}}, {dtype, dims}};
       for (const Dimensions& x : {dims, Dimensions{1, dims[1]}, Dimensions{dims[0], 1}, Dimensions{1, 1}}) {
         for (const Dimensions& y : {dims, Dimensions{1, dims[1]}, Dimensions{dims[0], 1}}) {
@@ -61,7 +76,7 @@ TEST(SparseCrossEntropy, IsTheCpusAndReportsLabelsLate) {
   Bench bench;
   const char* sparse = "SparseSoftmaxCrossEntropyWithLogits";
   for (const uint32_t dtype : kFloatTypes) {
-    for (const int64_t width : {1, 10, 33, 600, 4099}) {
+    for (const int64_t width : {1, 10, 33, 600, 4099, 9003}) {
       const std::vector<Tensor> outputs = {{dtype, {3}}, {dtype, {3, width}}};
       const Tensor logits = ValuesOf(dtype, RandomFloatsOf({3, width}, 8, -9, 9));
       const auto last = static_cast<int32_t>(width - 1);
