@@ -34,7 +34,7 @@ std::vector<NodeId> Awaited(const Node& node) {
 
 class Readers {
  public:
-  Readers(const Graph& graph, const Request& request) : graph_(graph), reads_(graph.size(), 0), waiting_(graph.size()) {
+  Readers(const Graph& graph, const Request& request) : graph_(graph), reads_(graph.size(), 0), waiting_(graph.size()), passed_(graph.size(), false) {
     for (const auto* edges : {&request.feeds, &request.fetches})
       for (const Edge& edge : *edges) ++reads_[edge.node];
     for (NodeId target : request.targets) ++reads_[target];
@@ -45,10 +45,11 @@ class Readers {
     }
   }
   // Whether those that wait for it may wait for what it waits for.
-  bool MayBePassed(NodeId id) const {
+  bool MayBePassed(NodeId id) {
     constexpr size_t kMostEdges = 256;
     // Which side of a switch was taken, a control edge does not say, nor in which turn of a loop something is.
     constexpr uint64_t kFlow = TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION;
+    std::erase_if(waiting_[id], [this](NodeId other) { return passed_[other]; });
     if (reads_[id] != 0 || waiting_[id].empty() || !HasOnlyValues(graph_.node(id))) return false;
     const std::vector<NodeId> awaited = Awaited(graph_.node(id));
     return awaited.size() * waiting_[id].size() <= kMostEdges && std::none_of(awaited.begin(), awaited.end(), [&](NodeId source) { return graph_.node(source).has(kFlow); });
@@ -57,17 +58,16 @@ class Readers {
   std::vector<NodeId> Pass(NodeId id, const std::vector<NodeId>& awaited) {
     for (const Edge& edge : graph_.node(id).inputs)
       if (edge.node) --reads_[edge.node];
-    for (NodeId source : awaited) {
-      std::erase(waiting_[source], id);
-      waiting_[source].insert(waiting_[source].end(), waiting_[id].begin(), waiting_[id].end());
-    }
+    for (NodeId source : awaited) waiting_[source].insert(waiting_[source].end(), waiting_[id].begin(), waiting_[id].end());
+    passed_[id] = true;
     return std::exchange(waiting_[id], {});
   }
 
  private:
   const Graph& graph_;
   graph::NodeMap<int64_t> reads_;
-  graph::NodeMap<std::vector<NodeId>> waiting_;
+  graph::NodeMap<std::vector<NodeId>> waiting_;  // those that were passed among them: one is looked for once, when its turn comes
+  graph::NodeMap<bool> passed_;
 };
 
 }  // namespace

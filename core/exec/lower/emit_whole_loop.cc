@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that a compiler takes as wholes.
+// Loops that a compiler takes as wholes (tenon/ext/draft/compile_loop.h): what it is told of them, without what only steers.
 #include <algorithm>
 #include <unordered_set>
 
