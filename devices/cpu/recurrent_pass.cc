@@ -42,6 +42,7 @@ class Pass {
   void Run() {
     std::map<int64_t, std::vector<int64_t>> exits;  // by the condition of their loop
     for (const int64_t id : p_.nodes()) {
+      if (At(id).op == "TensorListStack") stacks_[Plain(At(id).inputs[0]).node].push_back(id);
       if (At(id).op != "Exit") continue;
       const Node& from = At(At(id).inputs[0].node);
       if (from.op == "Switch") exits[from.inputs[1].node].push_back(id);
@@ -400,8 +401,8 @@ class Pass {
     for (const List& list : lists) {
       const int64_t reserve = Plain(VariableOf(MergeOf(list.exit))->initial).node;
       const Output stacked = list.is_last ? p_.Op("Pack", {Output{layer, 1, 0}}) : Output{layer, 0, 0};
-      for (const int64_t id : p_.nodes())
-        if (At(id).op == "TensorListStack" && Plain(At(id).inputs[0]).node == list.exit && IsWhole(id, list.is_last ? 1 : *loop.length)) p_.Replace(id, {stacked});
+      for (const int64_t id : stacks_[list.exit])
+        if (IsWhole(id, list.is_last ? 1 : *loop.length)) p_.Replace(id, {stacked});
       const Output made = p_.Op("TensorListFromTensor", {stacked, At(reserve).inputs[0]}, {sdk::Attribute::Type("element_dtype", TENON_DT_FLOAT), sdk::Attribute::Type("shape_type", Attr(reserve, &NodeContext::Type, "shape_type"))});
       p_.Replace(list.exit, {made});
     }
@@ -414,6 +415,7 @@ class Pass {
 
   PassContext& p_;
   std::map<int64_t, Node> nodes_;
+  std::map<int64_t, std::vector<int64_t>> stacks_;  // by the node whose list becomes one tensor
   std::set<int64_t> passed_, enters_;  // of the loop that is looked at: what values come by
 };
 

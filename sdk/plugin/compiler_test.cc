@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "tenon/sdk/device/loop_compiler.h"
 #include "tenon/testing/host.h"
 
 // What the host's functions were told.
@@ -192,6 +193,75 @@ TEST_F(CompilerTable, PassesOnThatNothingWasMade) {
   args.node_count = 0;
   EXPECT_EQ(Compile(), "INTERNAL: the compiler has made nothing");
   EXPECT_EQ(executable, nullptr);
+}
+
+// Takes loops of two variables at most.
+struct LoopTaker {
+  static constexpr tenon_span kDeviceType = TENON_SPAN("NPU");
+  static constexpr int32_t kPriority = 3;
+  using Executable = Compiler::Executable;
+
+  static std::unique_ptr<Executable> Compile(tenon_plugin_self*, const tenon_compile_args& args, const tenon_compile_loop& loop) {
+    asked.push_back(Concat("Loop of ", loop.variable_count, ", ", args.node_count));
+    if (loop.variable_count > 2) Fail(TENON_UNIMPLEMENTED, "so many variables");
+    return std::make_unique<Executable>();
+  }
+};
+
+class LoopCompilerTable : public CompilerTable {
+ protected:
+  void SetUp() override {
+    CompilerTable::SetUp();
+    args.inputs = edges;
+    args.input_count = 3;
+    loop.struct_size = sizeof loop;
+    loop.variables = variables;
+    loop.variable_count = 2;
+    loop.source = [](tenon_compile_context*, int64_t, int32_t, tenon_output*) -> tenon_status* { return nullptr; };
+  }
+  std::string Compile(const tenon_compile_loop* given) {
+    executable = reinterpret_cast<tenon_executable*>(this);
+    return Text(kLoops.compile(nullptr, &args, given, &executable));
+  }
+  static constexpr const tenon_loop_compiler& kLoops = kLoopCompilerTable<LoopTaker>;
+  const tenon_output edges[3] = {};
+  const tenon_loop_variable variables[3] = {};
+  tenon_compile_loop loop = {};
+};
+
+TEST_F(LoopCompilerTable, GivesTheCompilerLoops) {
+  EXPECT_EQ(kLoops.struct_size, sizeof(tenon_loop_compiler));
+  EXPECT_EQ(kLoops.priority, 3);
+  EXPECT_EQ(Compile(&loop), "");
+  ASSERT_NE(executable, nullptr);
+  tenon_frame frame = {};
+  EXPECT_EQ(Text(kLoops.run(executable, &frame)), "ABORTED: nothing came in");
+  frame.input_count = 2;
+  EXPECT_EQ(Text(kLoops.run(executable, &frame)), "");
+  kLoops.destroy(executable);
+  EXPECT_EQ(Asked(), (std::vector<std::string>{"Loop of 2, 2", "Run 2"}));
+  loop.variable_count = 3;
+  EXPECT_EQ(Compile(&loop), "UNIMPLEMENTED: so many variables");
+  EXPECT_EQ(executable, nullptr);
+}
+
+TEST_F(LoopCompilerTable, RefusesWhatIsNoLoop) {
+  EXPECT_EQ(Compile(nullptr), "INVALID_ARGUMENT: a loop is missing or has no struct_size");
+  EXPECT_EQ(executable, nullptr);
+  loop.must_understand = 4;
+  EXPECT_EQ(Compile(&loop), "UNIMPLEMENTED: a loop with a feature that this plugin does not know");
+  loop.must_understand = 0;
+  loop.source = nullptr;
+  EXPECT_EQ(Compile(&loop), "INVALID_ARGUMENT: what tells the sources of a loop's nodes is NULL");
+  SetUp();
+  loop.variables = nullptr;
+  EXPECT_EQ(Compile(&loop), "INVALID_ARGUMENT: the list of a loop's variables is NULL");
+  SetUp();
+  args.input_count = 1;
+  EXPECT_EQ(Compile(&loop), "INVALID_ARGUMENT: a loop has 2 variables and 1 inputs");
+  EXPECT_EQ(Text(kLoops.compile(nullptr, &args, &loop, nullptr)), "INVALID_ARGUMENT: out_executable is NULL");
+  EXPECT_EQ(Text(kLoops.run(nullptr, nullptr)), "INVALID_ARGUMENT: the executable is NULL");
+  EXPECT_TRUE(Asked().empty());
 }
 
 }  // namespace
