@@ -95,10 +95,21 @@ void Give(std::unique_ptr<Executable> made, tenon_compile_args* args, tenon_exec
   *out_executable = reinterpret_cast<tenon_executable*>(made.release());
 }
 
+// What all tables of compilers do with what they have made.
+template <class Executable>
+struct ExecutableFunctions {
+  static Executable* Of(tenon_executable* executable) { return reinterpret_cast<Executable*>(executable); }
+  static void Destroy(tenon_executable* executable) noexcept { delete Of(executable); }
+  static tenon_status* Run(tenon_executable* executable, tenon_frame* frame) noexcept {
+    if (executable == nullptr) [[unlikely]] return IsNull("the executable");
+    if (frame == nullptr) [[unlikely]] return IsNull("the frame");
+    return Answer([&] { return Of(executable)->Run(*frame); });
+  }
+};
+
 template <class Compiler>
 struct CompilerFunctions {
   using Executable = typename Compiler::Executable;
-  static Executable* Of(tenon_executable* executable) { return reinterpret_cast<Executable*>(executable); }
 
   static tenon_status* Claim(tenon_plugin_self* self, const tenon_graph_cursor* cursor, const int64_t* nodes, uint64_t node_count,
                              tenon_device* device, const tenon_claim_sink* sink) noexcept {
@@ -125,13 +136,6 @@ struct CompilerFunctions {
       return nullptr;
     });
   }
-  static void Destroy(tenon_executable* executable) noexcept { delete Of(executable); }
-  static tenon_status* Run(tenon_executable* executable, tenon_frame* frame) noexcept {
-    if (executable == nullptr) [[unlikely]] return IsNull("the executable");
-    if (frame == nullptr) [[unlikely]] return IsNull("the frame");
-    return Answer([&] { return Of(executable)->Run(*frame); });
-  }
-
 };
 
 }  // namespace internal
@@ -144,8 +148,8 @@ inline constexpr tenon_compiler kCompilerTable = {
     0,
     internal::CompilerFunctions<Compiler>::Claim,
     internal::CompilerFunctions<Compiler>::Compile,
-    internal::CompilerFunctions<Compiler>::Destroy,
-    internal::CompilerFunctions<Compiler>::Run};
+    internal::ExecutableFunctions<typename Compiler::Executable>::Destroy,
+    internal::ExecutableFunctions<typename Compiler::Executable>::Run};
 
 }  // namespace tenon::sdk
 

@@ -27,7 +27,6 @@ namespace internal {
 template <class Compiler>
 struct LoopCompilerFunctions {
   using Executable = typename Compiler::Executable;
-  static Executable* Of(tenon_executable* executable) { return reinterpret_cast<Executable*>(executable); }
 
   static tenon_status* Compile(tenon_plugin_self* self, tenon_compile_args* args, const tenon_compile_loop* loop, tenon_executable** out_executable) noexcept {
     if (out_executable == nullptr) return IsNull("out_executable");
@@ -47,12 +46,6 @@ struct LoopCompilerFunctions {
       return nullptr;
     });
   }
-  static void Destroy(tenon_executable* executable) noexcept { delete Of(executable); }
-  static tenon_status* Run(tenon_executable* executable, tenon_frame* frame) noexcept {
-    if (executable == nullptr) [[unlikely]] return IsNull("the executable");
-    if (frame == nullptr) [[unlikely]] return IsNull("the frame");
-    return Answer([&] { return Of(executable)->Run(*frame); });
-  }
 };
 
 }  // namespace internal
@@ -63,8 +56,8 @@ inline constexpr tenon_loop_compiler kLoopCompilerTable = {TENON_HEAD(tenon_loop
                                                            Compiler::kPriority,
                                                            0,
                                                            internal::LoopCompilerFunctions<Compiler>::Compile,
-                                                           internal::LoopCompilerFunctions<Compiler>::Destroy,
-                                                           internal::LoopCompilerFunctions<Compiler>::Run};
+                                                           internal::ExecutableFunctions<typename Compiler::Executable>::Destroy,
+                                                           internal::ExecutableFunctions<typename Compiler::Executable>::Run};
 
 }  // namespace tenon::sdk
 
