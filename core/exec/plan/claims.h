@@ -26,6 +26,7 @@
 namespace tenon::exec {
 
 class Plan;
+struct OfferedLoop;
 struct SessionDevice;
 
 class Claims {
@@ -93,6 +94,9 @@ bool MayBeClaimed(const Plan& plan, graph::NodeId id, int32_t priority, const Se
 Result<std::shared_ptr<const CompiledRegion>> CompileClaim(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
                                                            const std::vector<graph::NodeId>& nodes, const std::vector<graph::Edge>& inputs,
                                                            const std::vector<graph::Edge>& outputs, const graph::ShapeInference& inference);
+
+// The same of a loop.
+Result<std::shared_ptr<const CompiledRegion>> CompileLoop(const Plan& plan, const Claims& claims, const Claims::LoopCompiler& by, const OfferedLoop& loop, const graph::ShapeInference& inference);
 
 }  // namespace tenon::exec
 

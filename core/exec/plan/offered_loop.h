@@ -4,11 +4,10 @@
 #define TENON_CORE_EXEC_PLAN_OFFERED_LOOP_H_
 
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 
-#include "core/exec/plan/claims.h"
+#include "core/graph/edge.h"
 
 namespace tenon::exec {
 
@@ -24,9 +23,6 @@ struct OfferedLoop {
   std::vector<graph::Edge> inputs;   // the initial values, then what else comes from outside, once
   std::vector<graph::Edge> outputs;  // results that somebody reads
 };
-
-// The loop, compiled for the shapes of a program. nullptr: the compiler would rather not.
-Result<std::shared_ptr<const CompiledRegion>> CompileLoop(const Plan& plan, const Claims& claims, const Claims::LoopCompiler& by, const OfferedLoop& loop, const graph::ShapeInference& inference);
 
 }  // namespace tenon::exec
 
