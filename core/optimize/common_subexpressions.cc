@@ -27,7 +27,7 @@ bool MayMerge(const Node& node) {
 
 // Whether it is there for gradients alone, which have been built when a step is prepared: who reads it may read what it passes on.
 bool IsPassedBy(const Node& node) {
-  return node.has(TENON_OP_IDENTITY) && node.has(TENON_OP_NO_GRADIENT) && node.inputs.size() == 1 && node.inputs[0].node && node.controls.empty() &&
+  return node.has(TENON_OP_IDENTITY) && node.has(TENON_OP_NO_GRADIENT) && !node.has(TENON_OP_LOOP_CONDITION) && node.inputs.size() == 1 && node.inputs[0].node && node.controls.empty() &&
          node.device.empty() && !IsRef(node.input_types[0]);
 }
 

@@ -333,6 +333,20 @@ TEST_P(Codegen, RandomLoopsHaveTheBitsOfTheirTurns) {
   EXPECT_TRUE(FirstChain() != 1 || compiled > Chains() / 2) << "so few loops were compiled that nothing was tried: " << compiled;
 }
 
+// A graph that came with frames, as TF1 writes it.
+TEST_P(Codegen, ALoopOfFramesIsTakenToo) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {37});
+  const auto enter = [&](const Output& value, bool constant) { return g.Op("Enter", {value}, {{"frame_name", "loop"}, {"is_constant", constant}}); };
+  const Output turn = enter(g.Const<int32_t>(0), false), number = enter(x, false), limit = enter(g.Const<int32_t>(5), true), one = enter(g.Const<int32_t>(1), true);
+  const Operation turn_merge = g.AddNode("Merge", {turn, turn}), number_merge = g.AddNode("Merge", {number, number});
+  const Output goes = g.Op("LoopCond", {g.Op("Less", {turn_merge.output(0), limit})});
+  const Operation turn_switch = g.AddNode("Switch", {turn_merge.output(0), goes}), number_switch = g.AddNode("Switch", {number_merge.output(0), goes});
+  g.SetInput(turn_merge, 1, g.Op("NextIteration", {g.Op("AddV2", {turn_switch.output(1), one})}));
+  g.SetInput(number_merge, 1, g.Op("NextIteration", {g.Op("AddV2", {number_switch.output(1), g.Op("Abs", {number_switch.output(1)})})}));
+  EXPECT_EQ(Compare(g, {{x, Ramp({37})}}, {g.Op("Exit", {number_switch.output(0)})}), 4);
+}
+
 // A step that is given up ends while a loop without end is in its code.
 TEST_P(Codegen, ALoopWithoutEndEndsWithItsStep) {
   Graph g(*runtime_);
