@@ -22,6 +22,8 @@ namespace {
 // Says when and where to others' values, or ties an order.
 constexpr uint64_t kOnlySteers = TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION | TENON_OP_MERGE | TENON_OP_SWITCH | TENON_OP_IDENTITY |
                                  TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER;
+// Nodes of a loop that is offered: each is looked for among all its variables and inputs.
+constexpr size_t kMostOffered = 4096;
 
 }  // namespace
 
@@ -115,7 +117,7 @@ bool Emitter::FindBorder(FrameId frame, OfferedLoop* loop) const {
 
 // Whether a compiler has taken it.
 Result<bool> Emitter::EmitWholeLoop(FrameId frame, std::vector<Operation>* block) {
-  if (plan_.claims() == nullptr || !loops_.frame(frame).children.empty()) return false;
+  if (plan_.claims() == nullptr || !loops_.frame(frame).children.empty() || loops_.frame(frame).nodes.size() > kMostOffered) return false;
   for (const Claims::LoopCompiler& by : plan_.claims()->loop_compilers()) {
     OfferedLoop loop;
     if (!Offer(frame, by, &loop) || !FindBorder(frame, &loop)) continue;

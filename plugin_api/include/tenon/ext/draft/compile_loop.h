@@ -2,7 +2,7 @@
 /* Draft capability "tenon.loop_compiler/1": a device without queues takes whole while loops. Not frozen until a real user has passed.
  *
  * A loop is offered when its step's shapes are known, to the compilers of its device in the order of their priority, whatever was claimed in it (compile.h): one whose nodes are all
- * such as a compiler of that priority may claim, without a loop or a conditional in it, with shapes that are known and stay. The host has found out
+ * such as a compiler of that priority may claim, at most 4,096 with those that only steer, without a loop or a conditional in it, with shapes that are known and stay. The host has found out
  * what it means: no node that only steers (Enter, Merge, Switch, NextIteration, Exit, LoopCond, and identities) is among its nodes. UNIMPLEMENTED from all of them: the host runs
  * it turn by turn, with the claims in it.
  *
