@@ -430,14 +430,14 @@ TEST_P(Collective, EndsWithACancellation) {
 
 // timeout_seconds is the member's own: the step has a minute.
 TEST_P(Collective, EndsWhenItsOwnTimeIsOver) {
-  const Attrs attrs = {{"merge_op", "Add"}, {"final_op", "Id"}, {"subdiv_offsets", std::vector<int64_t>{}}, {"timeout_seconds", 0.2f}};
+  const auto ending = [](float seconds) { return Attrs{{"merge_op", "Add"}, {"final_op", "Id"}, {"subdiv_offsets", std::vector<int64_t>{}}, {"timeout_seconds", seconds}}; };
+  const Attrs attrs = ending(0.2f);
   Graph late(runtime_);
   const Output queue = late.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "queue");
   const Output never = late.Op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "never");
   const Output x = Add(late, "CollectiveReduce", 0, {late.Const({1.0f})}, attrs, 2);
-  const Output y = Add(late, "CollectiveReduce", 1, {late.Op("Reshape", {never, late.Const({1})})}, attrs, 2);
-  // Of both the time is over at once: either says so.
-  ExpectFails(late, {x, y}, Code::kDeadlineExceeded, {"member_", "group 7, instance 1", "timeout_seconds"});
+  const Output y = Add(late, "CollectiveReduce", 1, {late.Op("Reshape", {never, late.Const({1})})}, ending(30), 2);  // whose time is not over first
+  ExpectFails(late, {x, y}, Code::kDeadlineExceeded, {"member_0", "group 7, instance 1", "timeout_seconds"});
   Graph soon(runtime_);
   const Output a = Add(soon, "CollectiveReduce", 0, {soon.Const({1.0f})}, With(attrs, {"communication_hint", "ring"}), 2);
   const Output b = Add(soon, "CollectiveReduce", 1, {soon.Const({2.0f})}, attrs, 2);
