@@ -6,6 +6,7 @@ An include is resolved to a file of the tree (relative to the including file, to
 violation; an empty list is success. Tests (*_test.cc) may look further, as each rule says.
 """
 
+import fnmatch
 import os
 import posixpath
 import re
@@ -371,4 +372,36 @@ def check_names(tree):
     return problems
 
 
-CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names)
+# Programs of their own, which their CMake projects or who tests them name.
+BUILT_ELSEWHERE = ("sdk/templates/", "tests/consume_examples/", "sdk/python/wheel/test_program/", "sdk/python/tests/")
+
+
+def cmake_texts(tree):
+    """(folder, text) of each CMake file of the rooms and of cmake/."""
+    for room in (*ROOMS, "cmake"):
+        for file in [*(tree.root / room).rglob("CMakeLists.txt"), *(tree.root / room).rglob("*.cmake")]:
+            yield file.parent.relative_to(tree.root).as_posix(), re.sub(r"#.*", "", file.read_text())
+
+
+def globbed(folder, text, source):
+    for kind, words in re.findall(r"file\((GLOB\w*)([^)]*)\)", text):
+        for variable, pattern in re.findall(r'"(\$\{\w+\}/)?([^"$]*\*[^"]*)"', words):
+            if variable and "/" in pattern and fnmatch.fnmatch(source, f"*/{pattern}"):
+                return True
+            if not variable and source.startswith(f"{folder}/"):
+                rest = source[len(folder) + 1:]
+                rest = posixpath.basename(rest) if kind == "GLOB_RECURSE" else rest
+                if rest.count("/") == pattern.count("/") and fnmatch.fnmatch(rest, pattern):
+                    return True
+    return False
+
+
+def check_built(tree):
+    texts = list(cmake_texts(tree))
+    words = set(re.findall(r"[\w.]+", " ".join(text for _, text in texts)))
+    return [f"{source}: no CMake file names it, so that it is never built" for source in tree.sources
+            if source.endswith((".c", ".cc", ".cpp", ".cu")) and not source.startswith(BUILT_ELSEWHERE)
+            and not {posixpath.basename(source), Path(source).stem, Path(source).stem.removesuffix("_plugin")} & words and not any(globbed(*each, source) for each in texts)]
+
+
+CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names, check_built)

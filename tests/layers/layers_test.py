@@ -238,6 +238,15 @@ class Planted(unittest.TestCase):
                 self.assertEqual(1, len(self.problems(layers.check_names, {"core/place/a.h": f'f("{device}");'})))
         self.assertEqual([], self.problems(layers.check_names, {"core/place/a.h": 'f("CPUs", "/device:");'}))
 
+    def test_a_source_that_no_cmake_file_names_is_refused(self):
+        source = {"devices/x/lstm.cc": ""}
+        for text, count in (("set(sources conv.cc)", 1), ("set(sources conv.cc lstm.cc)", 0), ("# lstm.cc", 1), ("set(sources blstm.cc)", 1), ('file(GLOB s "*.cc")', 0),
+                            ('file(GLOB s "*_test.cc")', 1), ('file(GLOB s "kernels/*.cc")', 1)):
+            with self.subTest(text):
+                self.assertEqual(count, len(self.problems(layers.check_built, {**source, "devices/x/CMakeLists.txt": text})))
+        self.assertEqual(1, len(self.problems(layers.check_built, source)))
+        self.assertEqual([], self.problems(layers.check_built, {**source, "devices/CMakeLists.txt": 'file(GLOB_RECURSE s "*.cc")'}))
+
     def test_an_include_in_a_comment_is_no_include(self):
         self.assertEqual([], self.problems(layers.check_rooms, {"core/base/a.h": "/*\n#include <boost/dll.hpp>\n*/"}))
 
