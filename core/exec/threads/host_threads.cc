@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/threads/host_threads.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <exception>
 #include <limits>
@@ -15,13 +17,32 @@ namespace {
 constexpr double kMinShareNs = 4000;
 // How long a helper spins before it sleeps: about 50 us.
 constexpr int kSpins = 20000;
-constexpr double kSpinNs = 50000;
-// After a helper lost its core, so many runs take none: some tens of milliseconds of small kernels.
-constexpr int32_t kCrowdedRuns = 4096;
+// How long a helper computes before it offers its core to others, between two shares: shorter than the time that a system gives at once (Linux: about 1.4 ms on
+// two cores, and 3 on many), or it would be taken in the middle of a share that the caller then waits for.
+constexpr uint64_t kTurnNs = 600'000;
 constexpr size_t kMaxComputing = 64;
 constexpr size_t kMaxIdle = 64;  // of either kind; more end
 
+constexpr uint64_t kNever = UINT64_MAX;
+
 thread_local bool in_waiting_task = false;
+
+// The cores that this process may use: more threads than these at once would wait for each other.
+uint32_t Cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return std::max(1u, std::thread::hardware_concurrency());
+  return static_cast<uint32_t>(std::max(1, CPU_COUNT(&allowed)));
+}
+
+// This thread goes on on another core than this one, if it may, and may come back later.
+void Leave(int core) {
+  cpu_set_t allowed, others;
+  if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  others = allowed;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof(others), &others) == 0) sched_setaffinity(0, sizeof(allowed), &allowed);
+}
 
 inline void Pause() {
 #if defined(__x86_64__)
@@ -33,9 +54,10 @@ inline void Pause() {
 
 HostThreads::HostThreads(uint32_t threads)
     : threads_(std::max<uint32_t>(threads, 1)), computing_{kMaxComputing}, waiting_{std::numeric_limits<size_t>::max()} {
-  helpers_.reserve(threads_);
+  const uint32_t at_once = std::min(threads_, Cores());
+  helpers_.reserve(at_once);
   try {
-    for (uint32_t i = 1; i < threads_; ++i) helpers_.emplace_back([this] { Helper(); });
+    for (uint32_t i = 1; i < at_once; ++i) helpers_.emplace_back([this] { Helper(); });
   } catch (const std::exception& error) {
     Log(TENON_LOG_WARNING, Status::Of(Code::kResourceExhausted, "of ", threads_, " threads for steps there are ", helpers_.size() + 1, ": ", error.what()).message());
     threads_ = static_cast<uint32_t>(helpers_.size()) + 1;
@@ -55,62 +77,59 @@ HostThreads::~HostThreads() {
   }
 }
 
-void HostThreads::TakeShares() {
-  for (;;) {
+bool HostThreads::TakeShares(uint64_t until_ns) {
+  do {
     const int64_t begin = next_.fetch_add(share_, std::memory_order_relaxed);
-    if (begin >= total_) return;
+    if (begin >= total_) return true;
     function_(argument_, begin, std::min(begin + share_, total_));
-  }
+  } while (until_ns == kNever || NowNs() < until_ns);
+  return false;
 }
 
 void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* argument, uint64_t* out_waits_ns) {
   if (total <= 0) return;
   const double work = static_cast<double>(total) * cost;
   const bool crowd = in_waiting_task && waiting_running_.load(std::memory_order_relaxed) > threads_;
-  if (threads_ == 1 || total == 1 || work < 2 * kMinShareNs || crowd || busy_.test_and_set(std::memory_order_acquire))
+  if (helpers_.empty() || total == 1 || work < 2 * kMinShareNs || crowd || busy_.test_and_set(std::memory_order_acquire))
     return function(argument, 0, total);
-  if (crowded_runs_ > 0) {
-    --crowded_runs_;
-    busy_.clear(std::memory_order_release);
-    return function(argument, 0, total);
-  }
-  const auto shares = static_cast<int64_t>(std::min<double>(threads_ * 4, std::max(2.0, work / kMinShareNs)));
+  const auto shares = static_cast<int64_t>(std::min(4.0 * static_cast<double>(helpers_.size() + 1), std::max(2.0, work / kMinShareNs)));
   total_ = total;
   share_ = std::max<int64_t>(1, (total + shares - 1) / shares);
   function_ = function;
   argument_ = argument;
   next_.store(0, std::memory_order_relaxed);
+  caller_core_.store(sched_getcpu(), std::memory_order_relaxed);
   // An odd epoch is open for helpers. They count themselves in before they look at it again.
   epoch_.fetch_add(1, std::memory_order_seq_cst);
   if (sleeping_.load(std::memory_order_seq_cst) > 0) {
     { std::lock_guard lock(mutex_); }
     wake_.notify_all();
   }
-  TakeShares();
+  TakeShares(kNever);
   epoch_.fetch_add(1, std::memory_order_seq_cst);
   if (out_waits_ns != nullptr && inside_.load(std::memory_order_seq_cst) != 0) *out_waits_ns = NowNs();
-  // As long as helpers spin, and four times a share.
-  AwaitHelpers(kSpins + static_cast<int64_t>(4 * work / static_cast<double>(shares) * kSpins / kSpinNs));
+  AwaitHelpers();
   busy_.clear(std::memory_order_release);
 }
 
-// A helper that does not come back soon has lost its core, and its share waits with it. Then threads outnumber cores: the
-// core is given away, and the next runs stay on their caller's thread.
-void HostThreads::AwaitHelpers(int64_t patience) {
-  for (int64_t spins = 0; inside_.load(std::memory_order_seq_cst) != 0; ++spins) {
-    if (spins < patience) {
+// A helper that does not come back soon may have lost its core, and its share waits with it: this thread then sleeps, so that the system gives
+// the helper the core that is free now. To spin or to yield would keep that core.
+void HostThreads::AwaitHelpers() {
+  for (int spins = 0; inside_.load(std::memory_order_seq_cst) != 0; ++spins) {
+    if (spins < kSpins) {
       Pause();
       continue;
     }
-    crowded_runs_ = kCrowdedRuns;
-    std::this_thread::yield();
+    caller_sleeps_.store(true, std::memory_order_seq_cst);
+    for (int32_t inside; (inside = inside_.load(std::memory_order_seq_cst)) != 0;) inside_.wait(inside, std::memory_order_seq_cst);
+    caller_sleeps_.store(false, std::memory_order_relaxed);
   }
 }
 
 void HostThreads::Helper() {
-  uint64_t done = 0;
+  uint64_t done = 0, turn_ends = NowNs() + kTurnNs;
+  int spins = 0;
   for (;;) {
-    int spins = 0;
     uint64_t epoch = epoch_.load(std::memory_order_acquire);
     while ((epoch & 1u) == 0 || epoch == done) {
       if (stop_.load(std::memory_order_relaxed)) return;
@@ -123,14 +142,22 @@ void HostThreads::Helper() {
         });
         sleeping_.fetch_sub(1, std::memory_order_seq_cst);
         spins = 0;
+        turn_ends = NowNs() + kTurnNs;
       }
       Pause();
       epoch = epoch_.load(std::memory_order_acquire);
     }
+    if (const int core = sched_getcpu(); core == caller_core_.load(std::memory_order_relaxed)) Leave(core);
     inside_.fetch_add(1, std::memory_order_seq_cst);
-    if (epoch_.load(std::memory_order_seq_cst) == epoch) TakeShares();
-    inside_.fetch_sub(1, std::memory_order_seq_cst);
-    done = epoch;
+    if (epoch_.load(std::memory_order_seq_cst) != epoch || TakeShares(turn_ends)) done = epoch;
+    spins = 0;
+    if (inside_.fetch_sub(1, std::memory_order_seq_cst) == 1 && caller_sleeps_.load(std::memory_order_seq_cst)) {
+      inside_.notify_all();
+      spins = kSpins;  // the caller may want this core
+    }
+    if (NowNs() < turn_ends) continue;
+    std::this_thread::yield();
+    turn_ends = NowNs() + kTurnNs;
   }
 }
 

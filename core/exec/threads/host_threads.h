@@ -2,9 +2,10 @@
 // Host threads: the caller's thread runs the step; helpers share the work of one big kernel.
 //
 // One parallel_for runs at a time; a second one (another step) runs on its own thread alone, which is right when steps
-// outnumber cores. Helpers spin for a short while after work, then sleep; while other programs take their cores, they are
-// left alone. Invariant: when Run returns no helper touches its function any more. Tasks that may wait take no helpers while more of
-// them run than a step has threads: then they share the cores among themselves.
+// outnumber cores. There are no more helpers than cores that this process may use. Who waits spins for a short while, then sleeps: helpers for
+// work, the caller for shares, so that a helper whose core other programs took gets the caller's. Beside other programs a helper offers its core between shares,
+// rather than lose it in the middle of one, and leaves the caller's. Invariant: when Run returns no helper touches its function any more. Tasks that may wait take
+// no helpers while more of them run than a step has threads: then they share the cores among themselves.
 //
 // Tasks in the background are of two kinds. What computes shares a bounded number of threads. What may wait for others (steps
 // of a cluster, blocking kernels) has a thread at once, however many wait: what they wait for may come behind them.
@@ -61,8 +62,9 @@ class HostThreads {
   Status AddThread(Background* background);
   Status Schedule(Background* background, const std::function<void()>& task);
   void Serve(Background* background, std::list<std::thread>::iterator self);
-  void TakeShares();
-  void AwaitHelpers(int64_t patience);
+  // Whether none is left; false where the time is over first.
+  bool TakeShares(uint64_t until_ns);
+  void AwaitHelpers();
 
   uint32_t threads_;
   std::vector<std::thread> helpers_;
@@ -71,7 +73,8 @@ class HostThreads {
   std::atomic<uint64_t> epoch_{0};
   std::atomic<int64_t> next_{0};
   std::atomic<int32_t> inside_{0};
-  int32_t crowded_runs_ = 0;  // to come, that take no helpers
+  std::atomic<bool> caller_sleeps_{false};
+  std::atomic<int> caller_core_{-1};
   int64_t total_ = 0;
   int64_t share_ = 0;
   RangeFunction function_ = nullptr;

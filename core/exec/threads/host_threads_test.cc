@@ -2,6 +2,7 @@
 #include "core/exec/threads/host_threads.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -92,6 +93,68 @@ TEST(HostThreads, ServeSeveralStepsAtOnce) {
       }
     });
   for (std::thread& step : steps) step.join();
+}
+
+TEST(HostThreads, WaitForAHelperThatTakesLong) {
+  HostThreads threads(2);
+  struct Slow {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> begun{0}, ended{0};
+  } slow;
+  for (int round = 0; round < 10; ++round) {
+    slow.begun = slow.ended = 0;
+    threads.Run(
+        2, kBig,
+        [](void* argument, int64_t begin, int64_t end) {
+          auto* self = static_cast<Slow*>(argument);
+          self->begun += static_cast<int>(end - begin);
+          if (std::this_thread::get_id() != self->caller) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+          self->ended += static_cast<int>(end - begin);
+        },
+        &slow);
+    ASSERT_EQ(slow.begun.load(), 2);
+    ASSERT_EQ(slow.ended.load(), 2);
+  }
+}
+
+TEST(HostThreads, CoverEachIndexOnceWhenHelpersOfferTheirCoresBetween) {
+  HostThreads threads(4);
+  for (int round = 0; round < 5; ++round) {
+    Cover cover(64);
+    threads.Run(
+        64, kBig,
+        [](void* argument, int64_t begin, int64_t end) {
+          Cover::Range(argument, begin, end);
+          const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(200) * (end - begin);
+          while (std::chrono::steady_clock::now() < until) {
+          }
+        },
+        &cover);
+    ASSERT_TRUE(cover.Once());
+  }
+}
+
+// A helper that finds itself on the caller's core leaves it, and no more than that.
+TEST(HostThreads, HelpersMayUseTheCoresThatTheProcessMayUse) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  HostThreads threads(4);
+  struct Seen {
+    const std::thread::id caller = std::this_thread::get_id();
+    cpu_set_t allowed;
+    std::atomic<int> wrong{0};
+  } seen{.allowed = allowed};
+  for (int round = 0; round < 200; ++round)
+    threads.Run(
+        16, kBig,
+        [](void* argument, int64_t, int64_t) {
+          auto* self = static_cast<Seen*>(argument);
+          cpu_set_t own;
+          if (sched_getaffinity(0, sizeof(own), &own) != 0 || !CPU_EQUAL(&own, &self->allowed)) ++self->wrong;
+          if (std::this_thread::get_id() == self->caller) sched_yield();  // a helper may be put here
+        },
+        &seen);
+  EXPECT_EQ(seen.wrong.load(), 0);
 }
 
 TEST(HostThreads, RunAnyNumberOfTasksThatWaitForEachOther) {
