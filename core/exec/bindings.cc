@@ -164,6 +164,7 @@ class BoundRun final : public Run {
 
   Status Go(Step* step, const tenon_tensor_view* const* feeds) override;
   const tenon_tensor_view& fetch(size_t i) const override { return dynamic_ran_ ? dynamic_->fetch(i) : instance_->fetch(i); }
+  bool fetch_is_own(size_t i) const override { return !dynamic_ran_ && instance_->fetch_is_own(i); }
   void Finish() override;
   bool abandoned() const override {
     return (dynamic_ != nullptr && dynamic_->abandoned()) || (instance_ != nullptr && instance_->abandoned());

@@ -38,6 +38,8 @@ class Run {
   virtual Status Go(Step* step, const tenon_tensor_view* const* feeds) = 0;
   // What fetch i is; valid from a Go that went well until Finish.
   virtual const tenon_tensor_view& fetch(size_t i) const = 0;
+  // Whether it stands in a buffer of the step's `keeps` that was made for it: whoever takes the only reference to that may keep it.
+  virtual bool fetch_is_own([[maybe_unused]] size_t i) const { return false; }
   // After Go, also when it failed: releases the step's buffers.
   virtual void Finish() = 0;
   // Whether what ran did not end, and may use all that the step had, at any time.

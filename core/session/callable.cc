@@ -213,7 +213,7 @@ Status Callable::ExecuteIn(Context* context, const RunOptions& options, const te
   exec::Run& run = *context->run;
   Status status = Guarded([&] { return run.Go(&context->step, feeds); });
   ends.ForgetDeadline();
-  for (size_t i = 0; i < fetch_count() && status.ok(); ++i) status = Guarded([&] { return take(i, run.fetch(i)); });
+  for (size_t i = 0; i < fetch_count() && status.ok(); ++i) status = Guarded([&] { return take(i, run.fetch(i), run.fetch_is_own(i)); });
   run.Finish();
   // A kernel that left off knows that the step was cancelled, and not why.
   if (status.code() != Code::kCancelled || !context->cancellation.cancelled() || context->cancellation.reason().code() == Code::kCancelled) return status;
@@ -273,22 +273,23 @@ Status Share(size_t index, const tenon_tensor_view& view, std::vector<Tensor>* o
 Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches) {
   out_fetches->assign(fetch_count(), Tensor());
   if (runnable_->gives_own_buffers())
-    return Execute(options, feeds, [out_fetches](size_t index, const tenon_tensor_view& view) { return Share(index, view, out_fetches); });
-  return Execute(options, feeds, [out_fetches](size_t index, const tenon_tensor_view& view) -> Status {
+    return Execute(options, feeds, [out_fetches](size_t index, const tenon_tensor_view& view, bool) { return Share(index, view, out_fetches); });
+  const auto take = [out_fetches](size_t index, const tenon_tensor_view& view, bool own) -> Status {
     if (!IsPlain(view.dtype) && view.dtype != TENON_DT_STRING)
       return InvalidArgument(StrCat("fetch ", index, " is a ", TypeName(view.dtype), ", which cannot leave the session"));
-    // What stays on a device is in a buffer of its own.
-    if (!exec::OnHost(view)) return Share(index, view, out_fetches);
+    // What stays on a device is in a buffer of its own; what another fetch shares already is not any more.
+    if (!exec::OnHost(view) || (own && IsUnique(view.buffer))) return Share(index, view, out_fetches);
     // The caller's own copy: it may outlive the session, and the runtime.
     TENON_ASSIGN_OR_RETURN((*out_fetches)[index], Tensor::CopyOf(GlobalPool(), view));
     return Status::Ok();
-  });
+  };
+  return Execute(options, feeds, take, fetch_count() == 0 ? nullptr : GlobalPool());
 }
 
 Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<const tenon_tensor_view* const> places,
                          std::span<tenon_tensor_view> out_fetches) {
   std::fill(out_fetches.begin(), out_fetches.end(), tenon_tensor_view{});
-  const auto keep = [&](size_t index, const tenon_tensor_view& view) -> Status {
+  const auto keep = [&](size_t index, const tenon_tensor_view& view, bool) -> Status {
     TENON_RETURN_IF_ERROR(exec::CheckMayOutliveStep(view));
     if (const tenon_tensor_view* place = places.empty() ? nullptr : places[index]; place != nullptr && exec::OnHost(view) && SameTypeAndShape(*place, view)) {
       if (DataOf(view) != DataOf(*place) && view.byte_size > 0) std::memcpy(DataOf(*place), DataOf(view), view.byte_size);
@@ -305,17 +306,45 @@ Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* con
   return status;
 }
 
+namespace {
+
+constexpr size_t kMostPlaces = 8;
+
+bool Overlap(const tenon_tensor_view& a, const tenon_tensor_view& b) {
+  const auto begin = [](const tenon_tensor_view& view) { return reinterpret_cast<uintptr_t>(DataOf(view)); };
+  return begin(a) < begin(b) + b.byte_size && begin(b) < begin(a) + a.byte_size;
+}
+
+// Whether kernels may write the fetches where the caller wants them: memory as an arena's is aligned, which nothing else of the step stands in.
+bool MayBeMadeThere(std::span<const tenon_tensor_view* const> feeds, std::span<const tenon_tensor_view> fetches) {
+  if (fetches.empty() || fetches.size() > kMostPlaces) return false;
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    const tenon_tensor_view& place = fetches[i];
+    if (!FaultOfPlace(place).empty() || reinterpret_cast<uintptr_t>(DataOf(place)) % 64 != 0) return false;
+    const auto overlaps = [&place](const tenon_tensor_view& other) { return Overlap(place, other); };
+    if (std::any_of(fetches.begin() + static_cast<std::ptrdiff_t>(i) + 1, fetches.end(), overlaps)) return false;
+    if (std::any_of(feeds.begin(), feeds.end(), [&](const tenon_tensor_view* feed) { return feed == nullptr || overlaps(*feed); })) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Status Callable::RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) {
   if (std::any_of(fetch_devices_.begin(), fetch_devices_.end(), [](const exec::Device* device) { return device != nullptr; }))
     return Unimplemented("a fetch of this callable stays on a device, whose memory the engine provides; run it without memory of your own");
-  return Execute(options, feeds, [fetches](size_t index, const tenon_tensor_view& view) -> Status {
+  const auto take = [fetches](size_t index, const tenon_tensor_view& view, bool) -> Status {
     const tenon_tensor_view& to = fetches[index];
     if (to.byte_size != view.byte_size || !IsPlain(view.dtype) || !SameTypeAndShape(to, view))
       return InvalidArgument(StrCat("fetch ", index, " is ", TypeName(view.dtype), ShapeOf(view).ToString(), "; the memory given is for ",
                                     TypeName(to.dtype), ShapeOf(to).ToString()));
-    if (view.byte_size > 0) std::memcpy(DataOf(to), DataOf(view), view.byte_size);
+    if (view.byte_size > 0 && DataOf(to) != DataOf(view)) std::memcpy(DataOf(to), DataOf(view), view.byte_size);
     return Status::Ok();
-  });
+  };
+  const tenon_tensor_view* places[kMostPlaces];
+  if (!MayBeMadeThere({feeds, feeds_.size()}, {fetches, fetch_count()})) return Execute(options, feeds, take);
+  for (size_t i = 0; i < fetch_count(); ++i) places[i] = &fetches[i];
+  return Execute(options, feeds, take, GlobalPool(), {places, fetch_count()});
 }
 
 }  // namespace tenon::session

@@ -50,7 +50,7 @@ class Callable : public std::enable_shared_from_this<Callable> {
   size_t fetch_count() const { return fetch_devices_.size(); }
   const exec::Device* fetch_device(size_t i) const { return fetch_devices_[i]; }
 
-  // Runs on this thread. Feeds are borrowed. Fetches in a device's memory share it; others are copies.
+  // Runs on this thread. Feeds are borrowed. Fetches in a device's memory share it; others are the caller's own.
   Status Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches);
   // Copies the fetches into the caller's memory; sizes and types must fit. UNIMPLEMENTED: one stays on a device.
   Status RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches);
@@ -66,8 +66,8 @@ class Callable : public std::enable_shared_from_this<Callable> {
  private:
   struct Context;  // of one run, pooled
   class Ends;
-  // Takes the fetches, one by one, while the step's memory is still there.
-  using Taker = std::function<Status(size_t index, const tenon_tensor_view& view)>;
+  // Takes the fetches, one by one, while the step's memory is still there. own: Run::fetch_is_own.
+  using Taker = std::function<Status(size_t index, const tenon_tensor_view& view, bool own)>;
   // keeps: of whoever keeps the fetches. places: as of RunKept.
   Status Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take, BufferPool* keeps = nullptr,
                  std::span<const tenon_tensor_view* const> places = {});

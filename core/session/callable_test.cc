@@ -99,6 +99,28 @@ TEST_F(CallableTest, FillsTheCallersMemoryOrLeavesItAlone) {
   EXPECT_EQ(into[1], 0);
 }
 
+// Kernels write there only where nothing else of the step stands.
+TEST_F(CallableTest, OffersTheCallersMemoryToTheStepWhereItMayHaveIt) {
+  bool offered = false;
+  runnable_->go = [&offered](exec::Step* step, float*) { return offered = !step->places.empty(), Status::Ok(); };
+  alignas(64) float memory[32] = {};
+  const auto run = [&](float* into, float* from) {
+    const tenon_tensor_view to = MakeView(TENON_DT_FLOAT, {nullptr, 0, 0}, into, sizeof(float), nullptr);
+    const tenon_tensor_view given = MakeView(TENON_DT_FLOAT, {dims_, 2, 0}, from, sizeof values_, nullptr), *feed = &given;
+    EXPECT_TRUE(callable_->RunInto({}, &feed, &to).ok());
+    return offered;
+  };
+  EXPECT_TRUE(run(memory, values_));
+  EXPECT_TRUE(run(memory, memory + 1)) << "beside it";
+  EXPECT_FALSE(run(memory, memory)) << "it is the feed";
+  EXPECT_FALSE(run(memory + 16, memory + 11)) << "it is the feed's last element";
+  EXPECT_TRUE(run(memory + 16, memory + 10));
+  EXPECT_FALSE(run(memory + 1, values_)) << "it is not aligned as kernels want it";
+  tenon_tensor_view lies = MakeView(TENON_DT_FLOAT, {nullptr, 0, 0}, memory, 2 * sizeof(float), nullptr);
+  EXPECT_FALSE(callable_->RunInto({}, &feed_, &lies).ok());
+  EXPECT_FALSE(offered) << "its size is not its shape's";
+}
+
 TEST_F(CallableTest, SaysWhatIsWrongWithAFeedBeforeAnythingRuns) {
   const auto expect = [&](const std::string& text, const std::function<void(tenon_tensor_view*)>& change) {
     tenon_tensor_view wrong = view_;

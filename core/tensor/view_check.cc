@@ -37,4 +37,14 @@ std::string FaultOfCells(const tenon_tensor_view& view) {
   return "";
 }
 
+std::string FaultOfPlace(const tenon_tensor_view& place) {
+  if (place.dl.ndim < 0 || place.dl.ndim > TENON_MAX_RANK || (place.dl.ndim > 0 && place.dl.shape == nullptr)) return StrCat("of rank ", place.dl.ndim);
+  uint64_t bytes = 0;
+  if (!IsPlain(place.dtype)) return StrCat("of ", TypeName(place.dtype), ", which has no fixed size");
+  if (place.dl.strides != nullptr) return "that has strides";
+  if (!ByteSize(place.dtype, place, &bytes) || bytes != place.byte_size) return StrCat("of ", place.byte_size, " bytes, which is not that of its shape");
+  if (place.dl.data == nullptr && bytes != 0) return "without memory";
+  return (place.flags & TENON_VIEW_HOST_VISIBLE) != 0 ? "" : "in a device's memory";
+}
+
 }  // namespace tenon

@@ -13,6 +13,8 @@ namespace tenon {
 std::string FaultOf(const tenon_tensor_view& view);
 // Of strings in host memory, which lie in the view's buffer, or, without one, are their cells alone. Empty also of other types.
 std::string FaultOfCells(const tenon_tensor_view& view);
+// Of memory that a result may be put into.
+std::string FaultOfPlace(const tenon_tensor_view& place);
 
 }  // namespace tenon
 

@@ -10,6 +10,7 @@
 #include "core/exec/device/step.h"
 #include "core/exec/kernel/frame.h"
 #include "core/tensor/variant.h"
+#include "core/tensor/view_check.h"
 
 namespace tenon::exec {
 namespace {
@@ -17,17 +18,6 @@ namespace {
 template <typename Function>
 tenon_status* Answer(Function&& function) noexcept {
   return Guarded(std::forward<Function>(function)).release();
-}
-
-// What is wrong with memory that a result may be put into; empty: nothing.
-std::string FaultOfPlace(const tenon_tensor_view& place) {
-  if (place.dl.ndim < 0 || place.dl.ndim > TENON_MAX_RANK || (place.dl.ndim > 0 && place.dl.shape == nullptr)) return StrCat("of rank ", place.dl.ndim);
-  uint64_t bytes = 0;
-  if (!IsPlain(place.dtype)) return StrCat("of ", TypeName(place.dtype), ", which has no fixed size");
-  if (place.dl.strides != nullptr) return "that has strides";
-  if (!ByteSize(place.dtype, place, &bytes) || bytes != place.byte_size) return StrCat("of ", place.byte_size, " bytes, which is not that of its shape");
-  if (place.dl.data == nullptr && bytes != 0) return "without memory";
-  return OnHost(place) ? "" : "in a device's memory";
 }
 
 tenon_status* Schedule(tenon_work* work, uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument, uint64_t* out_token) {

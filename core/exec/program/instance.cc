@@ -362,6 +362,12 @@ const tenon_tensor_view& ProgramInstance::fetch(size_t i) const {
   return views_[code_.fetch_slots[i]];
 }
 
+bool ProgramInstance::fetch_is_own(size_t i) const {
+  return std::any_of(movable_.begin(), movable_.end(), [i](const Movable& movable) {
+    return movable.buffer != nullptr && std::find(movable.indices.begin(), movable.indices.end(), i) != movable.indices.end();
+  });
+}
+
 void ProgramInstance::Finish() {
   // Who got one may keep it, as a variable does, and write in it then.
   for (Sent& sent : sent_)

@@ -33,6 +33,8 @@ class ProgramInstance {
   bool abandoned() const { return work_.abandoned(); }
   // What fetch i is; valid until Finish.
   const tenon_tensor_view& fetch(size_t i) const;
+  // Whether it was made in a buffer of its own.
+  bool fetch_is_own(size_t i) const;
   // Releases the step's buffers.
   void Finish();
 

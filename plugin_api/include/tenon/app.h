@@ -568,7 +568,8 @@ TENON_EXPORT void tenon_callable_release(tenon_callable* callable);
 TENON_EXPORT tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_options* options,
                                               const tenon_tensor_view* const* feeds, tenon_tensor** out_fetches);
 /* The same into the caller's memory: fetches[i].dl.data holds byte_size bytes; shape and dtype must be right (plain
- * dtypes only). No allocation in a steady step. UNIMPLEMENTED when a fetch stays on a device. */
+ * dtypes only). No allocation in a steady step. The step may compute there from its beginning on: what it holds after an
+ * error is undefined. It may be a feed's memory too. UNIMPLEMENTED when a fetch stays on a device. */
 TENON_EXPORT tenon_status* tenon_callable_run_into(tenon_callable* callable, const tenon_run_options* options,
                                                    const tenon_tensor_view* const* feeds,
                                                    const tenon_tensor_view* fetches);
