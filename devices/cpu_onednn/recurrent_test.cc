@@ -23,7 +23,7 @@ struct Layer {
   bool has_recurrent_bias;
   bool reset_after;
 };
-constexpr Layer kLayers[] = {{"Tenon>LSTMLayer", 4, 2, false, false}};
+constexpr Layer kLayers[] = {{"Tenon>LSTMLayer", 4, 2, false, false}, {"Tenon>GRULayer", 3, 1, true, true}, {"Tenon>GRULayer", 3, 1, true, false}};
 
 struct Sizes {
   int64_t time, batch, inputs, cells, length;
@@ -94,6 +94,12 @@ TEST_F(OnednnRecurrent, WhatIsLeftToThePlainLayers) {
     EXPECT_EQ(code({4, 0, 3, 5, -1}), TENON_UNIMPLEMENTED) << "no sequence";
     EXPECT_EQ(code({4, 2, 0, 5, -1}), TENON_UNIMPLEMENTED) << "nothing comes in";
     EXPECT_EQ(code({4, 2, 3, 0, -1}), TENON_UNIMPLEMENTED) << "no cell";
+    Case wrong(layer, {4, 2, 3, 5, -1});
+    wrong.inputs[static_cast<size_t>(1 + layer.states)] = wrong.Numbers({4, 5});
+    for (const bool plain : {false, true}) {
+      const Result got = wrong.Run([&](Kernel& k) { if (!plain) k.From(kKernelPackage); });
+      EXPECT_EQ(got.code, TENON_INVALID_ARGUMENT) << got.message;
+    }
   }
 }
 
