@@ -35,8 +35,9 @@ const Nodes::Node& Nodes::At(int64_t id) {
   const auto [found, is_new] = nodes_.try_emplace(id);
   Node& node = found->second;
   if (!is_new || id < 0) return node;
+  const auto is_ours = [](std::string_view op) { return std::any_of(std::begin(kLoopOps), std::end(kLoopOps), [&](const tenon_span& each) { return sdk::ToText(each) == op; }); };
   p_.With(id, [&](sdk::NodeContext& c) {
-    node.op = c.op();
+    if (std::binary_search(p_.nodes().begin(), p_.nodes().end(), id) || !is_ours(c.op())) node.op = c.op();
     node.inputs.resize(static_cast<size_t>(c.input_count()), Output{-1, 0, 0});
     node.is_float = c.output_count() > 0 && c.output_type(0) == TENON_DT_FLOAT;
   });

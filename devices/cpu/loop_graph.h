@@ -18,7 +18,13 @@
 
 namespace tenon::cpu {
 
-// The graph's nodes, each read once.
+// The graph's nodes, each read once. One of kLoopOps that is none of the pass's nodes is fed: it has no op here, and nothing is seen through it.
+inline constexpr tenon_span kLoopOps[] = {
+    TENON_SPAN("Exit"), TENON_SPAN("TensorListStack"), TENON_SPAN("Enter"), TENON_SPAN("Merge"), TENON_SPAN("Switch"), TENON_SPAN("NextIteration"), TENON_SPAN("LoopCond"), TENON_SPAN("Identity"), TENON_SPAN("Const"),
+    TENON_SPAN("Less"), TENON_SPAN("LogicalAnd"), TENON_SPAN("Max"), TENON_SPAN("Shape"), TENON_SPAN("Fill"), TENON_SPAN("ReverseV2"), TENON_SPAN("Transpose"), TENON_SPAN("StridedSlice"), TENON_SPAN("Split"),
+    TENON_SPAN("Squeeze"), TENON_SPAN("Unpack"), TENON_SPAN("ReadVariableOp"), TENON_SPAN("MatMul"), TENON_SPAN("BiasAdd"), TENON_SPAN("AddV2"), TENON_SPAN("Add"), TENON_SPAN("Sub"), TENON_SPAN("Mul"),
+    TENON_SPAN("Sigmoid"), TENON_SPAN("Tanh"), TENON_SPAN("TensorListFromTensor"), TENON_SPAN("TensorListGetItem"), TENON_SPAN("TensorListSetItem"), TENON_SPAN("TensorListReserve")};
+
 class Nodes {
  public:
   struct Node {

@@ -238,9 +238,21 @@ class Pass {
     const int64_t dims[] = {static_cast<int64_t>(zeros.size())};
     return p_.Constant(TENON_DT_FLOAT, {dims, 1, 0}, zeros.data(), zeros.size() * sizeof(float));
   }
+  // Between layers Keras puts steps second, and first again: x itself then.
+  Output StepsFirst(Output x) {
+    const Output once = Exchanged(x), twice = once.node < 0 ? kNothing : Exchanged(once);
+    return twice.node < 0 ? x : twice;
+  }
+  // Of what exchanges its first two dims; kNothing: it is no such value.
+  Output Exchanged(Output edge) {
+    edge = PlainOutside(edge);
+    const Nodes::Node& node = nodes_.At(edge.node);
+    if (node.op != "Transpose" || !node.controls.empty()) return kNothing;
+    return nodes_.Integers(PlainOutside(node.inputs[1])) == std::vector<int32_t>{1, 0, 2} ? node.inputs[0] : kNothing;
+  }
   int64_t Layer(LoopGraph& loop, const Found& found) {
     const RecurrentCell& cell = found.cell;
-    std::vector<Output> inputs = {cell.x};
+    std::vector<Output> inputs = {StepsFirst(cell.x)};
     for (const RecurrentCell::State& state : cell.states) inputs.push_back(loop.VariableOf(state.merge)->initial);
     inputs.push_back(loop.Outside(cell.kernel));
     inputs.push_back(loop.Outside(cell.recurrent));
@@ -279,10 +291,8 @@ void Run(PassContext& p) {
   Pass(p).Run();
 }
 
-constexpr tenon_span kOps[] = {TENON_SPAN("Exit"), TENON_SPAN("TensorListStack")};
-
 }  // namespace
 
-constinit const tenon_graph_pass kRecurrentPass = sdk::DefinePass<Run>("recurrent-loops", kOps);
+constinit const tenon_graph_pass kRecurrentPass = sdk::DefinePass<Run>("recurrent-loops", kLoopOps);
 
 }  // namespace tenon::cpu

@@ -49,6 +49,7 @@ struct Form {
   bool two_matrices = false;     // a GRU's state is multiplied by parts of two
   bool waits = false;            // with reads_variables: for another value of the kernel
   bool shows_inside = false;     // a turn's h is fetched
+  enum class Fed { kNothing, kInput, kKernel, kInside } fed = Fed::kNothing;  // what else has a value of the caller's
   int64_t more_columns = 0;      // of the recurrent kernel, than there should be
 };
 
@@ -70,6 +71,10 @@ struct Layer {
     Outputs initial = {Feed({rows, s.cells}, 1, 1)};
     if (form.cell == Cell::kLstm) initial.push_back(Feed({rows, s.cells}, 1, 1));
     Outputs weights = {Feed({s.inputs, gates * s.cells}, range), Feed({s.cells, gates * s.cells + form.more_columns}, range), Feed({gates * s.cells}, range)};
+    if (form.fed == Form::Fed::kKernel) {
+      weights[0] = g.Op("Identity", {weights[0]});
+      feeds.emplace_back(weights[0], Numbers(random, {s.inputs, gates * s.cells}, range));
+    }
     if (form.cell == Cell::kGru) weights.push_back(Feed({gates * s.cells}, range));
     if (form.two_matrices) weights.push_back(Feed({s.cells, gates * s.cells}, range));
     if (form.reads_variables)
@@ -125,6 +130,10 @@ struct Layer {
   }
 
   void Loop(const Outputs& initial, const Outputs& weights) {
+    if (form.fed == Form::Fed::kInput) {
+      x = g.Op("Identity", {x});
+      feeds.emplace_back(x, Numbers(random, {sizes.time, sizes.batch, sizes.inputs}, 1));
+    }
     if (form.goes_back) x = g.Op("ReverseV2", {x, g.Const<int32_t>({0})});
     const auto turns = static_cast<int32_t>(sizes.time) - form.less;
     const Output length = form.knows_sizes ? g.Const(turns)
@@ -149,6 +158,7 @@ struct Layer {
         },
         [&](const Outputs& v) {
           const Output item = g.Op("TensorListGetItem", {v[invariant + 1], v[1], g.Const<int32_t>({-1, -1})}, {{"element_dtype", DType::kFloat}});
+          if (form.fed == Form::Fed::kInside) feeds.emplace_back(item, Numbers(random, {sizes.batch, sizes.inputs}, 1));
           const Outputs before(v.begin() + 3, v.begin() + 3 + static_cast<ptrdiff_t>(states)), w(v.begin() + static_cast<ptrdiff_t>(invariant) + 2, v.begin() + static_cast<ptrdiff_t>(invariant + 2 + weights.size()));
           Outputs after = form.cell == Cell::kLstm ? Lstm(item, before, w) : Gru(item, before, w);
           if (form.is_masked) after[0] = g.Op("SelectV2", {g.Op("Less", {v[1], g.Const<int32_t>(2)}), after[0], before[0]});
@@ -280,6 +290,18 @@ TEST(Recurrent, WhatIsFetchedFromInsideChangesNothingOutside) {
     ASSERT_EQ(want.failure, "");
     if (found.failure.empty())
       for (size_t i = 0; i < want.values.size(); ++i) ExpectNear(want.values[i], found.values[i]);
+  }
+}
+
+TEST(Recurrent, FeedsAreWhatIsComputedWith) {
+  for (const Cell cell : kCells) {
+    for (const Form::Fed fed : {Form::Fed::kInput, Form::Fed::kKernel}) ExpectAlike({4, 3, 5, 6}, {.cell = cell, .fed = fed}, true, 23);
+    const Form inside{.cell = cell, .fed = Form::Fed::kInside};
+    const Found loop = RunLayer(LoopRuntime(), Layer(LoopRuntime(), {4, 3, 5, 6}, inside, 24)), found = RunLayer(TheRuntime(), Layer(TheRuntime(), {4, 3, 5, 6}, inside, 24));
+    EXPECT_EQ(loop.failure, found.failure);
+    EXPECT_FALSE(found.is_one_node);
+    ASSERT_EQ(loop.values.size(), found.values.size());
+    for (size_t i = 0; i < loop.values.size(); ++i) ExpectNear(loop.values[i], found.values[i]);
   }
 }
 

@@ -21,6 +21,7 @@ LAYERS = {
     "lstm_last": lambda: L.LSTM(CELLS),
     "lstm_back": lambda: L.LSTM(CELLS, return_sequences=True, go_backwards=True),
     "lstm_bare": lambda: L.LSTM(CELLS, return_sequences=True, use_bias=False),
+    "two": lambda: tf.keras.Sequential([L.LSTM(CELLS, return_sequences=True), L.GRU(CELLS, return_sequences=True)]),
     "lstm_hard": lambda: L.LSTM(CELLS, return_sequences=True, recurrent_activation="hard_sigmoid"),
     "gru": lambda: L.GRU(CELLS, return_sequences=True),
     "gru_last": lambda: L.GRU(CELLS),
@@ -57,7 +58,7 @@ def main():
         node.ClearField("experimental_debug_info")
         node.attr.pop("_output_shapes", None)
     assert set(names) <= {node.name for node in graph.node}
-    assert sum(node.op in ("While", "StatelessWhile") for node in graph.node) == len(names)
+    assert sum(node.op in ("While", "StatelessWhile") for node in graph.node) == len(names) + 2  # there are "two"
     steps = []
     for shape in ([2, 5, INPUTS], [1, 1, INPUTS], [3, 9, INPUTS]):
         feeds = {"known": random.uniform(-1, 1, known).astype(np.float32), "x": random.uniform(-1, 1, shape).astype(np.float32)}

@@ -44,7 +44,7 @@ TEST_P(RecurrentLoops, GiveTensorFlowsValues) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Keras, RecurrentLoops,
-                         ::testing::Values(Exported{"lstm", true}, Exported{"lstm_last", true}, Exported{"lstm_back", true}, Exported{"lstm_bare", true}, Exported{"lstm_hard", false}, Exported{"gru", true},
+                         ::testing::Values(Exported{"lstm", true}, Exported{"lstm_last", true}, Exported{"lstm_back", true}, Exported{"lstm_bare", true}, Exported{"two", true}, Exported{"lstm_hard", false}, Exported{"gru", true},
                                            Exported{"gru_last", true}, Exported{"gru_back", true}, Exported{"gru_bare", true}, Exported{"gru_before", true}, Exported{"gru_before_last", true},
                                            Exported{"gru_relu", false}),
                          [](const auto& info) { return std::string(info.param.name); });
