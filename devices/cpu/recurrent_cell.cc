@@ -119,10 +119,21 @@ class Matcher {
     const LoopGraph::Source list = loop_.SourceOf(loop_.At(item).inputs[0]);
     const std::optional<int64_t> t = StateOf(loop_.At(item).inputs[1]);
     if (list.kind != LoopGraph::Source::Kind::kOutside || loop_.At(list.edge.node).op != "TensorListFromTensor" || !t.has_value()) return false;
+    if (!IsShapeOf(loop_.At(list.edge.node).inputs[0], loop_.At(item).inputs[2])) return false;
     cell_.x = loop_.At(list.edge.node).inputs[0];
     cell_.kernel = loop_.At(product).inputs[1];
     cell_.t = *t;
     return true;
+  }
+  // Whether a list of x's steps has elements of the shape that is asked for: a constant's dims, or any.
+  bool IsShapeOf(Output x, Output asked) {
+    const LoopGraph::Source source = loop_.SourceOf(asked);
+    const auto dims = source.kind == LoopGraph::Source::Kind::kVariable ? std::nullopt : loop_.nodes().Integers(source.edge);
+    if (!dims.has_value()) return false;
+    if (loop_.pass().shape(source.edge).rank() == 0) return dims->front() == -1;
+    const sdk::Shape shape = loop_.pass().shape(x);
+    const auto fits = [&](size_t at, int64_t dim) { return (*dims)[at] == -1 || ((*dims)[at] >= 0 && (dim < 0 || dim == (*dims)[at])); };
+    return dims->size() == 2 && fits(0, shape[1]) && fits(1, shape[2]);
   }
   // h U: the edge of U.
   Output StateProduct(Output edge, int64_t h) {
@@ -213,8 +224,8 @@ class Matcher {
     cell_.bias = bias;
     return true;
   }
-  // The same of the state's, of 3 parts or 2.
-  bool OfState(Output edge, int64_t number) {
+  // The same of the state's, of as many parts as hang on where the reset gate stands.
+  bool OfState(Output edge, int64_t number, int64_t parts) {
     const std::optional<Part> part = PartOf(edge);
     if (!part.has_value() || part->whole.node < 0) return false;
     if (of_h_.node < 0) {
@@ -224,15 +235,16 @@ class Matcher {
       of_h_ = part->whole;
       cell_.recurrent = weights, cell_.recurrent_bias = bias;
     }
-    return IsSameEdge(of_h_, part->whole) && (part->Is(3, number, cell_.cells) || (number < 2 && part->Is(2, number, cell_.cells)));
+    if (number == 0) update_ = *part;
+    return IsSameEdge(of_h_, part->whole) && (part->Is(parts, number, cell_.cells) || (number == 0 && part->Is(2, 0, cell_.cells)));
   }
   bool GruUpdate(Output sum) {
     of_x_ = of_h_ = kNothing;
-    return loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"), [&](Output x, Output h) { return OfInput(x, 0) && OfState(h, 0); });
+    return loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"), [&](Output x, Output h) { return OfInput(x, 0) && OfState(h, 0, 3); });
   }
-  bool Reset(Output gate) {
+  bool Reset(Output gate, int64_t parts) {
     const Output sum = Of(gate, "Sigmoid");
-    return sum.node >= 0 && loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"), [&](Output x, Output h) { return OfInput(x, 1) && OfState(h, 1); });
+    return sum.node >= 0 && update_.Is(parts, 0, cell_.cells) && loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"), [&](Output x, Output h) { return OfInput(x, 1) && OfState(h, 1, parts); });
   }
   bool GruCandidate(Output sum) {
     return loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"), [&](Output x, Output h) { return OfInput(x, 2) && (ResetAfter(h) || ResetBefore(h)); });
@@ -241,14 +253,14 @@ class Matcher {
     cell_.reset_after = true;
     const int64_t columns = loop_.pass().shape(cell_.recurrent)[1];
     return (columns < 0 || cell_.cells < 0 || columns == 3 * cell_.cells) &&
-           loop_.InEitherOrder(loop_.Made(product, "Mul"), [&](Output gate, Output value) { return Reset(gate) && OfState(value, 2); });
+           loop_.InEitherOrder(loop_.Made(product, "Mul"), [&](Output gate, Output value) { return Reset(gate, 3) && OfState(value, 2, 3); });
   }
   // (r h) U', where U' and what z and r are made of are parts of one matrix.
   bool ResetBefore(Output edge) {
     cell_.reset_after = false;
     const int64_t product = Product(edge);
     if (product < 0 || cell_.recurrent_bias.node >= 0) return false;
-    const auto reset = [&](Output gate, Output h) { return loop_.IsVariable(h, cell_.states[0].merge) && Reset(gate); };
+    const auto reset = [&](Output gate, Output h) { return loop_.IsVariable(h, cell_.states[0].merge) && Reset(gate, 2); };
     if (!loop_.InEitherOrder(loop_.Made(loop_.At(product).inputs[0], "Mul"), reset)) return false;
     const std::optional<Part> gates = PartOf(cell_.recurrent), candidate = PartOf(loop_.At(product).inputs[1]);
     if (!gates.has_value() || !candidate.has_value() || gates->whole.node < 0 || candidate->whole.node < 0 || cell_.cells < 0) return false;
@@ -263,6 +275,7 @@ class Matcher {
   RecurrentCell cell_;
   Output gates_ = kNothing;                    // an LSTM's
   Output of_x_ = kNothing, of_h_ = kNothing;  // a GRU's sums
+  Part update_;                               // of the state's, for z
 };
 
 }  // namespace

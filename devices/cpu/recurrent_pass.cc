@@ -267,16 +267,19 @@ class Pass {
     for (const List& list : found.lists) {
       const Output stacked = list.is_last ? p_.Op("Pack", {Output{layer, 1, 0}}) : Output{layer, 0, 0};
       for (const int64_t id : stacks_[list.exit])
-        if (IsOfAll(id, list.is_last ? 1 : found.length)) p_.Replace(id, {stacked});
+        if (IsOfAll(found, id, list.is_last ? 1 : found.length)) p_.Replace(id, {stacked});
       const uint32_t shape_type = nodes_.Attr(list.reserve, &NodeContext::Type, "shape_type");
       const Output made = p_.Op("TensorListFromTensor", {stacked, nodes_.At(list.reserve).inputs[0]}, {sdk::Attribute::Type("element_dtype", TENON_DT_FLOAT), sdk::Attribute::Type("shape_type", shape_type)});
       p_.Replace(list.exit, {made});
     }
     for (const auto& [exit, value] : found.others) p_.Replace(exit, {value.node < 0 ? Output{layer, value.index, 0} : value});
   }
-  bool IsOfAll(int64_t stack, int64_t elements) {
+  bool IsOfAll(const Found& found, int64_t stack, int64_t elements) {
     const int64_t asked = nodes_.Attr(stack, &NodeContext::Int, "num_elements");
-    return asked == -1 || asked == elements;
+    const std::optional<std::vector<int32_t>> shape = nodes_.Integers(PlainOutside(nodes_.At(stack).inputs[1]));
+    if ((asked != -1 && asked != elements) || !shape.has_value() || shape->size() != 2) return false;
+    const auto fits = [](int32_t dim, int64_t known) { return dim == -1 || (dim >= 0 && dim == known); };
+    return fits((*shape)[0], p_.shape(found.cell.x)[1]) && fits((*shape)[1], found.cell.cells);
   }
 
   PassContext& p_;

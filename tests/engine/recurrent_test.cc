@@ -50,6 +50,8 @@ struct Form {
   bool waits = false;            // with reads_variables: for another value of the kernel
   bool shows_inside = false;     // a turn's h is fetched
   enum class Fed { kNothing, kInput, kKernel, kInside } fed = Fed::kNothing;  // what else has a value of the caller's
+  int64_t reset_to = 2;          // where a GRU's r ends among the state's parts
+  int32_t more_stacked = 0;      // columns that the stack is said to have, than it has
   int64_t more_columns = 0;      // of the recurrent kernel, than there should be
 };
 
@@ -123,7 +125,7 @@ struct Layer {
     const Operation of_x = g.AddNode("Split", {g.Const<int32_t>(-1), Biased(g.Op("MatMul", {item, Weight(w[0])}), w[2])}, {{"num_split", 3}});
     Output of_h = g.Op("MatMul", {h, after ? Weight(w[1]) : Columns(Weight(w[1]), 0, 2)});
     if (after && form.has_bias) of_h = Pair("AddV2", of_h, Weight(w[3]));
-    const Output z = Gate(Pair("AddV2", of_x.output(0), Columns(of_h, 0, 1))), r = Gate(Pair("AddV2", of_x.output(1), Columns(of_h, 1, 2)));
+    const Output z = Gate(Pair("AddV2", of_x.output(0), Columns(of_h, 0, 1))), r = Gate(Pair("AddV2", of_x.output(1), Columns(of_h, 1, form.reset_to)));
     const Output reset = after ? Pair("Mul", r, Columns(of_h, 2, 0)) : g.Op("MatMul", {Pair("Mul", r, h), Columns(Weight(form.two_matrices ? w.back() : w[1]), 2, 0)});
     const Output candidate = g.Op(form.activation, {Pair("AddV2", of_x.output(2), reset)}), rest = g.Op("Sub", {g.Const(form.one), z});
     return {Pair("AddV2", Pair("Mul", form.keeps_new ? rest : z, h), Pair("Mul", form.keeps_new ? z : rest, candidate))};
@@ -173,7 +175,7 @@ struct Layer {
           return next;
         });
     const int64_t elements = !form.knows_sizes ? -1 : form.keeps_all ? turns : 1;
-    fetches = {g.Op("TensorListStack", {out[2], g.Const<int32_t>({-1, static_cast<int32_t>(sizes.cells)})}, {{"element_dtype", DType::kFloat}, {"num_elements", elements}})};
+    fetches = {g.Op("TensorListStack", {out[2], g.Const<int32_t>({-1, static_cast<int32_t>(sizes.cells) + form.more_stacked})}, {{"element_dtype", DType::kFloat}, {"num_elements", elements}})};
     fetches.insert(fetches.end(), out.begin() + 3, out.begin() + 3 + static_cast<ptrdiff_t>(states));
     if (form.shows_inside) fetches.push_back(inside);
     if (form.leaves_counter) fetches.push_back(out[1]);
@@ -337,7 +339,8 @@ TEST(Recurrent, WhatFailsInALoopFails) {
   const Sizes sizes = {4, 3, 5, 6};
   for (const Cell cell : kCells)
     for (const bool known : {false, true})
-      for (const Form& form : {Form{.cell = cell, .knows_sizes = known, .more_columns = 6}, Form{.cell = cell, .less = -1}})
+      for (const Form& form : {Form{.cell = cell, .knows_sizes = known, .more_columns = 6}, Form{.cell = cell, .less = -1}, Form{.cell = cell, .more_stacked = 1},
+                               Form{.cell = Cell::kGru, .reset_to = 3}})
         for (Runtime* runtime : {&LoopRuntime(), &TheRuntime()}) EXPECT_NE(RunLayer(*runtime, Layer(*runtime, sizes, form, 9)).failure, "");
 }
 
