@@ -122,7 +122,7 @@ struct Driver {
 constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
     {TENON_SPAN("devices"), TENON_SPAN("1"),
      TENON_SPAN("how many CPU devices there are, 1 to 64; all are this machine, and nothing is faster by them"), TENON_OPTION_INT, 0},
-    {TENON_SPAN("recurrent"), TENON_SPAN("true"), TENON_SPAN("whether loops of LSTM cells become one node"), TENON_OPTION_BOOL, 0}};
+    {TENON_SPAN("recurrent"), TENON_SPAN("true"), TENON_SPAN("whether loops of LSTM and GRU cells become one node"), TENON_OPTION_BOOL, 0}};
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {
   return sdk::Guard([&]() -> tenon_status* {

@@ -754,7 +754,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
       {"only what places a step adds it, long after gradients are made",
        {"Tenon>CollectiveBegins", "Tenon>CollectiveEnds", "Tenon>CollectiveJoin", "Tenon>CollectiveMerge", "Tenon>CollectivePart"}},
       {"stands for another in steps of bfloat16, once the graph is placed", {"Tenon>Conv2DBackpropFilterSums"}},
-      {"stands for a loop of cells that has none, once the graph is placed", {"Tenon>LSTMLayer"}},
+      {"stand for loops of cells that have none, once the graph is placed", {"Tenon>GRULayer", "Tenon>LSTMLayer"}},
       {"stand for others in steps of 8-bit integers, once the graph is placed", {"Tenon>Int8Conv2D", "Tenon>Int8Dequantize", "Tenon>Int8MatMul", "Tenon>Int8Quantize"}},
       {"is of a group, and TensorFlow differentiates it in Python, if at all",
        {"CollectiveAllToAllV2", "CollectiveAssignGroupV2", "CollectiveInitializeCommunicator", "CollectiveReduceScatterV2", "CollectiveReduceV3", "NcclBroadcast", "NcclReduce"}},

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop_graph.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tenon/sdk/device/regions.h"
+
+namespace tenon::cpu {
+
+namespace {
+
+using sdk::Output;
+
+constexpr int kMostSteps = 64;       // along nodes that pass a value on
+constexpr int kMostParts = 8;        // of a value that is made outside, one of another
+constexpr size_t kMostNodes = 4096;  // that somebody in a loop waits for
+
+// Attributes that a value's part is asked by, beside what its inputs say.
+std::vector<const char*> AttributesOf(std::string_view op) {
+  if (op == "ReadVariableOp") return {"dtype"};
+  if (op == "Const") return {"dtype", "value"};
+  if (op == "Squeeze") return {"squeeze_dims"};
+  if (op == "Split") return {"num_split"};
+  if (op == "Unpack") return {"num", "axis"};
+  if (op == "StridedSlice") return {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"};
+  return {};
+}
+
+}  // namespace
+
+// ---- Nodes ----
+
+const Nodes::Node& Nodes::At(int64_t id) {
+  const auto [found, is_new] = nodes_.try_emplace(id);
+  Node& node = found->second;
+  if (!is_new || id < 0) return node;
+  const auto is_ours = [](std::string_view op) { return std::any_of(std::begin(kLoopOps), std::end(kLoopOps), [&](const tenon_span& each) { return sdk::ToText(each) == op; }); };
+  p_.With(id, [&](sdk::NodeContext& c) {
+    if (std::binary_search(p_.nodes().begin(), p_.nodes().end(), id) || !is_ours(c.op())) node.op = c.op();
+    node.inputs.resize(static_cast<size_t>(c.input_count()), Output{-1, 0, 0});
+    node.is_float = c.output_count() > 0 && c.output_type(0) == TENON_DT_FLOAT;
+  });
+  node.device = p_.DeviceOf(id);
+  for (size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = p_.input(id, static_cast<int>(i));
+  for (int i = 0, count = p_.control_input_count(id); i < count; ++i) node.controls.push_back(p_.control_input(id, i));
+  return node;
+}
+
+template <class T>
+std::optional<std::vector<T>> Nodes::Elements(Output edge, uint32_t dtype) {
+  constexpr uint64_t kMost = 16;
+  if (At(edge.node).op != "Const") return std::nullopt;
+  std::optional<std::vector<T>> elements;
+  p_.With(edge.node, [&](sdk::NodeContext& c) {
+    const tenon_attr_value value = c.Raw("value");
+    if (value.kind != TENON_ATTR_TENSOR || value.count != 1) return;
+    const tenon_tensor_view& view = *static_cast<const tenon_tensor_view*>(value.data);
+    if (view.dtype != dtype || view.dl.ndim > 1 || view.byte_size > kMost * sizeof(T)) return;
+    elements.emplace(view.byte_size / sizeof(T));
+    if (view.byte_size != 0) std::memcpy(elements->data(), static_cast<const char*>(view.dl.data) + view.dl.byte_offset, view.byte_size);
+    if (view.dl.ndim == 0 && elements->size() != 1) elements.reset();
+  });
+  return elements;
+}
+std::optional<std::vector<int32_t>> Nodes::Integers(Output edge) { return Elements<int32_t>(edge, TENON_DT_INT32); }
+std::optional<std::vector<float>> Nodes::Floats(Output edge) { return Elements<float>(edge, TENON_DT_FLOAT); }
+
+// ---- Where values come from ----
+
+Output LoopGraph::Plain(Output edge) {
+  for (int step = 0; step < kMostSteps && At(edge.node).op == "Identity"; ++step) {
+    passed_.insert(edge.node);
+    edge = At(edge.node).inputs[0];
+  }
+  return edge;
+}
+
+std::optional<LoopGraph::Variable> LoopGraph::VariableOf(int64_t merge) {
+  const Nodes::Node node = At(merge);
+  if (node.op != "Merge" || node.inputs.size() != 2) return std::nullopt;
+  Variable variable;
+  variable.next = {-1, 0, 0};
+  for (const Output& input : node.inputs) {
+    const Nodes::Node& source = At(input.node);
+    if (source.op == "Enter") variable.enter = input.node, variable.initial = source.inputs[0];
+    if (source.op == "NextIteration") variable.next = source.inputs[0], passed_.insert(input.node);
+  }
+  if (variable.enter < 0 || variable.next.node < 0) return std::nullopt;
+  passed_.insert(merge);
+  enters_.insert(variable.enter);
+  return variable;
+}
+
+LoopGraph::Source LoopGraph::SourceOf(Output edge) {
+  for (int step = 0; step < kMostSteps; ++step) {
+    const Nodes::Node& node = At(edge.node);
+    if (node.op != "Enter") passed_.insert(edge.node);
+    if (node.op == "Identity" || (node.op == "Switch" && edge.index == 1 && node.inputs[1].node == condition_)) {
+      edge = node.inputs[0];
+    } else if (node.op == "Enter") {
+      enters_.insert(edge.node);
+      return {Source::Kind::kOutside, Plain(node.inputs[0]), -1};
+    } else if (node.op == "Merge" && edge.index == 0) {
+      const std::optional<Variable> variable = VariableOf(edge.node);
+      if (!variable.has_value()) break;
+      if (IsUnchanged(edge.node, *variable)) return {Source::Kind::kOutside, Plain(variable->initial), -1};
+      return {Source::Kind::kVariable, {-1, 0, 0}, edge.node};
+    } else {
+      break;
+    }
+  }
+  return {Source::Kind::kInside, edge, -1};
+}
+
+bool LoopGraph::IsUnchanged(int64_t merge, const Variable& variable) {
+  Output edge = Plain(variable.next);
+  const Nodes::Node& node = At(edge.node);
+  if (node.op == "Switch" && edge.index == 1 && node.inputs[1].node == condition_) edge = Plain(node.inputs[0]);
+  return edge.node == merge && edge.index == 0;
+}
+
+bool LoopGraph::IsVariable(Output edge, int64_t merge) {
+  const Source source = SourceOf(edge);
+  return source.kind == Source::Kind::kVariable && source.merge == merge;
+}
+
+int64_t LoopGraph::Made(Output edge, std::string_view op, std::string_view or_op) {
+  const Source source = SourceOf(edge);
+  if (source.kind != Source::Kind::kInside || source.edge.index != 0) return -1;
+  const std::string& own = At(source.edge.node).op;
+  return own == op || own == or_op ? source.edge.node : -1;
+}
+
+bool LoopGraph::BecomesOf(int64_t merge, Output made) {
+  const std::optional<Variable> variable = VariableOf(merge);
+  if (!variable.has_value()) return false;
+  const Source next = SourceOf(variable->next);
+  return next.kind == Source::Kind::kInside && next.edge.node == made.node && next.edge.index == made.index;
+}
+
+bool LoopGraph::Counts(int64_t merge) {
+  const std::optional<Variable> variable = VariableOf(merge);
+  if (!variable.has_value() || NumberOf(variable->initial) != 0) return false;
+  return InEitherOrder(Made(variable->next, "AddV2", "Add"), [&](Output a, Output b) { return IsVariable(a, merge) && NumberOf(b) == 1; });
+}
+
+std::optional<int64_t> LoopGraph::NumberOf(Output edge) {
+  const Source source = SourceOf(edge);
+  if (source.kind == Source::Kind::kVariable) return std::nullopt;
+  edge = source.edge;
+  // Of one number the largest is itself: so Keras says how many turns there are at most.
+  if (At(edge.node).op == "Max") edge = Plain(At(edge.node).inputs[0]);
+  const std::optional<std::vector<int32_t>> number = nodes_.Integers(edge);
+  return number.has_value() && pass().shape(edge).rank() == 0 ? std::optional<int64_t>(number->front()) : std::nullopt;
+}
+
+bool LoopGraph::IsOne(Output edge) {
+  const Source source = SourceOf(edge);
+  if (source.kind == Source::Kind::kVariable) return false;
+  const std::optional<std::vector<float>> number = nodes_.Floats(source.edge);
+  return number.has_value() && pass().shape(source.edge).rank() == 0 && number->front() == 1.0f;
+}
+
+// ---- What is the same in each turn ----
+
+bool LoopGraph::IsInvariant(Output edge, std::string_view device, int depth) {
+  const Source source = SourceOf(edge);
+  if (source.kind != Source::Kind::kInside) return source.kind == Source::Kind::kOutside;
+  const Nodes::Node& node = At(source.edge.node);
+  if (depth >= kMostParts || AttributesOf(node.op).empty() || (node.device != device && node.op != "Const")) return false;
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Output& input) { return IsInvariant(input, device, depth + 1); });
+}
+
+bool LoopGraph::IsSame(Output a, Output b) {
+  const Source one = SourceOf(a), other = SourceOf(b);
+  if (one.kind != other.kind || one.kind == Source::Kind::kVariable) return false;
+  if (one.edge.node == other.edge.node && one.edge.index == other.edge.index) return true;
+  // One variable that is read twice.
+  if (one.kind != Source::Kind::kInside || At(one.edge.node).op != "ReadVariableOp" || At(other.edge.node).op != "ReadVariableOp") return false;
+  const Source first = SourceOf(At(one.edge.node).inputs[0]), second = SourceOf(At(other.edge.node).inputs[0]);
+  return first.kind == Source::Kind::kOutside && second.kind == first.kind && first.edge.node == second.edge.node && first.edge.index == second.edge.index;
+}
+
+Output LoopGraph::Outside(Output edge) {
+  const Source source = SourceOf(edge);
+  if (source.kind == Source::Kind::kOutside) return source.edge;
+  const int64_t id = source.edge.node;
+  const std::string op = At(id).op;
+  std::vector<Output> inputs;
+  for (const Output& input : std::vector<Output>(At(id).inputs)) inputs.push_back(Outside(input));
+  std::vector<sdk::Attribute> attributes;
+  pass().With(id, [&](sdk::NodeContext& c) {
+    for (const char* name : AttributesOf(op)) attributes.emplace_back(name, c.Raw(name));
+  });
+  return {pass().Node(op, inputs, attributes), source.edge.index, 0};
+}
+
+bool LoopGraph::HasNoOtherEffects(int64_t enter) {
+  std::vector<int64_t> left(passed_.begin(), passed_.end());
+  std::set<int64_t> seen;
+  while (!left.empty()) {
+    const int64_t id = left.back();
+    left.pop_back();
+    if (id < 0 || !seen.insert(id).second) continue;
+    if (seen.size() > kMostNodes) return false;
+    const Nodes::Node& node = At(id);
+    const bool is_harmless = passed_.contains(id) || sdk::IsOneOf(node.op, {"NoOp", "Identity", "ReadVariableOp", "Const", "Switch", "Merge", "Enter", "LoopCond", "Fill", "TensorListReserve"});
+    if (!is_harmless) return false;
+    if (node.op == "Enter") continue;
+    left.insert(left.end(), node.controls.begin(), node.controls.end());
+  }
+  const std::vector<int64_t>& waits = At(enter).controls;
+  return std::all_of(enters_.begin(), enters_.end(), [&](int64_t id) { return At(id).controls == waits; });
+}
+
+}  // namespace tenon::cpu
