@@ -47,11 +47,7 @@ struct LstmLayerKernel {
       const auto x = dense({time, rows, inputs}, memory::format_tag::tnc), y = dense({time, rows, cells}, memory::format_tag::tnc);
       const auto state = dense({1, 1, rows, cells}, memory::format_tag::ldnc), bias = dense({1, 1, 4, cells}, memory::format_tag::ldgo);
       const memory::dims kernel = {1, 1, inputs, 4, cells}, recurrent = {1, 1, cells, 4, cells};
-      const auto pd = Made([&] {
-        return dnnl::lstm_forward::primitive_desc(
-            dnnl::lstm_forward::desc(dnnl::prop_kind::forward_inference, dnnl::rnn_direction::unidirectional_left2right, x, state, state, Any(kernel), Any(recurrent), bias, y, state, state),
-            UserScratchpad(), Engine());
-      });
+      const auto pd = Made([&] { return library::Lstm({x, state, Any(kernel), Any(recurrent), bias, y}, UserScratchpad()); });
       Program& p = programs.emplace_back();
       // A share's sequences stand among others in each step.
       const auto whole = [&](int64_t width) { return Strided({time, rows, width}, {batch * width, width, 1}); };

@@ -100,7 +100,7 @@ struct MatMulKernel {
         const auto [x, x_at] = part(left, type);
         const auto [y, y_at] = part(right, type);
         const auto [z, z_at] = part(product, result);
-        const auto pd = Made([&, x = x, y = y, z = z] { return dnnl::matmul::primitive_desc(dnnl::matmul::desc(x, y, z), UserScratchpad(), Engine()); });
+        const auto pd = Made([&, x = x, y = y, z = z] { return library::Product(x, y, z, UserScratchpad()); });
         RefuseSlow(pd);
         Program& p = programs.emplace_back();
         p.Step(c, Made([&] { return dnnl::matmul(pd); }), pd.scratchpad_desc(),
@@ -117,10 +117,7 @@ struct MatMulKernel {
       const auto right = Strided({k, columns}, b_strides, type);
       const auto product = Strided({rows, columns}, {n, 1}, result);
       const bool constant = !lasts && c.Constant<char>(1) != nullptr;  // each share would keep what it packs
-      const auto pd = Made([&] {
-        return dnnl::matmul::primitive_desc(
-            dnnl::matmul::desc(left, constant ? Any({k, columns}, type) : right, product), UserScratchpad(), Engine());
-      });
+      const auto pd = Made([&] { return library::Product(left, constant ? Any({k, columns}, type) : right, product, UserScratchpad()); });
       const int weights =
           constant
               ? p.Constant(Packed(c.input(1), column * b_strides[1], right, pd.weights_desc()))
