@@ -48,7 +48,10 @@ inline dnnl::pooling_backward::primitive_desc PoolBackward(dnnl::algorithm algor
   return {Engine(), algorithm, in, out, w.strides, w.sizes, Undilated(w), w.before, w.after, forward, attributes};
 }
 
+// Of one column among others oneDNN 3.7.2 (brg_matmul) writes the rows one after the other, over the other columns.
 inline dnnl::matmul::primitive_desc Product(const Desc& left, const Desc& right, const Desc& product, const dnnl::primitive_attr& attributes) {
+  const size_t dims = product.get_dims().size();
+  if (product.get_dims()[dims - 1] == 1 && product.get_dims()[dims - 2] > 1 && product.get_strides()[dims - 2] != 1) throw dnnl::error(dnnl_unimplemented, "a column among others");
   return {Engine(), left, right, product, attributes};
 }
 
