@@ -347,7 +347,7 @@ std::unique_ptr<Executable> Builder::Build() {
 
 struct Compiler {
   static constexpr tenon_span kDeviceType = TENON_SPAN("CPU");
-  static constexpr int32_t kPriority = cpu_onednn::kPriority;
+  static constexpr int32_t kPriority = library::kPriority;
   using Executable = cpu_onednn::Executable;
 
   static void Claim(const tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const tenon_device*,

@@ -65,9 +65,9 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
   if (epilogue.shift.from != From::kNone && !bias) after.append_binary(dnnl::algorithm::binary_add, by_channel);
   if (epilogue.addend >= 0) after.append_sum(1);
   if (epilogue.activation.algorithm != dnnl::algorithm::undef)
-    after.append_eltwise(1, epilogue.activation.algorithm, epilogue.activation.alpha, epilogue.activation.beta);
-  const auto pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims(), v.type), bias_desc, v.Asked(out), {begin - first, v.width.before},
-                                {std::max<int64_t>(0, last - end), Convolution::After(v.width)}, after);
+    library::AppendEltwise(after, epilogue.activation.algorithm, epilogue.activation.alpha, epilogue.activation.beta);
+  const auto pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims(), v.type), bias_desc, v.Asked(out),
+                                v.Windows({begin - first, v.width.before}, {std::max<int64_t>(0, last - end), Convolution::After(v.width)}), after);
   RefuseSlow(pd, v.type);
 
   Program& p = programs_.emplace_back();
@@ -248,16 +248,8 @@ struct BackpropInputKernel {
       RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
       for (auto [from, to] : Parts(v.x.batch, ConvolutionParts(c, v.work))) {
         const auto dx = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
-        const memory::dims before = {v.height.before, v.width.before};
-        const memory::dims after = {Convolution::After(v.height), Convolution::After(v.width)};
-        const auto hint = v.ForwardDesc(v.Asked(dx), Any(v.FilterDims(), v.type), {}, v.Asked(dy), before, after);
-        using Backward = dnnl::convolution_backward_data;
-        const auto pd = Made([&] {
-          return Backward::primitive_desc(
-              Backward::desc(dnnl::algorithm::convolution_direct, v.Asked(dx), Any(v.FilterDims(), v.type), v.Asked(dy), v.Strides(),
-                             v.Dilations(), before, after),
-              UserScratchpad(), Engine(), hint);
-        });
+        const auto hint = v.ForwardDesc(v.Asked(dx), Any(v.FilterDims(), v.type), {}, v.Asked(dy), v.Windows());
+        const auto pd = Made([&] { return library::ConvolutionBackwardData(v.Asked(dx), Any(v.FilterDims(), v.type), v.Asked(dy), v.Windows(), UserScratchpad(), hint); });
         RefuseSlow(pd, v.type);
         Program& p = programs.emplace_back();
         const int filter = c.Constant<char>(1) != nullptr ? p.Constant(Packed(c.input(1), 0, v.FilterDesc(), pd.weights_desc()))
@@ -265,7 +257,7 @@ struct BackpropInputKernel {
         const int source = p.Converted(c, p.Input(2, dy, v.BatchOffset(v.y, from)), pd.diff_dst_desc());
         const int result = p.Output(0, dx, v.BatchOffset(v.x, from));
         const int target = p.Target(c, result, pd.diff_src_desc());
-        p.Step(c, Made([&] { return Backward(pd); }), pd.scratchpad_desc(),
+        p.Step(c, Made([&] { return dnnl::convolution_backward_data(pd); }), pd.scratchpad_desc(),
                {{DNNL_ARG_DIFF_DST, source}, {DNNL_ARG_WEIGHTS, filter}, {DNNL_ARG_DIFF_SRC, target}});
         p.Finish(target, result);
       }
@@ -306,16 +298,8 @@ struct BackpropFilterKernel {
     };
     void Add(const Convolution& v, sdk::PrepareContext& c, int64_t from, int64_t to, Share* share) {
       const auto x = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
-      const memory::dims before = {v.height.before, v.width.before};
-      const memory::dims after = {Convolution::After(v.height), Convolution::After(v.width)};
-      const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims(), v.type), {}, v.Asked(dy), before, after);
-      using Backward = dnnl::convolution_backward_weights;
-      const auto pd = Made([&] {
-        return Backward::primitive_desc(
-            Backward::desc(dnnl::algorithm::convolution_direct, v.Asked(x), Any(v.FilterDims()), v.Asked(dy), v.Strides(),
-                           v.Dilations(), before, after),
-            UserScratchpad(), Engine(), hint);
-      });
+      const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims(), v.type), {}, v.Asked(dy), v.Windows());
+      const auto pd = Made([&] { return library::ConvolutionBackwardWeights(v.Asked(x), Any(v.FilterDims()), v.Asked(dy), v.Windows(), UserScratchpad(), hint); });
       RefuseSlow(pd, v.type);
       Program& p = share->pieces.emplace_back();
       const int source = p.Converted(c, p.Input(0, x, v.BatchOffset(v.x, from)), pd.src_desc());
@@ -325,7 +309,7 @@ struct BackpropFilterKernel {
       const int64_t at = more ? share->piece : share->sum;
       const int result = at < 0 ? p.Output(0, v.FilterDesc(ElementType::f32)) : p.WorkspaceAt(at, v.FilterDesc(ElementType::f32));
       const int target = p.Target(c, result, pd.diff_weights_desc());
-      p.Step(c, Made([&] { return Backward(pd); }), pd.scratchpad_desc(),
+      p.Step(c, Made([&] { return dnnl::convolution_backward_weights(pd); }), pd.scratchpad_desc(),
              {{DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_WEIGHTS, target}});
       p.Finish(target, result);
     }

@@ -55,7 +55,7 @@ struct Convolution {
   }
   ElementType TypeOfImage(const sdk::Image& i) const { return &i == &y ? result : type; }
   // What the primitive is asked for: NHWC as it is, NCHW as oneDNN likes.
-  dnnl::memory::desc Asked(const dnnl::memory::desc& image) const { return channels_first ? Any(image.dims(), image.data_type()) : image; }
+  dnnl::memory::desc Asked(const dnnl::memory::desc& image) const { return channels_first ? Any(library::Dims(image), library::Type(image)) : image; }
   int64_t RowOffset(const sdk::Image& i, int64_t row) const {
     return row * i.width * (channels_first ? 1 : i.channels) * BytesOf(TypeOfImage(i));
   }
@@ -82,8 +82,10 @@ struct Convolution {
     const int64_t o = y.channels, i = in_group * o, w = kernel_width * i;
     return {FilterDims(), of, groups == 1 ? dnnl::memory::dims{1, o, w, i} : dnnl::memory::dims{o / groups, 1, o, w, i}};
   }
-  dnnl::memory::dims Strides() const { return {height.stride, width.stride}; }
-  dnnl::memory::dims Dilations() const { return {height.dilation - 1, width.dilation - 1}; }
+  library::Windows Windows(const dnnl::memory::dims& before, const dnnl::memory::dims& after) const {
+    return {{height.stride, width.stride}, {height.dilation - 1, width.dilation - 1}, before, after};
+  }
+  library::Windows Windows() const { return Windows({height.before, width.before}, {After(height), After(width)}); }
   static int64_t After(const sdk::WindowDim& w) {
     return std::max<int64_t>(0, (w.output - 1) * w.stride + (w.size - 1) * w.dilation + 1 - w.input - w.before);
   }
@@ -91,15 +93,11 @@ struct Convolution {
   using Forward = dnnl::convolution_forward;
   // bias: empty, or the channels of the result. `after`: what is done to it.
   Forward::primitive_desc ForwardDesc(const dnnl::memory::desc& in, const dnnl::memory::desc& filter, const dnnl::memory::desc& bias,
-                                      const dnnl::memory::desc& out, const dnnl::memory::dims& before, const dnnl::memory::dims& padding_after,
-                                      const dnnl::post_ops& after = {}) const {
+                                      const dnnl::memory::desc& out, const library::Windows& windows, const dnnl::post_ops& after = {}) const {
     return Made([&] {
       dnnl::primitive_attr attributes = UserScratchpad();
       attributes.set_post_ops(after);
-      return Forward::primitive_desc(
-          Forward::desc(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, in, filter, bias, out, Strides(),
-                        Dilations(), before, padding_after),
-          attributes, Engine());
+      return library::ConvolutionForward(dnnl::prop_kind::forward_training, in, filter, bias, out, windows, attributes);
     });
   }
 

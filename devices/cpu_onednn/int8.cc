@@ -105,23 +105,20 @@ class Int8Shares {
   // in_at, out_at: elements.
   void Add(const Convolution& v, sdk::PrepareContext& c, const memory::desc& in, const memory::desc& out, int64_t in_at, int64_t out_at, const memory::dims& before,
            const memory::dims& after) {
-    using Forward = dnnl::convolution_forward;
     using dnnl::algorithm;
     const memory::desc by_channel({1, channels_, 1, 1}, Type::f32, memory::dims{channels_, 1, 1, 1});
     dnnl::primitive_attr attributes = UserScratchpad();
-    if (product_.input_zero != 0) attributes.set_zero_points(DNNL_ARG_SRC, 0, {product_.input_zero});
-    if (product_.output_zero != 0) attributes.set_zero_points(DNNL_ARG_DST, 0, {product_.output_zero});
+    if (product_.input_zero != 0) library::SetZeroPoint(attributes, DNNL_ARG_SRC, product_.input_zero);
+    if (product_.output_zero != 0) library::SetZeroPoint(attributes, DNNL_ARG_DST, product_.output_zero);
     dnnl::post_ops operations;
     operations.append_binary(algorithm::binary_mul, by_channel);
     operations.append_binary(algorithm::binary_add, by_channel);
     if (product_.addend >= 0) operations.append_sum(product_.addend_factor(), product_.addend_zero, Type::u8);
-    if (product_.activation == sdk::Int8Product::Activation::kRelu) operations.append_eltwise(1, algorithm::eltwise_relu, 0, 0);
-    if (product_.activation == sdk::Int8Product::Activation::kRelu6) operations.append_eltwise(1, algorithm::eltwise_clip, 0, product_.most());
+    if (product_.activation == sdk::Int8Product::Activation::kRelu) library::AppendEltwise(operations, algorithm::eltwise_relu, 0, 0);
+    if (product_.activation == sdk::Int8Product::Activation::kRelu6) library::AppendEltwise(operations, algorithm::eltwise_clip, 0, product_.most());
     attributes.set_post_ops(operations);
     const auto pd = Made([&] {
-      return Forward::primitive_desc(Forward::desc(dnnl::prop_kind::forward_inference, algorithm::convolution_direct, in, memory::desc(v.FilterDims(), Type::s8, memory::format_tag::any),
-                                                   memory::desc(), out, v.Strides(), v.Dilations(), before, after),
-                                     attributes, Engine());
+      return library::ConvolutionForward(dnnl::prop_kind::forward_inference, in, Any(v.FilterDims(), Type::s8), memory::desc(), out, v.Windows(before, after), attributes);
     });
     RefuseSlow(pd);
     Program& p = programs_.emplace_back();
@@ -129,12 +126,18 @@ class Int8Shares {
     const int result = p.Output(0, out, out_at * (product_.bytes ? 1 : kFloat));
     if (product_.addend >= 0) p.CopyUnlessSame(p.Input(product_.addend, out, out_at), result);
     const auto vector = [&](const std::vector<float>& values, int64_t at) { return factor_.empty() ? p.WorkspaceAt(at, by_channel) : p.Constant(values, by_channel); };
-    p.Step(c, Made([&] { return Forward(pd); }), pd.scratchpad_desc(),
-           {{DNNL_ARG_SRC, p.Input(0, in, in_at)},
-            {DNNL_ARG_WEIGHTS, filter},
-            {DNNL_ARG_DST, result},
-            {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, vector(factor_, factor_at_)},
-            {DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1, vector(shift_, shift_at_)}});
+    std::vector<std::pair<int, int>> arguments = {{DNNL_ARG_SRC, p.Input(0, in, in_at)},
+                                                  {DNNL_ARG_WEIGHTS, filter},
+                                                  {DNNL_ARG_DST, result},
+                                                  {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, vector(factor_, factor_at_)},
+                                                  {DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1, vector(shift_, shift_at_)}};
+    const auto zero_point = [&](int argument, int32_t value) {
+      if (library::kZeroPointsAreArguments && value != 0)
+        arguments.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | argument, p.Constant(std::vector<int32_t>{value}, Strided({1}, {1}, Type::s32)));
+    };
+    zero_point(DNNL_ARG_SRC, product_.input_zero);
+    zero_point(DNNL_ARG_DST, product_.output_zero);
+    p.Step(c, Made([&] { return dnnl::convolution_forward(pd); }), pd.scratchpad_desc(), std::move(arguments));
   }
 
   // The weights in the layout that a share wants: one copy for all shares that want it so.
@@ -206,7 +209,7 @@ struct ProductKernel {
 // Of bytes and floats alone: the op has no T.
 template <class Kernel>
 constexpr tenon_kernel_registration Int8Kernel(std::string_view op) {
-  return sdk::Registration<Kernel>(op, {.device_type = "CPU", .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .priority = kPriority});
+  return sdk::Registration<Kernel>(op, {.device_type = "CPU", .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .priority = library::kPriority});
 }
 
 }  // namespace

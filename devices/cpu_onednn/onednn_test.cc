@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN's kernels against the plain ones of devices/cpu, by shapes, layouts and shares. Covers N4.
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <optional>
@@ -133,15 +132,6 @@ TEST(Onednn, RefusesWhatOnePrimitiveWouldTakeLongFor) {
   const Result r = kernel.Run({Numbers({1, 512, 512, 2}, 1)}, {Out<float>({1, 512, 512, 2})});
   EXPECT_EQ(r.code, TENON_UNIMPLEMENTED);
   EXPECT_EQ(r.message, "too long for one call of oneDNN, which cannot be stopped; the plain kernel can");
-}
-
-TEST(Onednn, LeavesTheCallersThreadCountAlone) {
-  omp_set_num_threads(3);
-  {
-    const SingleThread single;
-    EXPECT_EQ(omp_get_max_threads(), 1);
-  }
-  EXPECT_EQ(omp_get_max_threads(), 3);
 }
 
 // A variable's value as a kernel sees it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin tenon.cpu_onednn: faster kernels for the device type "CPU", of a higher priority than tenon.cpu's.
+// The plugin tenon.cpu_onednn, or tenon.cpu_onednn3 with oneDNN 3: faster kernels for the device type "CPU", of a higher priority than tenon.cpu's.
 #include <charconv>
 #include <string>
 
@@ -10,9 +10,13 @@
 
 namespace {
 
-const tenon_capability kCapabilities[] = {TENON_PROVIDES(KERNELS, &tenon::cpu_onednn::kKernelPackage),
-                                          TENON_PROVIDES(COMPILER, &tenon::cpu_onednn::kCompiler),
+template <bool kWithPass>
+constexpr tenon_capability kProvided[] = {TENON_PROVIDES(KERNELS, &tenon::cpu_onednn::kKernelPackage), TENON_PROVIDES(COMPILER, &tenon::cpu_onednn::kCompiler),
                                           TENON_PROVIDES(GRAPH_PASS, &tenon::cpu_onednn::kBfloat16Pass)};
+template <>
+constexpr tenon_capability kProvided<false>[] = {TENON_PROVIDES(KERNELS, &tenon::cpu_onednn::kKernelPackage), TENON_PROVIDES(COMPILER, &tenon::cpu_onednn::kCompiler)};
+constexpr const auto& kCapabilities = kProvided<tenon::cpu_onednn::library::kHasPass>;
+
 const tenon_option_declaration kOptions[] = {
     {TENON_SPAN("threads"), TENON_SPAN("0"), TENON_SPAN("shares of one kernel at most; 0: as many as the host has threads"),
      TENON_OPTION_INT, 0},
@@ -43,5 +47,4 @@ tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self**) {
 
 }  // namespace
 
-TENON_PLUGIN_WITH("tenon.cpu_onednn", "0.1.0", "Kernels of oneDNN for the CPU, in float, bfloat16 and 8-bit integers.", kCapabilities, kOptions,
-                  TENON_PLUGIN_COUNT(kOptions), OnLoad, NULL)
+TENON_PLUGIN_WITH(tenon::cpu_onednn::library::kPlugin, "0.1.0", tenon::cpu_onednn::library::kAbout, kCapabilities, kOptions, TENON_PLUGIN_COUNT(kOptions), OnLoad, NULL)

@@ -24,13 +24,12 @@ struct Pooling {
       sdk::Fail(TENON_INVALID_ARGUMENT, "pooling does not take shape ", in, " to ", out);
     }
     const sdk::WindowDim h = a.Geometry(0, x.height, a.sizes[0], y.height), w = a.Geometry(1, x.width, a.sizes[1], y.width);
-    sizes = {h.size, w.size}, strides = {h.stride, w.stride}, before = {h.before, w.before};
     const auto after_of = [](const sdk::WindowDim& d) {
       return std::max<int64_t>(0, (d.output - 1) * d.stride + d.size - d.input - d.before);
     };
-    after = {after_of(h), after_of(w)};
+    windows = {{h.stride, w.stride}, {h.size, w.size}, {h.before, w.before}, {after_of(h), after_of(w)}};
     // oneDNN wants every window to touch a cell.
-    if (h.before >= h.size || w.before >= w.size || after[0] >= h.size || after[1] >= w.size) {
+    if (h.before >= h.size || w.before >= w.size || after_of(h) >= h.size || after_of(w) >= w.size) {
       sdk::Fail(TENON_UNIMPLEMENTED, "windows that lie in the padding alone");
     }
   }
@@ -46,14 +45,14 @@ struct Pooling {
   }
   // Rough nanoseconds of the windows of one image.
   double LongestImage() const {
-    const auto cells = static_cast<double>(std::min(sizes[0], x.height) * std::min(sizes[1], x.width));
+    const auto cells = static_cast<double>(std::min(windows.sizes[0], x.height) * std::min(windows.sizes[1], x.width));
     return 0.1 * static_cast<double>(y.pixels() * y.channels) * cells;
   }
   int64_t Offset(const sdk::Image& i, int64_t n) const { return n * i.pixels() * i.channels * BytesOf(type); }
   sdk::Image x, y;
   ElementType type;
   bool channels_first;
-  memory::dims sizes, strides, before, after;
+  library::PoolWindows windows;
 };
 
 template <class Function>
@@ -63,12 +62,7 @@ void ForEachPart(int64_t total, int64_t shares, Function&& function) {
 }
 
 dnnl::pooling_forward::primitive_desc ForwardDesc(const Pooling& v, dnnl::algorithm algorithm, int64_t batch) {
-  return Made([&] {
-    return dnnl::pooling_forward::primitive_desc(
-        dnnl::pooling_forward::desc(dnnl::prop_kind::forward_inference, algorithm, v.Desc(v.x, batch), v.Desc(v.y, batch),
-                                    v.strides, v.sizes, v.before, v.after),
-        UserScratchpad(), Engine());
-  });
+  return Made([&] { return library::PoolForward(algorithm, v.Desc(v.x, batch), v.Desc(v.y, batch), v.windows, UserScratchpad()); });
 }
 
 template <dnnl::algorithm kAlgorithm>
@@ -108,14 +102,11 @@ struct AvgPoolGradKernel {
       RefuseLong(v.LongestImage());
       ForEachPart(v.x.batch, v.Parts(c), [&](int64_t from, int64_t to) {
         constexpr auto kAlgorithm = dnnl::algorithm::pooling_avg_exclude_padding;
-        using Backward = dnnl::pooling_backward;
         const auto pd = Made([&] {
-          return Backward::primitive_desc(Backward::desc(kAlgorithm, v.Desc(v.x, to - from), v.Desc(v.y, to - from),
-                                                         v.strides, v.sizes, v.before, v.after),
-                                          UserScratchpad(), Engine(), ForwardDesc(v, kAlgorithm, to - from));
+          return library::PoolBackward(kAlgorithm, v.Desc(v.x, to - from), v.Desc(v.y, to - from), v.windows, UserScratchpad(), ForwardDesc(v, kAlgorithm, to - from));
         });
         Program& p = programs.emplace_back();
-        p.Step(c, Made([&] { return Backward(pd); }), pd.scratchpad_desc(),
+        p.Step(c, Made([&] { return dnnl::pooling_backward(pd); }), pd.scratchpad_desc(),
                {{DNNL_ARG_DIFF_DST, p.Input(1, v.Desc(v.y, to - from), v.Offset(v.y, from))},
                 {DNNL_ARG_DIFF_SRC, p.Output(0, v.Desc(v.x, to - from), v.Offset(v.x, from))}});
       });

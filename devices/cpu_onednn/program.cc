@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -29,18 +27,15 @@ int64_t SharesAndPieces(const sdk::PrepareContext& c, double ns, double most_pie
 }
 
 bool HasBfloat16() {
-  static const bool has = [] {
-    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-    return isa >= dnnl::cpu_isa::avx512_core_bf16 && isa != dnnl::cpu_isa::avx2_vnni;
-  }();
+  static const bool has = Has(dnnl::cpu_isa::avx512_core_bf16);
   return has;
 }
 
-SingleThread::SingleThread() : before_(omp_get_max_threads()) {
-  if (before_ != 1) omp_set_num_threads(1);
+SingleThread::SingleThread() : before_(library::MostThreads()) {
+  if (before_ != 1) library::SetMostThreads(1);
 }
 SingleThread::~SingleThread() {
-  if (before_ != 1) omp_set_num_threads(before_);
+  if (before_ != 1) library::SetMostThreads(before_);
 }
 
 namespace {
@@ -126,8 +121,8 @@ std::shared_ptr<const PackedConstant> PackAndKeep(const tenon_tensor_view& const
 
 std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, int64_t offset, const dnnl::memory::desc& from,
                                              const dnnl::memory::desc& wanted, const std::vector<float>& scale) {
-  const bool narrow = from.data_type() == ElementType::bf16;
-  const char* const value = sdk::Data<const char>(constant) + offset * BytesOf(from.data_type());
+  const bool narrow = library::Type(from) == ElementType::bf16;
+  const char* const value = sdk::Data<const char>(constant) + offset * BytesOf(library::Type(from));
   PackedConstants::Key key{value, from, wanted, scale, 0};
   if (auto found = PackedConstants::The().Find(key)) return found;
   if (scale.empty()) return PackAndKeep(constant, std::move(key), from, value);
@@ -135,9 +130,7 @@ std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, 
   std::vector<float> scaled(static_cast<size_t>(sdk::Count(constant)));
   for (size_t i = 0; i < scaled.size(); ++i)
     scaled[i] = scale[i % scale.size()] * (narrow ? static_cast<float>(sdk::Data<const sdk::Bfloat16>(constant)[i]) : sdk::Data<const float>(constant)[i]);
-  dnnl::memory::desc wide = from;
-  wide.data.data_type = dnnl_f32;
-  return PackAndKeep(constant, std::move(key), wide, scaled.data() + offset);
+  return PackAndKeep(constant, std::move(key), library::WithType(from, ElementType::f32), scaled.data() + offset);
 }
 
 std::shared_ptr<const PackedConstant> PackedBytes(const tenon_tensor_view& constant, int64_t column_stride, const std::vector<int8_t>& values, const dnnl::memory::desc& from,
@@ -176,12 +169,6 @@ int Program::Constant(std::shared_ptr<const PackedConstant> value) {
   constants_.push_back(value->memory);
   packed_.push_back(std::move(value));
   return Add({Kind::kConstant, static_cast<int32_t>(constants_.size()) - 1, 0, constants_.back().get_desc()});
-}
-
-int Program::Constant(const std::vector<float>& values, const Desc& desc) {
-  constants_.emplace_back(desc, Engine());
-  std::copy(values.begin(), values.end(), static_cast<float*>(constants_.back().get_data_handle()));
-  return Add({Kind::kConstant, static_cast<int32_t>(constants_.size()) - 1, 0, desc});
 }
 
 int Program::Converted(sdk::PrepareContext& c, int slot, const Desc& desc) {

@@ -12,8 +12,6 @@
 #ifndef TENON_DEVICES_CPU_ONEDNN_PROGRAM_H_
 #define TENON_DEVICES_CPU_ONEDNN_PROGRAM_H_
 
-#include <dnnl.hpp>
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -22,13 +20,10 @@
 #include <utility>
 #include <vector>
 
+#include "library.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::cpu_onednn {
-
-using ElementType = dnnl::memory::data_type;
-
-const dnnl::engine& Engine();
 
 // The most shares of one kernel; 0: as many as the host has threads. The plugin's option "threads".
 inline std::atomic<int64_t> thread_limit{0};
@@ -75,7 +70,12 @@ class Program {
   int Workspace(sdk::PrepareContext& c, const Desc& desc);
   int WorkspaceAt(int64_t offset, const Desc& desc) { return Add({Kind::kWorkspace, 0, offset, desc}); }
   int Constant(std::shared_ptr<const PackedConstant> value);
-  int Constant(const std::vector<float>& values, const Desc& desc);
+  template <class T>
+  int Constant(const std::vector<T>& values, const Desc& desc) {
+    constants_.emplace_back(desc, Engine());
+    std::copy(values.begin(), values.end(), static_cast<T*>(constants_.back().get_data_handle()));
+    return Add({Kind::kConstant, static_cast<int32_t>(constants_.size()) - 1, 0, desc});
+  }
 
   // `slot` in the layout `desc`: itself, or a part of the workspace that a reorder fills.
   int Converted(sdk::PrepareContext& c, int slot, const Desc& desc);
@@ -157,12 +157,14 @@ void RefuseSlow(const Desc& desc, ElementType type = ElementType::f32) {
     sdk::Fail(TENON_UNIMPLEMENTED, "oneDNN has no fast primitive for this; the plain kernel is faster");
 }
 
+// Whether oneDNN may use the instructions; a level's number has the bits of those below it.
+inline bool Has(dnnl::cpu_isa level) {
+  const auto bits = static_cast<unsigned>(level);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+}
 // Whether the machine multiplies bytes without saturating in between (VNNI).
 inline bool HasByteProducts() {
-  static const bool has = [] {
-    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-    return isa == dnnl::cpu_isa::avx2_vnni || (isa >= dnnl::cpu_isa::avx512_core_vnni && isa != dnnl::cpu_isa::avx2_vnni);
-  }();
+  static const bool has = Has(dnnl::cpu_isa::avx2_vnni) || Has(dnnl::cpu_isa::avx512_core_vnni);
   return has;
 }
 
@@ -199,8 +201,6 @@ inline std::vector<std::pair<int64_t, int64_t>> Parts(int64_t total, int64_t sha
 // Runs the programs, one a share.
 void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost, std::span<const Program::Elsewhere> elsewhere = {});
 
-inline constexpr int32_t kPriority = 10;  // above that of devices/cpu
-
 using FloatAlone = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>;
 using Bfloat16Alone = sdk::Constraints<sdk::Allowed<"T", TENON_DT_BFLOAT16>>;
 using FloatOrBfloat16 = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT, TENON_DT_BFLOAT16>>;
@@ -210,7 +210,7 @@ constexpr tenon_kernel_registration OnednnKernel(std::string_view op, uint32_t f
   return sdk::Registration<Kernel>(op, {.device_type = "CPU",
                                         .constraints = Types::list,
                                         .flags = flags | TENON_KERNEL_EXPENSIVE,
-                                        .priority = kPriority});
+                                        .priority = library::kPriority});
 }
 
 // Defines a kernel of this package.

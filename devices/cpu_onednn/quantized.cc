@@ -191,7 +191,7 @@ constexpr tenon_kernel_registration ByteKernel(std::string_view op) {
       op, {.device_type = "CPU",
            .constraints = sdk::Constraints<sdk::Allowed<kLeft, TENON_DT_QUINT8>, sdk::Allowed<kRight, TENON_DT_QUINT8>, sdk::Allowed<kOut, TENON_DT_QINT32>>::list,
            .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE,
-           .priority = kPriority});
+           .priority = library::kPriority});
 }
 
 }  // namespace

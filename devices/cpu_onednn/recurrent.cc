@@ -70,9 +70,6 @@ struct LayerPlan : sdk::RecurrentSizes {
   double cost = 0;
 };
 
-constexpr auto kForward = dnnl::prop_kind::forward_inference;
-constexpr auto kOneWay = dnnl::rnn_direction::unidirectional_left2right;
-
 struct LstmLayerKernel {
   explicit LstmLayerKernel(sdk::CreateContext& c) : length(c.Int("length")) {}
 
@@ -81,9 +78,7 @@ struct LstmLayerKernel {
       for (const auto& part : parts) {
         const Layouts l(*this, part.second - part.first);
         const memory::desc bias = l.bias(at.gates);
-        const auto pd = Made([&] {
-          return dnnl::lstm_forward::primitive_desc(dnnl::lstm_forward::desc(kForward, kOneWay, l.x, l.state, l.state, Any(l.kernel), Any(l.recurrent), bias, l.y, l.state, l.state), UserScratchpad(), Engine());
-        });
+        const auto pd = Made([&] { return library::Lstm({l.x, l.state, Any(l.kernel), Any(l.recurrent), bias, l.y}, UserScratchpad()); });
         Add<dnnl::lstm_forward>(c, pd, l, part, [&](Program& p, auto& arguments) {
           arguments.insert(arguments.end(), {{DNNL_ARG_SRC_ITER_C, p.Input(2, l.state, Bytes(part.first, cells))},
                                              {DNNL_ARG_BIAS, p.Input(at.bias(), bias)},
@@ -109,7 +104,7 @@ struct GruLayerKernel {
     void Add(sdk::PrepareContext& c, const std::pair<int64_t, int64_t>& part, int64_t biases) {
       const Layouts l(*this, part.second - part.first);
       const auto pd = Made([&] {
-        return typename Primitive::primitive_desc(typename Primitive::desc(kForward, kOneWay, l.x, l.state, Any(l.kernel), Any(l.recurrent), l.bias(biases), l.y, l.state), UserScratchpad(), Engine());
+        return library::Gru<Primitive>({l.x, l.state, Any(l.kernel), Any(l.recurrent), l.bias(biases), l.y}, UserScratchpad());
       });
       LayerPlan::Add<Primitive>(c, pd, l, part, [&](Program& p, auto& arguments) { arguments.push_back({DNNL_ARG_BIAS, p.WorkspaceAt(bias, l.bias(biases))}); });
     }

@@ -3,14 +3,15 @@
 """Every row of peer_rows.py, Tenon beside each engine that a Python here has, in turn, on one page.
 
     peers.py [--only WORDS]... [--threads 1 2] [--seconds 1] [--rounds 3] [--busy 0 1] [--python ENGINE=PYTHON]... [--build build/release] [--out build/peers]
-             [--against peers.tsv] [--isa NAME] [--made]
+             [--against peers.tsv] [--isa NAME] [--made] [--beside NAME=PLUGIN]...
 
 A row is made by the Python of `tensorflow`; each engine then runs in a process of its own, in the Python that --python names for its library (tensorflow, torch, jax,
 openvino, onnxruntime; default: this one), round after round, so that what else the machine does meets all alike. An engine that is not there, or whose answer is another than
 TensorFlow's, is left out, and the page says why. Of each process the least and the median step are taken; of the rounds the least of the least, and the median of the medians.
 
 --busy 1 runs it again beside so many processes that do nothing but take time; the page then says what the medians are over the quiet ones. --isa avx2 holds Tenon's
-oneDNN, and the others where they can be, to that level. --against names the rows whose ratio to the best peer fell by 5 % or more since that page.
+oneDNN, and the others where they can be, to that level. --beside adds a column: Tenon with a plugin more, as tenon_onednn3=build/release/lib/tenon/onednn3/tenon_cpu_onednn3.so,
+of rows that the program `tenon` runs. --against names the rows whose ratio to the best peer fell by 5 % or more since that page.
 Writes peers.md and peers.tsv (a line a row, threads, busy processes and engine: microseconds) into --out.
 """
 import argparse
@@ -102,6 +103,7 @@ class Bench:
     def __init__(self, options):
         self.options = options
         self.pythons = dict(one.split("=", 1) for one in options.python)
+        self.beside = dict(one.split("=", 1) for one in options.beside)  # columns of Tenon with a plugin more
         self.guesses = {}  # seconds of Tenon's step
         self.times = collections.defaultdict(list)  # (row, threads, busy, engine): [{"least", "median"}]
         self.left = {}  # (row, engine): why
@@ -120,34 +122,35 @@ class Bench:
         held = {"ONEDNN_MAX_CPU_ISA": self.options.isa.upper()} if self.options.isa else {}
         return program(command, {**held, **(environment or {})})
 
-    def tenon(self, row, threads):
+    def tenon(self, row, threads, plugin=None):
         folder, model = self.folder(row), about(self.folder(row))
         command = [self.options.build / "bin/tenon", "run", folder / "graph.pb", "--time", "--threads", threads, "--precision", row.precision]
         command += ["--feed", folder / "feeds.npz"] if model["feeds"] else []
+        command += ["--plugin", pathlib.Path(plugin).resolve()] if plugin else []
         ends = folder / "tenon.npz"
         for flag, names in (("--fetch", [f"{one}={ends}" for one in model["fetches"]]), ("--target", model["targets"]), ("--init", model["init"])):
             command += [word for one in names for word in (flag, one)]
-        if row.name not in self.guesses:  # one step is the one that is compared
+        if (row.name, plugin) not in self.guesses:  # one step is the one that is compared
             self.program([*command, "--repeat", 1])
             self.itself("tensorflow", "--check", row.name, folder)
-        guess = self.guesses.get(row.name)
+        guess = self.guesses.get((row.name, plugin))
         out = self.program([*command, "--repeat", max(8, int(1.25 * self.options.seconds / guess)) if guess else 8])
         found = {what: float(number) * SECONDS[unit] for what, number, unit in re.findall(r"(min|median) ([\d.]+) (\w+)", out)}
-        self.guesses[row.name] = found["median"]
+        self.guesses[row.name, plugin] = found["median"]
         return {"least": found["min"], "median": found["median"]}
 
     def once(self, row, engine, threads):
         if hasattr(row, "run"):
             return row.run(self, engine, threads)
-        if engine == "tenon":
-            return self.tenon(row, threads)
+        if engine == "tenon" or engine in self.beside:
+            return self.tenon(row, threads, self.beside.get(engine))
         said = self.itself(ENGINES[engine], "--peer", engine, row.name, self.folder(row), threads, self.options.seconds)
         return json.loads(said)
 
     def run_row(self, row):
         if not (self.options.made and (self.folder(row) / "model.json").exists()):
             self.itself("tensorflow", "--make", row.name, self.folder(row))
-        engines = ["tenon", *[one for one in row.engines() if one in self.options.engines]]
+        engines = ["tenon", *([] if hasattr(row, "run") else self.beside), *[one for one in row.engines() if one in self.options.engines]]
         self.once(row, "tenon", self.options.threads[0])  # warm, and how long it takes
         for busy in self.options.busy:
             with Busy(busy):
@@ -190,7 +193,8 @@ class Bench:
     def page(self):
         yield f"# Tenon beside its peers\n\n{processor()}; {len(os.sched_getaffinity(0))} cores{', held to ' + self.options.isa if self.options.isa else ''}.\n"
         yield "Least steps, in turn. Over Tenon: the best peer's time over Tenon's; 1 and more is a goal reached.\n"
-        yield f"| row | threads | unit | Tenon | {' | '.join(self.options.engines)} | best over Tenon |\n| {'--- | ' * (5 + len(self.options.engines))}"
+        columns = [*self.beside, *self.options.engines]
+        yield f"| row | threads | unit | Tenon | {' | '.join(columns)} | best over Tenon |\n| {'--- | ' * (5 + len(columns))}"
         ratios = []
         for row in ROWS.values():
             for threads in self.options.threads:
@@ -198,7 +202,7 @@ class Bench:
                 if mine is None:
                     continue
                 scale = 1 / SECONDS[row.unit] / row.per
-                cells = [took and f"{took * scale:.3g}" or "" for took in (self.least(row.name, threads, self.options.busy[0], one) for one in self.options.engines)]
+                cells = [took and f"{took * scale:.3g}" or "" for took in (self.least(row.name, threads, self.options.busy[0], one) for one in columns)]
                 ratio = best and best[0] / mine
                 if ratio:
                     ratios.append((ratio, row.name, threads))
@@ -232,7 +236,7 @@ class Bench:
         lines = []
         for (name, threads, busy), held in before.items():
             now = {engine: took for engine in held if (took := self.least(name, threads, busy, engine)) is not None}
-            peers = [engine for engine in now if engine != "tenon"]
+            peers = [engine for engine in now if engine in ENGINES]
             if "tenon" not in now or not peers:
                 continue
             was, is_now = (min(times[one] for one in peers) / times["tenon"] for times in (held, now))
@@ -262,6 +266,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/peers"))
     parser.add_argument("--against", type=pathlib.Path, help="an earlier peers.tsv")
     parser.add_argument("--isa", default="", help="of oneDNN, such as avx2")
+    parser.add_argument("--beside", action="append", default=[], metavar="NAME=PLUGIN", help="a column of Tenon with this plugin, too; may be repeated")
     parser.add_argument("--made", action="store_true", help="rows that --out holds already are not made again")
     parser.add_argument("--list", action="store_true", help="the rows' names, and nothing else")
     parser.add_argument("--make", nargs=2, help=argparse.SUPPRESS)
