@@ -41,6 +41,20 @@ ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const
   cost_ = v.work / kPerNanosecond / static_cast<double>(programs_.size());
 }
 
+// Empty where the library has none: of other processors, sizes, or what follows.
+Convolution::Forward::primitive_desc ForwardShares::Winograd(const Convolution& v, const memory::desc& in, const memory::desc& bias, const memory::desc& out, const library::Windows& windows,
+                                                             const dnnl::post_ops& after) {
+  try {
+    const SingleThread single;
+    dnnl::primitive_attr attributes = UserScratchpad();
+    attributes.set_post_ops(after);
+    return library::ConvolutionForward(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_winograd, Any(library::Dims(in)), Any(v.FilterDims()), bias, Any(library::Dims(out)),
+                                       windows, attributes);
+  } catch (const dnnl::error&) {
+    return {};
+  }
+}
+
 // Some images' output rows: a convolution of its own over the rows that they reach.
 void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter,
                         std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows) {
@@ -66,8 +80,10 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
   if (epilogue.addend >= 0) after.append_sum(1);
   if (epilogue.activation.algorithm != dnnl::algorithm::undef)
     library::AppendEltwise(after, epilogue.activation.algorithm, epilogue.activation.alpha, epilogue.activation.beta);
-  const auto pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims(), v.type), bias_desc, v.Asked(out),
-                                v.Windows({begin - first, v.width.before}, {std::max<int64_t>(0, last - end), Convolution::After(v.width)}), after);
+  const library::Windows windows = v.Windows({begin - first, v.width.before}, {std::max<int64_t>(0, last - end), Convolution::After(v.width)});
+  const bool quick = epilogue.may_be_winograd && winograd.load(std::memory_order_relaxed) && c.Constant<char>(filter) != nullptr && v.SuitsWinograd(count, r1 - r0);
+  auto pd = quick ? Winograd(v, in, bias_desc, out, windows, after) : Convolution::Forward::primitive_desc();
+  if (!pd) pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims(), v.type), bias_desc, v.Asked(out), windows, after);
   RefuseSlow(pd, v.type);
 
   Program& p = programs_.emplace_back();

@@ -118,7 +118,7 @@ class Int8Shares {
     if (product_.activation == sdk::Int8Product::Activation::kRelu6) library::AppendEltwise(operations, algorithm::eltwise_clip, 0, product_.most());
     attributes.set_post_ops(operations);
     const auto pd = Made([&] {
-      return library::ConvolutionForward(dnnl::prop_kind::forward_inference, in, Any(v.FilterDims(), Type::s8), memory::desc(), out, v.Windows(before, after), attributes);
+      return library::ConvolutionForward(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, in, Any(v.FilterDims(), Type::s8), memory::desc(), out, v.Windows(before, after), attributes);
     });
     RefuseSlow(pd);
     Program& p = programs_.emplace_back();

@@ -27,9 +27,9 @@ inline void AppendEltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm,
 inline constexpr bool kZeroPointsAreArguments = false;
 inline void SetZeroPoint(dnnl::primitive_attr& attributes, int argument, int32_t value) { attributes.set_zero_points(argument, 0, {value}); }
 
-inline dnnl::convolution_forward::primitive_desc ConvolutionForward(dnnl::prop_kind kind, const Desc& in, const Desc& filter, const Desc& bias, const Desc& out, const Windows& w,
+inline dnnl::convolution_forward::primitive_desc ConvolutionForward(dnnl::prop_kind kind, dnnl::algorithm algorithm, const Desc& in, const Desc& filter, const Desc& bias, const Desc& out, const Windows& w,
                                                                     const dnnl::primitive_attr& attributes) {
-  return {dnnl::convolution_forward::desc(kind, dnnl::algorithm::convolution_direct, in, filter, bias, out, w.strides, w.dilations, w.before, w.after), attributes, Engine()};
+  return {dnnl::convolution_forward::desc(kind, algorithm, in, filter, bias, out, w.strides, w.dilations, w.before, w.after), attributes, Engine()};
 }
 inline dnnl::convolution_backward_data::primitive_desc ConvolutionBackwardData(const Desc& in, const Desc& filter, const Desc& out, const Windows& w, const dnnl::primitive_attr& attributes,
                                                                                const dnnl::convolution_forward::primitive_desc& forward) {

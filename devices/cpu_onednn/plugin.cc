@@ -21,18 +21,20 @@ const tenon_option_declaration kOptions[] = {
     {TENON_SPAN("threads"), TENON_SPAN("0"), TENON_SPAN("shares of one kernel at most; 0: as many as the host has threads"),
      TENON_OPTION_INT, 0},
     {TENON_SPAN("always"), TENON_SPAN("false"), TENON_SPAN("use oneDNN also where the plain kernels are faster"),
+     TENON_OPTION_BOOL, 0},
+    {TENON_SPAN("winograd"), TENON_SPAN("true"), TENON_SPAN("convolutions of 3 x 3 with constant filters by Winograd's transforms where that is faster; the last digits are others"),
      TENON_OPTION_BOOL, 0}};
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self**) {
   return tenon::sdk::Guard([&]() -> tenon_status* {
     for (uint64_t i = 0; i < args->option_count; ++i) {
       const auto key = tenon::sdk::ToText(args->options[i].key), value = tenon::sdk::ToText(args->options[i].value);
-      if (key == "always") {
-        tenon::cpu_onednn::use_always.store(value == "true" || value == "1");
+      if (key == "always" || key == "winograd") {
+        (key == "always" ? tenon::cpu_onednn::use_always : tenon::cpu_onednn::winograd).store(value == "true" || value == "1");
         continue;
       }
       if (key != "threads") {
-        return tenon::sdk::Failure(TENON_INVALID_ARGUMENT, "unknown option '", key, "'; there are threads and always");
+        return tenon::sdk::Failure(TENON_INVALID_ARGUMENT, "unknown option '", key, "'; there are threads, always and winograd");
       }
       int64_t threads = 0;
       const auto parsed = std::from_chars(value.data(), value.data() + value.size(), threads);

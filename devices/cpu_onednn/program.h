@@ -32,6 +32,8 @@ int64_t Shares(const sdk::PrepareContext& c);
 int64_t SharesAndPieces(const sdk::PrepareContext& c, double ns, double most_pieces);
 // Whether oneDNN is used however small the work: the plugin's option "always", for measurements and tests.
 inline std::atomic<bool> use_always{false};
+// Whether chains may have convolutions by Winograd's transforms, whose last digits are others (README.md): the plugin's option "winograd".
+inline std::atomic<bool> winograd{true};
 
 // While it lives, OpenMP regions that this thread enters have one thread; the caller's setting comes back after.
 class SingleThread {
