@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <future>
@@ -38,10 +40,13 @@ struct Few {
 };
 
 TEST(NoThreads, StepsHaveAsManyAsThereAre) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  const int asked = std::min(4, CPU_COUNT(&allowed)) - 1;  // more helpers than cores are never asked for
   for (const int there : {0, 1, 2}) {
     const Few few(there);
     HostThreads threads(4);
-    EXPECT_EQ(threads.threads(), static_cast<uint32_t>(there) + 1);
+    EXPECT_EQ(threads.threads(), there < asked ? static_cast<uint32_t>(there) + 1 : 4u);
     std::atomic<int64_t> sum{0};
     threads.Run(1000, 1e5, [](void* argument, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) static_cast<std::atomic<int64_t>*>(argument)->fetch_add(i);
