@@ -320,10 +320,12 @@ bool MayBeMadeThere(std::span<const tenon_tensor_view* const> feeds, std::span<c
   if (fetches.empty() || fetches.size() > kMostPlaces) return false;
   for (size_t i = 0; i < fetches.size(); ++i) {
     const tenon_tensor_view& place = fetches[i];
-    if (!FaultOfPlace(place).empty() || reinterpret_cast<uintptr_t>(DataOf(place)) % 64 != 0) return false;
+    // The cheap questions first: to say what is wrong takes memory, and a step asks for none.
+    if (!exec::OnHost(place) || reinterpret_cast<uintptr_t>(DataOf(place)) % 64 != 0 || !FaultOfPlace(place).empty()) return false;
     const auto overlaps = [&place](const tenon_tensor_view& other) { return Overlap(place, other); };
     if (std::any_of(fetches.begin() + static_cast<std::ptrdiff_t>(i) + 1, fetches.end(), overlaps)) return false;
-    if (std::any_of(feeds.begin(), feeds.end(), [&](const tenon_tensor_view* feed) { return feed == nullptr || overlaps(*feed); })) return false;
+    // Where strings' bytes end, their views do not say.
+    if (std::any_of(feeds.begin(), feeds.end(), [&](const tenon_tensor_view* feed) { return feed == nullptr || !IsPlain(feed->dtype) || overlaps(*feed); })) return false;
   }
   return true;
 }

@@ -52,7 +52,7 @@ class Callable : public std::enable_shared_from_this<Callable> {
 
   // Runs on this thread. Feeds are borrowed. Fetches in a device's memory share it; others are the caller's own.
   Status Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches);
-  // Copies the fetches into the caller's memory; sizes and types must fit. UNIMPLEMENTED: one stays on a device.
+  // The fetches in the caller's memory, where the step makes them if nothing else of it stands there; sizes and types must fit. UNIMPLEMENTED: one stays on a device.
   Status RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches);
 
   // For a kernel that calls a function: fetches of any type, each with a reference to a buffer of its own (the pool's, where it had none), or no
