@@ -37,7 +37,9 @@ std::string EventFile::NewPath(const tenon_files& files, const Options& options)
   std::snprintf(name, sizeof(name), "events.out.tfevents.%010lld.%s.%d.", static_cast<long long>(Now()), host, static_cast<int>(getpid()));
   static std::atomic<int> writers{0};
   for (;;) {
-    const std::string path = Concat(options.folder, options.folder.ends_with('/') ? "" : "/", name, writers++, options.suffix);
+    char number[16];
+    std::snprintf(number, sizeof(number), "%06d", writers++);  // readers take the files in the order of their names: 10 sorts before 9
+    const std::string path = Concat(options.folder, options.folder.ends_with('/') ? "" : "/", name, number, options.suffix);
     if (files.exists(ToSpan(path)) == 0) return path;
   }
 }

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "tenon/data/file.h"
+#include "tenon/train/trainer.h"
 #include "tests/fakes/counting_model.h"
 #include "tests/fakes/crash_control.h"
+#include "tests/train/losses.h"
 
 namespace tenon::train {
 namespace {
@@ -78,6 +80,48 @@ void CrashAtEachChange(uint32_t lost, const std::string& where) {
 
 TEST(Crash, OfTheMachineAtAnyOperationOfSavingLosesNoCheckpoint) { CrashAtEachChange(1, "crash://machine"); }
 TEST(Crash, OfTheProcessAtAnyOperationOfSavingLosesNoCheckpoint) { CrashAtEachChange(0, "crash://process"); }
+
+// Trains for so many steps with a checkpoint at every second; what the run said at its end.
+Status TrainWithEvents(const std::string& folder, int64_t steps) {
+  Graph graph(SharedRuntime());
+  Model model(graph, 1);
+  TrainingStep step;
+  step.loss = AddCountingVariables(model, {""}, 1)[0];
+  step.update = AddCountingStep(model);
+  TrainingOptions options;
+  options.steps = steps;
+  options.checkpoint_folder = folder + "/checkpoints";
+  options.event_folder = folder + "/events";
+  options.event_steps = 1;
+  options.checkpoint_steps = 2;
+  Trainer trainer(model, step, options);
+  Session session = NewSession();
+  TENON_TRY(trainer.Begin(session));
+  return trainer.Run().status();
+}
+
+TEST(Crash, OfTheProcessAtAnyOperationOfTrainingLeavesTheEventsOfEachStepThatACheckpointHas) {
+  constexpr int64_t kSteps = 6;
+  const std::string where = "crash://events";
+  Power().restart(0);
+  ASSERT_TRUE(TrainWithEvents(where + "/calm", kSteps).ok());
+  const int64_t changes = Power().changes();
+  ASSERT_GT(changes, 20);
+  int64_t resumed = 0;
+  for (int64_t change = 1; change <= changes && !testing::Test::HasFailure(); ++change) {
+    const std::string folder = where + "/" + std::to_string(change);
+    Power().restart(0);
+    Power().crash_at(change);
+    (void)TrainWithEvents(folder, kSteps);
+    Power().restart(0);
+    const Result<CheckpointState> state = CheckpointState::Read(folder + "/checkpoints");
+    if (state.ok() && !state->paths.empty()) ++resumed;
+    const Status again = TrainWithEvents(folder, kSteps);
+    ASSERT_TRUE(again.ok()) << "change " << change << ": " << again;
+    EXPECT_EQ(static_cast<size_t>(kSteps), ValuesOfEvents(folder + "/events").size()) << "after the crash at change " << change;
+  }
+  EXPECT_GT(resumed, 10);
+}
 
 TEST(Crash, RestoringReadsTheFilesOnce) {
   Power().restart(1);

@@ -42,7 +42,7 @@ T ReadRaw(std::string_view bytes) {
 
 uint32_t MaskedCrc32c(std::string_view bytes) { return sdk::MaskCrc32c(sdk::Crc32c(bytes)); }
 
-// A name that no other run has; two runs within one second get different ones.
+// A name that no other run has; two runs within one second get different ones. Readers, TensorBoard too, take the files in the order of their names, so that the number has zeros before it: 10 sorts before 9.
 std::string NewPath(const std::string& folder) {
   char host[256] = "localhost";
   if (gethostname(host, sizeof(host) - 1) != 0) std::strcpy(host, "localhost");
@@ -51,7 +51,9 @@ std::string NewPath(const std::string& folder) {
   static std::atomic<int> writers{0};
   const std::string base = data::JoinPath(folder, std::string("events.out.tfevents.") + stamp + "." + host + "." + std::to_string(getpid()));
   for (;;) {
-    const std::string path = base + "." + std::to_string(writers++);
+    char number[16];
+    std::snprintf(number, sizeof(number), ".%06d", writers++);
+    const std::string path = base + number;
     if (!data::FileExists(path)) return path;
   }
 }

@@ -278,6 +278,8 @@ Status Trainer::SaveIfDue(const StepReport& report, bool last) {
   const bool by_steps = options_.checkpoint_steps > 0 && step_number_ % options_.checkpoint_steps == 0;
   const bool by_time = options_.checkpoint_seconds > 0 && Seconds() - last_save_ >= options_.checkpoint_seconds;
   if (!last && !by_steps && !by_time) return Status();
+  // Before the checkpoint: killed between the two, a run that goes on from it would lack these steps for good. What the files have beyond a checkpoint, the next run's start hides.
+  if (events_) TENON_TRY(events_->Flush());
   TENON_TRY_ASSIGN(report_.checkpoint, saver_->Save(*session_, step_number_, BestMetric(report)));
   last_save_ = Seconds();
   if (!events_) return Status();
