@@ -314,7 +314,6 @@ std::unique_ptr<Executable> Builder::Build() {
   tenon_prepare_args prepare{TENON_HEAD(tenon_prepare_args), views_.data(), views_.data() + inputs, inputs, 1, args_.precision,
                              args_.threads, args_.device, nullptr, 0, nullptr, nullptr, nullptr};
   sdk::PrepareContext c(prepare);
-  epilogue_.may_be_winograd = true;
   using From = Epilogue::Vector::From;
   int64_t scale_at = 0, shift_at = 0;
   const bool constant = IsConstant(filter) && std::all_of(affine_.steps.begin(), affine_.steps.end(), [&](const AffineStep& step) {

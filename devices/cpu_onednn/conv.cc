@@ -41,20 +41,6 @@ ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const
   cost_ = v.work / kPerNanosecond / static_cast<double>(programs_.size());
 }
 
-// Empty where the library has none: of other processors, sizes, or what follows.
-Convolution::Forward::primitive_desc ForwardShares::Winograd(const Convolution& v, const memory::desc& in, const memory::desc& bias, const memory::desc& out, const library::Windows& windows,
-                                                             const dnnl::post_ops& after) {
-  try {
-    const SingleThread single;
-    dnnl::primitive_attr attributes = UserScratchpad();
-    attributes.set_post_ops(after);
-    return library::ConvolutionForward(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_winograd, Any(library::Dims(in)), Any(v.FilterDims()), bias, Any(library::Dims(out)),
-                                       windows, attributes);
-  } catch (const dnnl::error&) {
-    return {};
-  }
-}
-
 // Some images' output rows: a convolution of its own over the rows that they reach.
 void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter,
                         std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows) {
@@ -81,8 +67,8 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
   if (epilogue.activation.algorithm != dnnl::algorithm::undef)
     library::AppendEltwise(after, epilogue.activation.algorithm, epilogue.activation.alpha, epilogue.activation.beta);
   const library::Windows windows = v.Windows({begin - first, v.width.before}, {std::max<int64_t>(0, last - end), Convolution::After(v.width)});
-  const bool quick = epilogue.may_be_winograd && winograd.load(std::memory_order_relaxed) && c.Constant<char>(filter) != nullptr && v.SuitsWinograd(count, r1 - r0);
-  auto pd = quick ? Winograd(v, in, bias_desc, out, windows, after) : Convolution::Forward::primitive_desc();
+  const bool constant = c.Constant<char>(filter) != nullptr, quick = v.SuitsWinograd(count, r1 - r0, constant);
+  auto pd = quick ? v.Winograd(in, bias_desc, out, windows, after, constant) : Convolution::Forward::primitive_desc();
   if (!pd) pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims(), v.type), bias_desc, v.Asked(out), windows, after);
   RefuseSlow(pd, v.type);
 
@@ -265,7 +251,13 @@ struct BackpropInputKernel {
       for (auto [from, to] : Parts(v.x.batch, ConvolutionParts(c, v.work))) {
         const auto dx = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
         const auto hint = v.ForwardDesc(v.Asked(dx), Any(v.FilterDims(), v.type), {}, v.Asked(dy), v.Windows());
-        const auto pd = Made([&] { return library::ConvolutionBackwardData(v.Asked(dx), Any(v.FilterDims(), v.type), v.Asked(dy), v.Windows(), UserScratchpad(), hint); });
+        const auto of = [&](dnnl::algorithm algorithm, const memory::desc& in, const memory::desc& out) {
+          return library::ConvolutionBackwardData(algorithm, in, Any(v.FilterDims(), v.type), out, v.Windows(), UserScratchpad(), hint);
+        };
+        dnnl::convolution_backward_data::primitive_desc pd;
+        if (v.SuitsWinograd(to - from, v.y.height, c.Constant<char>(1) != nullptr))
+          pd = MadeOrNone([&] { return of(dnnl::algorithm::convolution_winograd, Any(library::Dims(dx)), Any(library::Dims(dy))); });
+        if (!pd) pd = Made([&] { return of(dnnl::algorithm::convolution_direct, v.Asked(dx), v.Asked(dy)); });
         RefuseSlow(pd, v.type);
         Program& p = programs.emplace_back();
         const int filter = c.Constant<char>(1) != nullptr ? p.Constant(Packed(c.input(1), 0, v.FilterDesc(), pd.weights_desc()))
@@ -315,7 +307,13 @@ struct BackpropFilterKernel {
     void Add(const Convolution& v, sdk::PrepareContext& c, int64_t from, int64_t to, Share* share) {
       const auto x = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
       const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims(), v.type), {}, v.Asked(dy), v.Windows());
-      const auto pd = Made([&] { return library::ConvolutionBackwardWeights(v.Asked(x), Any(v.FilterDims()), v.Asked(dy), v.Windows(), UserScratchpad(), hint); });
+      const auto of = [&](dnnl::algorithm algorithm, const memory::desc& in, const memory::desc& out) {
+        return library::ConvolutionBackwardWeights(algorithm, in, Any(v.FilterDims()), out, v.Windows(), UserScratchpad(), hint);
+      };
+      dnnl::convolution_backward_weights::primitive_desc pd;
+      if (v.SuitsWinograd(to - from, v.y.height, false))
+        pd = MadeOrNone([&] { return of(dnnl::algorithm::convolution_winograd, Any(library::Dims(x)), Any(library::Dims(dy))); });
+      if (!pd) pd = Made([&] { return of(dnnl::algorithm::convolution_direct, v.Asked(x), v.Asked(dy)); });
       RefuseSlow(pd, v.type);
       Program& p = share->pieces.emplace_back();
       const int source = p.Converted(c, p.Input(0, x, v.BatchOffset(v.x, from)), pd.src_desc());
@@ -358,11 +356,11 @@ struct BackpropFilterKernel {
 
 }  // namespace
 
-TENON_ONEDNN_KERNEL(Conv2D) = OnednnKernel<ForwardKernel<false>>("Conv2D");
+// The last digits of Winograd's transforms depend on the shares, and so do sums of filters' gradients.
+TENON_ONEDNN_KERNEL(Conv2D) = OnednnKernel<ForwardKernel<false>>("Conv2D", 0);
 // In float32 the plain kernel is as fast.
 TENON_ONEDNN_KERNEL(DepthwiseConv2dNative) = OnednnKernel<ForwardKernel<true>, Bfloat16Alone>("DepthwiseConv2dNative");
-TENON_ONEDNN_KERNEL(Conv2DBackpropInput) = OnednnKernel<BackpropInputKernel>("Conv2DBackpropInput");
-// The order of its sum depends on the number of shares.
+TENON_ONEDNN_KERNEL(Conv2DBackpropInput) = OnednnKernel<BackpropInputKernel>("Conv2DBackpropInput", 0);
 TENON_ONEDNN_KERNEL(Conv2DBackpropFilter) = OnednnKernel<BackpropFilterKernel, FloatAlone>("Conv2DBackpropFilter", 0);
 TENON_ONEDNN_KERNEL(Conv2DBackpropFilterSums) = OnednnKernel<BackpropFilterKernel, Bfloat16Alone>("Tenon>Conv2DBackpropFilterSums", 0);
 

@@ -100,11 +100,24 @@ struct Convolution {
       return library::ConvolutionForward(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, in, filter, bias, out, windows, attributes);
     });
   }
-  // Whether so many rows of so many images are worth Winograd's transforms and layouts (README.md).
-  bool SuitsWinograd(int64_t images, int64_t rows) const {
-    constexpr int64_t kChannels = 64, kPixels = 196;
+  // By Winograd's transforms, in layouts of the library's choice. Empty where it has none: of other processors, sizes, or what follows. The filter's layout for inference is a little faster,
+  // and takes four times as long to make.
+  Forward::primitive_desc Winograd(const dnnl::memory::desc& in, const dnnl::memory::desc& bias, const dnnl::memory::desc& out, const library::Windows& windows, const dnnl::post_ops& after,
+                                   bool constant) const {
+    return MadeOrNone([&] {
+      dnnl::primitive_attr attributes = UserScratchpad();
+      attributes.set_post_ops(after);
+      return library::ConvolutionForward(constant ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_winograd, Any(library::Dims(in)), Any(FilterDims()), bias, Any(library::Dims(out)), windows,
+                                         attributes);
+    });
+  }
+  // Whether so many rows of so many images are worth Winograd's transforms and layouts (README.md); of a filter that is not constant, its transform in each run, too.
+  bool SuitsWinograd(int64_t images, int64_t rows, bool constant) const {
+    if (!winograd.load(std::memory_order_relaxed)) return false;
+    constexpr int64_t kChannels = 64;
+    const int64_t pixels = constant ? 196 : 2 * std::max(x.channels, y.channels);
     const bool window = kernel_height == 3 && kernel_width == 3 && height.stride == 1 && width.stride == 1 && height.dilation == 1 && width.dilation == 1;
-    return window && groups == 1 && !channels_first && type == ElementType::f32 && x.channels >= kChannels && y.channels >= kChannels && images * rows * y.width >= kPixels;
+    return window && groups == 1 && !channels_first && type == ElementType::f32 && x.channels >= kChannels && y.channels >= kChannels && images * rows * y.width >= pixels;
   }
 
   static constexpr int64_t kFew = 8, kVector = 16, kMostOut = 64, kMostSide = 8;  // what is done without copies has no more results, and no larger windows
@@ -145,7 +158,6 @@ struct Epilogue {
     dnnl::algorithm algorithm = dnnl::algorithm::undef;  // undef: none
     float alpha = 0, beta = 0;
   } activation;
-  bool may_be_winograd = false;
 };
 
 // A variable's value in another layout, from step to step for as long as it does not change (ext/draft/lasting_view.h). Kernels that want the same value in the same layout
@@ -205,8 +217,6 @@ class ForwardShares {
   void Add(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter, std::pair<int64_t, int64_t> images,
            std::pair<int64_t, int64_t> rows);
   int Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter, const dnnl::memory::desc& wanted, Program* program);
-  static Convolution::Forward::primitive_desc Winograd(const Convolution& v, const dnnl::memory::desc& in, const dnnl::memory::desc& bias, const dnnl::memory::desc& out,
-                                                       const library::Windows& windows, const dnnl::post_ops& after);
 
   std::vector<Program> filters_;  // reorders of the filter, before the shares
   std::vector<Program> programs_;

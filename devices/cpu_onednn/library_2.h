@@ -31,13 +31,13 @@ inline dnnl::convolution_forward::primitive_desc ConvolutionForward(dnnl::prop_k
                                                                     const dnnl::primitive_attr& attributes) {
   return {dnnl::convolution_forward::desc(kind, algorithm, in, filter, bias, out, w.strides, w.dilations, w.before, w.after), attributes, Engine()};
 }
-inline dnnl::convolution_backward_data::primitive_desc ConvolutionBackwardData(const Desc& in, const Desc& filter, const Desc& out, const Windows& w, const dnnl::primitive_attr& attributes,
-                                                                               const dnnl::convolution_forward::primitive_desc& forward) {
-  return {dnnl::convolution_backward_data::desc(dnnl::algorithm::convolution_direct, in, filter, out, w.strides, w.dilations, w.before, w.after), attributes, Engine(), forward};
+inline dnnl::convolution_backward_data::primitive_desc ConvolutionBackwardData(dnnl::algorithm algorithm, const Desc& in, const Desc& filter, const Desc& out, const Windows& w,
+                                                                               const dnnl::primitive_attr& attributes, const dnnl::convolution_forward::primitive_desc& forward) {
+  return {dnnl::convolution_backward_data::desc(algorithm, in, filter, out, w.strides, w.dilations, w.before, w.after), attributes, Engine(), forward};
 }
-inline dnnl::convolution_backward_weights::primitive_desc ConvolutionBackwardWeights(const Desc& in, const Desc& filter, const Desc& out, const Windows& w,
+inline dnnl::convolution_backward_weights::primitive_desc ConvolutionBackwardWeights(dnnl::algorithm algorithm, const Desc& in, const Desc& filter, const Desc& out, const Windows& w,
                                                                                      const dnnl::primitive_attr& attributes, const dnnl::convolution_forward::primitive_desc& forward) {
-  return {dnnl::convolution_backward_weights::desc(dnnl::algorithm::convolution_direct, in, filter, out, w.strides, w.dilations, w.before, w.after), attributes, Engine(), forward};
+  return {dnnl::convolution_backward_weights::desc(algorithm, in, filter, out, w.strides, w.dilations, w.before, w.after), attributes, Engine(), forward};
 }
 
 inline dnnl::pooling_forward::primitive_desc PoolForward(dnnl::algorithm algorithm, const Desc& in, const Desc& out, const PoolWindows& w, const dnnl::primitive_attr& attributes) {

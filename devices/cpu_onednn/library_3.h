@@ -30,13 +30,13 @@ inline dnnl::convolution_forward::primitive_desc ConvolutionForward(dnnl::prop_k
                                                                     const dnnl::primitive_attr& attributes) {
   return {Engine(), kind, algorithm, in, filter, bias, out, w.strides, w.dilations, w.before, w.after, attributes};
 }
-inline dnnl::convolution_backward_data::primitive_desc ConvolutionBackwardData(const Desc& in, const Desc& filter, const Desc& out, const Windows& w, const dnnl::primitive_attr& attributes,
-                                                                               const dnnl::convolution_forward::primitive_desc& forward) {
-  return {Engine(), dnnl::algorithm::convolution_direct, in, filter, out, w.strides, w.dilations, w.before, w.after, forward, attributes};
+inline dnnl::convolution_backward_data::primitive_desc ConvolutionBackwardData(dnnl::algorithm algorithm, const Desc& in, const Desc& filter, const Desc& out, const Windows& w,
+                                                                               const dnnl::primitive_attr& attributes, const dnnl::convolution_forward::primitive_desc& forward) {
+  return {Engine(), algorithm, in, filter, out, w.strides, w.dilations, w.before, w.after, forward, attributes};
 }
-inline dnnl::convolution_backward_weights::primitive_desc ConvolutionBackwardWeights(const Desc& in, const Desc& filter, const Desc& out, const Windows& w,
+inline dnnl::convolution_backward_weights::primitive_desc ConvolutionBackwardWeights(dnnl::algorithm algorithm, const Desc& in, const Desc& filter, const Desc& out, const Windows& w,
                                                                                      const dnnl::primitive_attr& attributes, const dnnl::convolution_forward::primitive_desc& forward) {
-  return {Engine(), dnnl::algorithm::convolution_direct, in, filter, out, w.strides, w.dilations, w.before, w.after, forward, attributes};
+  return {Engine(), algorithm, in, filter, out, w.strides, w.dilations, w.before, w.after, forward, attributes};
 }
 
 inline dnnl::memory::dims Undilated(const PoolWindows& w) { return dnnl::memory::dims(w.sizes.size(), 0); }

@@ -22,7 +22,7 @@ const tenon_option_declaration kOptions[] = {
      TENON_OPTION_INT, 0},
     {TENON_SPAN("always"), TENON_SPAN("false"), TENON_SPAN("use oneDNN also where the plain kernels are faster"),
      TENON_OPTION_BOOL, 0},
-    {TENON_SPAN("winograd"), TENON_SPAN("true"), TENON_SPAN("convolutions of 3 x 3 with constant filters by Winograd's transforms where that is faster; the last digits are others"),
+    {TENON_SPAN("winograd"), TENON_SPAN("true"), TENON_SPAN("convolutions of 3 x 3 and their gradients by Winograd's transforms where that is faster; the last digits are others"),
      TENON_OPTION_BOOL, 0}};
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self**) {

@@ -32,7 +32,7 @@ int64_t Shares(const sdk::PrepareContext& c);
 int64_t SharesAndPieces(const sdk::PrepareContext& c, double ns, double most_pieces);
 // Whether oneDNN is used however small the work: the plugin's option "always", for measurements and tests.
 inline std::atomic<bool> use_always{false};
-// Whether chains may have convolutions by Winograd's transforms, whose last digits are others (README.md): the plugin's option "winograd".
+// Whether convolutions and their gradients may go through Winograd's transforms, whose last digits are others (README.md): the plugin's option "winograd".
 inline std::atomic<bool> winograd{true};
 
 // While it lives, OpenMP regions that this thread enters have one thread; the caller's setting comes back after.
@@ -136,6 +136,17 @@ auto Made(Function&& make) {
     return make();
   } catch (const dnnl::error& error) {
     sdk::Fail(TENON_UNIMPLEMENTED, "oneDNN has no primitive for this: ", error.message);
+  }
+}
+
+// The same, but empty where oneDNN has none: for what there is another way to do.
+template <class Function>
+auto MadeOrNone(Function&& make) -> decltype(make()) {
+  const SingleThread single;
+  try {
+    return make();
+  } catch (const dnnl::error&) {
+    return {};
   }
 }
 
