@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools of windows side by side against what the definition gives.
+// Pools of windows side by side, and gradients of such that overlap, against what the definition gives.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,6 +73,41 @@ TEST(TiledPool, TakesTheLargestAndGivesTheGradientToTheFirstOfThem) {
       const auto got = c.Run("MaxPoolGrad", threads, {Make<float>(c.in(), x), Make<float>(c.out(), y), Make<float>(c.out(), dy)}, c.in());
       for (size_t k = 0; k < dx.size(); ++k) ASSERT_TRUE(same(got[k], dx[k])) << i << " at " << k << ": " << got[k] << ", " << dx[k];
     }
+  }
+}
+
+// Of channels that fill registers, and of others. Cells of several windows add their gradients up in the order of these.
+TEST(OverlappingPool, GivesTheGradientToTheFirstOfTheLargest) {
+  constexpr float kLowest = std::numeric_limits<float>::lowest();
+  std::mt19937 random(5);
+  const auto number = [&](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
+  for (int i = 0; i < 120; ++i) {
+    const int64_t batch = number(1, 3), size = number(2, 9), channels = i % 3 == 0 ? number(1, 40) : 16 * number(1, 3), window = number(1, 4), stride = number(1, 3);
+    const bool same = i % 2 == 0 || size < window;
+    const int64_t to = same ? (size + stride - 1) / stride : (size - window) / stride + 1;
+    const int64_t before = same ? std::max<int64_t>(0, (to - 1) * stride + window - size) / 2 : 0;
+    const I in = {batch, size, size, channels}, out = {batch, to, to, channels};
+    const std::vector<float> x = Numbers(static_cast<size_t>(batch * size * size * channels), random), dy = Numbers(static_cast<size_t>(batch * to * to * channels), random);
+    std::vector<float> y(dy.size(), kLowest), dx(x.size());
+    size_t at = 0;
+    for (int64_t n = 0; n < batch; ++n)
+      for (int64_t oy = 0; oy < to; ++oy)
+        for (int64_t ox = 0; ox < to; ++ox)
+          for (int64_t k = 0; k < channels; ++k, ++at) {
+            std::vector<size_t> cells;
+            for (int64_t v = std::max<int64_t>(0, oy * stride - before); v < std::min(size, oy * stride - before + window); ++v)
+              for (int64_t u = std::max<int64_t>(0, ox * stride - before); u < std::min(size, ox * stride - before + window); ++u)
+                cells.push_back(static_cast<size_t>(((n * size + v) * size + u) * channels + k));
+            for (size_t cell : cells) y[at] = x[cell] > y[at] ? x[cell] : y[at];
+            const auto first = std::find_if(cells.begin(), cells.end(), [&](size_t cell) { return (x[cell] > kLowest ? x[cell] : kLowest) == y[at]; });
+            if (first != cells.end()) dx[*first] += dy[at];
+          }
+    Kernel kernel("MaxPoolGrad", TENON_DT_FLOAT);
+    kernel.Attr("ksize", I{1, window, window, 1}).Attr("strides", I{1, stride, stride, 1}).Attr("padding", std::string(same ? "SAME" : "VALID")).Attr("data_format", std::string("NHWC"));
+    const Result result = kernel.Threads(2).Run({Make<float>(in, x), Make<float>(out, y), Make<float>(out, dy)}, {Out<float>(in)});
+    ASSERT_EQ(result.code, TENON_OK) << result.message;
+    const auto got = Values<float>(result[0]);
+    for (size_t k = 0; k < dx.size(); ++k) ASSERT_TRUE(got[k] == dx[k] || (std::isnan(got[k]) && std::isnan(dx[k]))) << i << " at " << k << ": " << got[k] << ", " << dx[k];
   }
 }
 

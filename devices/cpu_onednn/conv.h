@@ -111,6 +111,11 @@ struct Convolution {
                                          attributes);
     });
   }
+  // Whether each pixel is a product with the filter, and nothing else: windows of one in float32, channels last.
+  bool IsOfPixels() const {
+    const auto one = [](const sdk::WindowDim& w) { return w.size == 1 && w.stride == 1 && w.before == 0 && w.output == w.input; };
+    return one(height) && one(width) && groups == 1 && !channels_first && type == ElementType::f32;
+  }
   // Whether so many rows of so many images are worth Winograd's transforms and layouts (README.md); of a filter that is not constant, its transform in each run, too.
   bool SuitsWinograd(int64_t images, int64_t rows, bool constant) const {
     if (!winograd.load(std::memory_order_relaxed)) return false;

@@ -69,6 +69,34 @@ TEST_F(OnednnTest, ConvolvesForwardAndBackward) {
   }
 }
 
+// Large images of many channels go through Winograd's transforms on processors with AVX-512, forward and both ways back; tiles at the edges are cut.
+TEST_F(OnednnTest, ConvolvesForwardAndBackwardByWinogradsTransforms) {
+  for (const ConvCase& c : {ConvCase{3, 22, 64, 64, 3, 1, 1, 1, true, false}, {2, 25, 80, 64, 3, 1, 1, 1, false, false}, {5, 16, 64, 112, 3, 1, 1, 1, true, false}}) {
+    const I in = c.image(c.size, c.in), out = c.image(c.to(), c.out);
+    const Tensor x = Numbers(in, 1), f = Numbers(c.filter(), 2), dy = Numbers(out, 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+    struct Way {
+      const char* op;
+      std::vector<Tensor> inputs;
+      I to;
+    };
+    for (const Way& way : {Way{"Conv2D", {x, f}, out}, {"Conv2DBackpropInput", {sizes, f, dy}, in}, {"Conv2DBackpropFilter", {x, sizes, dy}, c.filter()}}) {
+      SCOPED_TRACE(way.op);
+      Compare(way.op, way.inputs, way.to, c);
+      const auto run = [&](bool transformed) {
+        winograd = transformed;
+        Kernel kernel(way.op, TENON_DT_FLOAT);
+        c(kernel);
+        const Result result = kernel.From(kKernelPackage).Run(way.inputs, {Out<float>(way.to)});
+        winograd = true;
+        EXPECT_EQ(result.code, TENON_OK) << result.message;
+        return Values<float>(result[0]);
+      };
+      const bool other = run(true) != run(false);
+      EXPECT_EQ(other, DNNL_VERSION_MAJOR < 3 && Has(dnnl::cpu_isa::avx512_core)) << "sums in another order tell whether it was taken";
+    }
+  }
+}
+
 TEST_F(OnednnTest, Pools) {
   ForPools([](const auto& configure, const I& in, const I& out) {
     Compare("MaxPool", {Numbers(in, 1)}, out, configure);

@@ -2,8 +2,8 @@
 // FusedBatchNorm and its gradient, in three versions, channels last or first.
 //
 // Work is cut into blocks of fixed size (rows of channels; or, channels first, the planes of one image), so that sums do not
-// depend on threads: a block's sums are floats in the workspace, which are added up in double. The mean is subtracted before
-// squares are taken.
+// depend on threads: a block's sums are floats in the workspace, which are added up in double. A block, which stays in the cache, is walked along twice: for its mean, and for the squares of what is
+// left around that. So memory is read once for both; blocks are put together by their means' distances from the mean of all (Chan, Golub, LeVeque 1979, formula 2.1).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -46,70 +46,110 @@ struct Channels {
     }
   }
 
+  // Of a channel's elements in block b.
+  int64_t Count(int64_t b) const { return first ? pixels : std::min(per_channel, (b + 1) * rows) - b * rows; }
+
   bool first;
   int64_t channels = 0, total = 0, per_channel = 0, pixels = 1, rows = 1, blocks = 0;
 };
 
-// Sums over x of function(channel, element index, sums of that channel), kSums a channel, into `out` as doubles.
+// Sums over block b of function(channel, element index, sums of that channel), kSums a channel.
+template <int kSums, class Function>
+void SumBlock(const Channels& v, int64_t b, float* sums, Function&& function) {
+  std::fill(sums, sums + v.channels * kSums, 0.0f);
+  v.ForEach(
+      b,
+      [&](int64_t at) {
+#pragma GCC ivdep
+        for (int64_t k = 0; k < v.channels; ++k) {
+          const std::array<float, kSums> part = function(k, at + k);
+          for (int s = 0; s < kSums; ++s) sums[s * v.channels + k] += part[s];
+        }
+      },
+      [&](int64_t k, int64_t at) {
+        // Lanes, so that the sum vectorises; their order is fixed.
+        constexpr int64_t kLanes = 16;
+        float lanes[kSums][kLanes] = {};
+        int64_t i = 0;
+        for (; i + kLanes <= v.pixels; i += kLanes) {
+          for (int64_t lane = 0; lane < kLanes; ++lane) {
+            const std::array<float, kSums> part = function(k, at + i + lane);
+            for (int s = 0; s < kSums; ++s) lanes[s][lane] += part[s];
+          }
+        }
+        for (int64_t lane = 0; i < v.pixels; ++i, ++lane) {
+          const std::array<float, kSums> part = function(k, at + i);
+          for (int s = 0; s < kSums; ++s) lanes[s][lane] += part[s];
+        }
+        for (int s = 0; s < kSums; ++s) {
+          for (float lane : lanes[s]) sums[s * v.channels + k] += lane;
+        }
+      });
+}
+
+// function(block) of all blocks.
+template <class Function>
+void ForEachBlock(sdk::RunContext c, const Channels& v, Function&& function) {
+  c.ParallelFor(v.blocks, kElementCost * static_cast<double>(v.total / std::max<int64_t>(1, v.blocks)), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) function(b);
+  });
+}
+
+// Sums over x, as of blocks, into `out` as doubles.
 template <int kSums, class Function>
 void SumChannels(sdk::RunContext c, const Channels& v, float* partial, double* out, Function&& function) {
   const int64_t width = v.channels * kSums;
-  c.ParallelFor(v.blocks, kElementCost * static_cast<double>(v.total / std::max<int64_t>(1, v.blocks)), [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      float* sums = partial + b * width;
-      std::fill(sums, sums + width, 0.0f);
-      v.ForEach(
-          b,
-          [&](int64_t at) {
-#pragma GCC ivdep
-            for (int64_t k = 0; k < v.channels; ++k) {
-              const std::array<float, kSums> part = function(k, at + k);
-              for (int s = 0; s < kSums; ++s) sums[s * v.channels + k] += part[s];
-            }
-          },
-          [&](int64_t k, int64_t at) {
-            // Lanes, so that the sum vectorises; their order is fixed.
-            constexpr int64_t kLanes = 16;
-            float lanes[kSums][kLanes] = {};
-            int64_t i = 0;
-            for (; i + kLanes <= v.pixels; i += kLanes) {
-              for (int64_t lane = 0; lane < kLanes; ++lane) {
-                const std::array<float, kSums> part = function(k, at + i + lane);
-                for (int s = 0; s < kSums; ++s) lanes[s][lane] += part[s];
-              }
-            }
-            for (int64_t lane = 0; i < v.pixels; ++i, ++lane) {
-              const std::array<float, kSums> part = function(k, at + i);
-              for (int s = 0; s < kSums; ++s) lanes[s][lane] += part[s];
-            }
-            for (int s = 0; s < kSums; ++s) {
-              for (float lane : lanes[s]) sums[s * v.channels + k] += lane;
-            }
-          });
-    }
-  });
+  ForEachBlock(c, v, [&](int64_t b) { SumBlock<kSums>(v, b, partial + b * width, function); });
   std::fill(out, out + width, 0.0);
   for (int64_t b = 0; b < v.blocks; ++b) {
     for (int64_t k = 0; k < width; ++k) out[k] += static_cast<double>(partial[b * width + k]);
   }
 }
 
+// Means and variances of channels. partial: two floats a channel of each block, its mean and the squares around it; totals: two doubles a channel.
+template <class T>
+void Moments(sdk::RunContext c, const Channels& v, const T* x, float* partial, double* totals, float* mean, float* variance) {
+  ForEachBlock(c, v, [&](int64_t b) {
+    float* means = partial + b * 2 * v.channels;
+    SumBlock<1>(v, b, means, [&](int64_t, int64_t i) { return std::array<float, 1>{static_cast<float>(x[i])}; });
+    const float count = static_cast<float>(v.Count(b));
+    for (int64_t k = 0; k < v.channels; ++k) means[k] /= count;
+    SumBlock<1>(v, b, means + v.channels, [&](int64_t k, int64_t i) {
+      const float d = static_cast<float>(x[i]) - means[k];
+      return std::array<float, 1>{d * d};
+    });
+  });
+  const double count = static_cast<double>(v.per_channel);
+  std::fill(totals, totals + 2 * v.channels, 0.0);
+  double* squares = totals + v.channels;
+  for (int64_t b = 0; b < v.blocks; ++b) {
+    for (int64_t k = 0; k < v.channels; ++k) totals[k] += static_cast<double>(partial[b * 2 * v.channels + k]) * static_cast<double>(v.Count(b));
+  }
+  for (int64_t k = 0; k < v.channels; ++k) totals[k] /= count;
+  for (int64_t b = 0; b < v.blocks; ++b) {
+    const float* means = partial + b * 2 * v.channels;
+    for (int64_t k = 0; k < v.channels; ++k) {
+      const double away = static_cast<double>(means[k]) - totals[k];
+      squares[k] += static_cast<double>(means[v.channels + k]) + static_cast<double>(v.Count(b)) * away * away;
+    }
+  }
+  for (int64_t k = 0; k < v.channels; ++k) mean[k] = static_cast<float>(totals[k]), variance[k] = static_cast<float>(squares[k] / count);
+}
+
 // out[i] = function(channel, i).
 template <class T, class Function>
 void MapChannels(sdk::RunContext c, const Channels& v, T* out, Function&& function) {
-  c.ParallelFor(v.blocks, kElementCost * static_cast<double>(v.total / std::max<int64_t>(1, v.blocks)), [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      v.ForEach(
-          b,
-          [&](int64_t at) {
+  ForEachBlock(c, v, [&](int64_t b) {
+    v.ForEach(
+        b,
+        [&](int64_t at) {
 #pragma GCC ivdep
-            for (int64_t k = 0; k < v.channels; ++k) out[at + k] = static_cast<T>(function(k, at + k));
-          },
-          [&](int64_t k, int64_t at) {
+          for (int64_t k = 0; k < v.channels; ++k) out[at + k] = static_cast<T>(function(k, at + k));
+        },
+        [&](int64_t k, int64_t at) {
 #pragma GCC ivdep
-            for (int64_t i = at; i < at + v.pixels; ++i) out[i] = static_cast<T>(function(k, i));
-          });
-    }
+          for (int64_t i = at; i < at + v.pixels; ++i) out[i] = static_cast<T>(function(k, i));
+        });
   });
 }
 
@@ -143,9 +183,9 @@ void CheckVector(const tenon_tensor_view& vector, int64_t channels, std::string_
 
 struct BatchNormKernel : Settings {
   using Settings::Settings;
-  struct Plan : Channels, Workspace<1, 2> {
+  struct Plan : Channels, Workspace<2, 2> {
     Plan(const BatchNormKernel& kernel, sdk::PrepareContext& c)
-        : Channels(sdk::DimsOf(c.input(0)), kernel.format), Workspace<1, 2>(c, *this) {
+        : Channels(sdk::DimsOf(c.input(0)), kernel.format), Workspace<2, 2>(c, *this) {
       CheckVector(c.input(1), channels, "scale");
       CheckVector(c.input(2), channels, "offset");
       if (kernel.training && kernel.factor == 1.0f) return;
@@ -176,14 +216,8 @@ struct BatchNormKernel : Settings {
     const T* x = c.input<T>(0);
     float* partial = c.workspace<float>(v.partial);
     double* totals = c.workspace<double>(v.totals);
+    Moments(c, v, x, partial, totals, mean, variance);
     const double count = static_cast<double>(v.per_channel);
-    SumChannels<1>(c, v, partial, totals, [&](int64_t, int64_t i) { return std::array<float, 1>{static_cast<float>(x[i])}; });
-    for (int64_t k = 0; k < v.channels; ++k) mean[k] = static_cast<float>(totals[k] / count);
-    SumChannels<1>(c, v, partial, totals, [&](int64_t k, int64_t i) {
-      const float d = static_cast<float>(x[i]) - mean[k];
-      return std::array<float, 1>{d * d};
-    });
-    for (int64_t k = 0; k < v.channels; ++k) variance[k] = static_cast<float>(totals[k] / count);
     // What is kept as an average has Bessel's correction.
     const float correction = static_cast<float>(count / std::max(1.0, count - 1.0));
     for (int64_t k = 0; k < v.channels; ++k) {
