@@ -19,6 +19,7 @@ using dnnl::memory;
 namespace {
 
 constexpr double kPerNanosecond = 110;  // multiply-adds
+constexpr double kFilterCost = 50e3;    // nanoseconds of a share of a large filter's reorder; a small one is one share
 
 int64_t ConvolutionParts(const sdk::PrepareContext& c, double work) {
   constexpr double kMostPieces = 1024;  // of a share; each has primitives and memory of its own
@@ -113,8 +114,7 @@ int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Ep
     made = std::prev(reordered_filters_.end());
     kept_.emplace_back(v.FilterDesc(), wanted);
     filter_ = filter;
-    Program& reorder = filters_.emplace_back();
-    reorder.Finish(reorder.Input(filter, v.FilterDesc()), reorder.WorkspaceAt(made->second, wanted));
+    filters_.push_back(ReorderInShares(c, filter, v.FilterDesc(), wanted, made->second));
   }
   return program->WorkspaceAt(made->second, wanted);
 }
@@ -129,9 +129,9 @@ void ForwardShares::Run(sdk::RunContext c) const {
   size_t count = 0;
   for (size_t i = 0; i < filters_.size(); ++i) {
     const int64_t at = reordered_filters_[i].second;
-    if (i < kMost) kept[i] = kept_[i].Find(given, [&](char* memory) { filters_[i].Run(c, std::array{Program::Elsewhere{at, memory}}); });
+    if (i < kMost) kept[i] = kept_[i].Find(given, [&](char* memory) { RunShares(c, filters_[i], kFilterCost, std::array{Program::Elsewhere{at, memory}}); });
     if (i < kMost && kept[i] != nullptr) elsewhere[count++] = {at, kept[i].get()};
-    else filters_[i].Run(c);
+    else RunShares(c, filters_[i], kFilterCost);
   }
   RunShares(c, programs_, cost_, std::span(elsewhere).first(count));
 }
@@ -283,13 +283,31 @@ struct BackpropInputKernel {
       p.Step(c, Made([&] { return dnnl::convolution_forward(pd); }), pd.scratchpad_desc(),
              {{DNNL_ARG_SRC, p.Input(2, dy, v.BatchOffset(v.y, from))}, {DNNL_ARG_WEIGHTS, Filter(c, &p, transposed, pd.weights_desc())}, {DNNL_ARG_DST, p.Output(0, dx, v.BatchOffset(v.x, from))}});
     }
-    static int Filter(sdk::PrepareContext& c, Program* p, const memory::desc& given, const memory::desc& wanted) {
-      return c.Constant<char>(1) != nullptr ? p->Constant(Packed(c.input(1), 0, given, wanted)) : p->Converted(c, p->Input(1, given), wanted);
+    int Filter(sdk::PrepareContext& c, Program* p, const memory::desc& given, const memory::desc& wanted) {
+      if (c.Constant<char>(1) != nullptr) return p->Constant(Packed(c.input(1), 0, given, wanted));
+      if (given == wanted) return p->Input(1, given);
+      auto made = std::find_if(filters.begin(), filters.end(), [&](const Reordered& each) { return each.wanted == wanted; });
+      if (made == filters.end()) {
+        const int64_t at = c.Workspace(static_cast<int64_t>(wanted.get_size()));
+        filters.push_back({wanted, at, ReorderInShares(c, 1, given, wanted, at)});
+        made = std::prev(filters.end());
+      }
+      return p->WorkspaceAt(made->at, wanted);
     }
+    // A layout of the filter, for all shares that want it.
+    struct Reordered {
+      memory::desc wanted;
+      int64_t at;  // in the workspace
+      std::vector<Program> parts;
+    };
+    std::vector<Reordered> filters;
     std::vector<Program> programs;
     double cost;
   };
-  void Run(const Plan& plan, sdk::RunContext c) const { RunShares(c, plan.programs, plan.cost); }
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    for (const auto& filter : plan.filters) RunShares(c, filter.parts, kFilterCost);
+    RunShares(c, plan.programs, plan.cost);
+  }
   sdk::WindowAttributes attributes;
 };
 

@@ -223,7 +223,7 @@ class ForwardShares {
            std::pair<int64_t, int64_t> rows);
   int Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter, const dnnl::memory::desc& wanted, Program* program);
 
-  std::vector<Program> filters_;  // reorders of the filter, before the shares
+  std::vector<std::vector<Program>> filters_;  // reorders of the filter, before the shares
   std::vector<Program> programs_;
   std::vector<std::pair<dnnl::memory::desc, int64_t>> reordered_filters_;  // where in the workspace
   mutable std::vector<KeptFilter> kept_;                                   // of these, one each

@@ -274,4 +274,24 @@ void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double c
   });
 }
 
+std::vector<Program> ReorderInShares(sdk::PrepareContext& c, int32_t input, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, int64_t at) {
+  constexpr size_t kSmallest = 256 << 10;  // bytes
+  constexpr int64_t kBlock = 64;           // a multiple of what layouts put together
+  dnnl::memory::dims size = library::Dims(given), first(size.size(), 0);
+  std::vector<Program> parts;
+  const int64_t total = size[0];
+  for (const auto& [from, to] : Parts((total + kBlock - 1) / kBlock, given.get_size() < kSmallest ? 1 : Shares(c))) {
+    first[0] = from * kBlock;
+    size[0] = std::min(total, to * kBlock) - first[0];
+    const auto part = [&](const dnnl::memory::desc& of) { return MadeOrNone([&] { return of.submemory_desc(size, first); }); };
+    const dnnl::memory::desc source = part(given), target = part(wanted);
+    const bool cut = source != dnnl::memory::desc() && target != dnnl::memory::desc();
+    if (!cut) parts.clear();
+    Program& p = parts.emplace_back();
+    p.Finish(p.Input(input, cut ? source : given), p.WorkspaceAt(at, cut ? target : wanted));
+    if (!cut) break;
+  }
+  return parts;
+}
+
 }  // namespace tenon::cpu_onednn

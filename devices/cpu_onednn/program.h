@@ -214,6 +214,10 @@ inline std::vector<std::pair<int64_t, int64_t>> Parts(int64_t total, int64_t sha
 // Runs the programs, one a share.
 void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost, std::span<const Program::Elsewhere> elsewhere = {});
 
+// What brings an input into the layout `wanted` at a place of the workspace before the shares of a kernel run: large ones along their first dimension by as many programs as there are shares, where
+// layouts can be cut so.
+std::vector<Program> ReorderInShares(sdk::PrepareContext& c, int32_t input, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, int64_t at);
+
 using FloatAlone = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>;
 using Bfloat16Alone = sdk::Constraints<sdk::Allowed<"T", TENON_DT_BFLOAT16>>;
 using FloatOrBfloat16 = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT, TENON_DT_BFLOAT16>>;
