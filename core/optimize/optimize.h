@@ -38,7 +38,7 @@ Result<graph::Graph> InlineCalls(graph::Graph graph, Request* request, const Has
 // Nodes with the same op, inputs, control inputs and attributes become one; never stateful ones. What only stopped gradients is read no more. Returns how many went.
 int64_t MergeCommonSubexpressions(graph::Graph* graph, Request* request);
 
-// Expensive nodes without effects whose values nobody reads, though others wait for them (the gradient of a network's input, which stands beside those of its weights): those
+// Expensive nodes without effects whose values nobody reads, though others wait for them (the gradient of a network's input, which stands beside those of its weights), and such as hand their inputs on: those
 // wait for what these wait for, so that pruning leaves these out. An error that such a node would have found is not found, as where nobody waited for it. Returns how many.
 int64_t PassUnread(graph::Graph* graph, const Request& request);
 

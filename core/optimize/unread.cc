@@ -14,12 +14,14 @@ using graph::Graph;
 using graph::Node;
 using graph::NodeId;
 
+// Whether it is worth it, or hands on what may be, and has no effects.
 bool HasOnlyValues(const Node& node) {
   constexpr uint64_t kNever = TENON_OP_STATEFUL | TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION |
                               TENON_OP_CONTROL_TRIGGER | TENON_OP_SEND | TENON_OP_RECV | TENON_OP_FEED | TENON_OP_ARGUMENT | TENON_OP_RESULT | TENON_OP_CALL | TENON_OP_BRANCH |
                               TENON_OP_WHILE | TENON_OP_IO | TENON_OP_WRITES_STATE;
-  const auto is_state = [](DType type) { return IsRef(type) || type == TENON_DT_RESOURCE; };
-  return node.has(TENON_OP_EXPENSIVE) && !node.has(kNever) && std::none_of(node.input_types.begin(), node.input_types.end(), is_state);
+  const bool hands_on = node.has(TENON_OP_IDENTITY);
+  const auto is_state = [&](DType type) { return IsRef(type) || (type == TENON_DT_RESOURCE && !hands_on); };
+  return (hands_on || node.has(TENON_OP_EXPENSIVE)) && !node.has(kNever) && std::none_of(node.input_types.begin(), node.input_types.end(), is_state);
 }
 
 // What the node waits for: its inputs' nodes too.
@@ -54,14 +56,14 @@ class Readers {
     const std::vector<NodeId> awaited = Awaited(graph_.node(id));
     return awaited.size() * waiting_[id].size() <= kMostEdges && std::none_of(awaited.begin(), awaited.end(), [&](NodeId source) { return graph_.node(source).has(kFlow); });
   }
-  // The nodes that waited for it, which now wait for `awaited`.
-  std::vector<NodeId> Pass(NodeId id, const std::vector<NodeId>& awaited) {
+  // Those that waited for it wait for `awaited`.
+  void Pass(NodeId id, const std::vector<NodeId>& awaited) {
     for (const Edge& edge : graph_.node(id).inputs)
       if (edge.node) --reads_[edge.node];
     for (NodeId source : awaited) waiting_[source].insert(waiting_[source].end(), waiting_[id].begin(), waiting_[id].end());
     passed_[id] = true;
-    return std::exchange(waiting_[id], {});
   }
+  bool passed(NodeId id) const { return passed_[id]; }
 
  private:
   const Graph& graph_;
@@ -79,15 +81,25 @@ int64_t PassUnread(Graph* graph, const Request& request) {
   int64_t passed = 0;
   for (auto it = order->rbegin(); it != order->rend(); ++it) {
     if (!readers.MayBePassed(*it)) continue;
-    const std::vector<NodeId> awaited = Awaited(graph->node(*it));
-    for (NodeId waiting : readers.Pass(*it, awaited)) {
-      std::vector<NodeId>& controls = graph->mutable_node(waiting).controls;
-      std::erase(controls, *it);
-      controls.insert(controls.end(), awaited.begin(), awaited.end());
-      std::sort(controls.begin(), controls.end());
-      controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
-    }
+    readers.Pass(*it, Awaited(graph->node(*it)));
     ++passed;
+  }
+  if (passed == 0) return 0;
+  // Once for each node, however many of those that it waits for were passed.
+  graph::NodeMap<NodeId> seen_by(graph->size());
+  for (NodeId id : *order) {
+    std::vector<NodeId>& controls = graph->mutable_node(id).controls;
+    if (readers.passed(id) || std::none_of(controls.begin(), controls.end(), [&](NodeId control) { return readers.passed(control); })) continue;
+    std::vector<NodeId> left = std::exchange(controls, {});
+    while (!left.empty()) {
+      const NodeId control = left.back();
+      left.pop_back();
+      if (seen_by[control] == id) continue;
+      seen_by[control] = id;
+      if (!readers.passed(control)) controls.push_back(control);
+      else for (NodeId source : Awaited(graph->node(control))) left.push_back(source);
+    }
+    std::sort(controls.begin(), controls.end());
   }
   return passed;
 }

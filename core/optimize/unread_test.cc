@@ -63,5 +63,27 @@ TEST(PassUnread, KeepsWhatIsCheapHasEffectsOrStandsBehindASwitch) {
   EXPECT_EQ(PassUnread(&g.graph, {}), 0);
 }
 
+// What hands values on is waited for in place of what made them: without it that is only waited for, too.
+TEST(PassUnread, GoesThroughWhatHandsValuesOn) {
+  Step s;
+  const Edge heavy = s.Heavy(s.x), copy = s.Add("Copy", {heavy}, {}, "copy", {s.waits});
+  ASSERT_TRUE(s.graph.node(copy.node).has(TENON_OP_IDENTITY));
+  const NodeId end = s.Add("Nothing", {}, {}, "end", {copy.node}).node;
+  EXPECT_EQ(PassUnread(&s.graph, {{}, {}, {end}}), 3);
+  EXPECT_EQ(s.graph.node(end).controls, (std::vector<NodeId>{s.x.node, s.waits}));
+}
+
+// Of many that one node waits for, each is looked at once.
+TEST(PassUnread, TakesNoLongerForAGroupOfManyThanForEachAlone) {
+  constexpr int kMany = 30000;
+  Maker g;
+  const Edge x = g.Feed(TENON_DT_FLOAT, {}, "x");
+  std::vector<NodeId> all;
+  for (int i = 0; i < kMany; ++i) all.push_back(g.Heavy(x).node);
+  const NodeId group = g.Add("Nothing", {}, {}, "group", all).node;
+  EXPECT_EQ(PassUnread(&g.graph, {{}, {}, {group}}), kMany);
+  EXPECT_EQ(g.graph.node(group).controls, std::vector<NodeId>{x.node});
+}
+
 }  // namespace
 }  // namespace tenon::optimize

@@ -53,6 +53,7 @@ TENON_OP(kTranspose) = DefineOp({
     .attrs = "T: type; Tperm: {int32, int64} = int32",
     .constraints = "rank(perm) == 1; dim(perm, 0) == rank(x); value(perm) >= -rank(x); value(perm) < rank(x)",
     .doc = "The input with its dims in another order: dim i of the output is dim perm[i] of the input.",
+    .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<TransposeShape>,
     .gradient = GradientFunction<TransposeGradient>,
 });

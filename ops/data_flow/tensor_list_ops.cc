@@ -62,6 +62,7 @@ TENON_OP(kTensorListFromTensor) = DefineOp({
     .attrs = "element_dtype: type; shape_type: {int32, int64}",
     .constraints = "rank(tensor) >= 1; rank(element_shape) <= 1",
     .doc = "The rows of a tensor as a list.",
+    .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<HandleShape>,
     .gradient = GradientFunction<FromTensorGradient>,
 });
@@ -227,6 +228,7 @@ TENON_OP(kTensorListStack) = DefineOp({
     .attrs = "element_dtype: type; num_elements: int = -1",
     .constraints = "rank(input_handle) == 0; rank(element_shape) <= 1",
     .doc = "All elements, which have one shape, as the rows of a tensor.",
+    .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<StackShape>,
     .gradient = GradientFunction<StackGradient>,
 });
