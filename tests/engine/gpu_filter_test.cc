@@ -305,7 +305,7 @@ constexpr int64_t kFilterBytes = 9 * kChannels * kChannels * int64_t{sizeof(floa
 
 // Memory that is not given back would be missing soon.
 TEST_F(GpuFilters, AreFreedWithTheirSession) {
-  const Runtime runtime = MakeRuntime("memory_limit", std::to_string(400 * kFilterBytes));
+  const Runtime runtime = MakeRuntime("memory_limit", std::to_string(120 * kFilterBytes));
   const Model cpu(Gpus(), kCpu);
   for (uint32_t i = 0; i < 60; ++i) {
     const Model gpu(runtime, device_test::kGpu);
