@@ -32,7 +32,7 @@ TurnedFilter::~TurnedFilter() {
 
 std::shared_ptr<TurnedFilter> TurnedFilter::New(Queue& queue, const Key& key) {
   void* memory = nullptr;
-  if (!queue.device().Allocate(kDeviceKind, key.layout.bytes(), kDeviceAlignment, &queue, &memory).ok()) return nullptr;
+  if (!queue.device().Allocate(kDeviceKind, key.layout.bytes(), kDeviceAlignment, &queue, &memory, false).ok()) return nullptr;
   return std::shared_ptr<TurnedFilter>(new TurnedFilter(queue.shared_from_this(), key, static_cast<char*>(memory)));
 }
 
