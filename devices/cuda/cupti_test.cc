@@ -233,8 +233,8 @@ class KeptGraph {
 
 TEST(Cupti, GivesAllWorkOfAGraphTheLabelOfItsLaunch) {
   Bench bench(With(kLibraries), 0);
-  KeptGraph graph(bench);
   Watched watched(bench.device);
+  KeptGraph graph(bench);
   for (const char* label : {"first launch", "second launch"}) EXPECT_EQ(graph.Launch(bench.queue, label), "");
   EXPECT_EQ(bench.device.Finish(bench.queue), "");
   const std::vector<tenon_profile_span> spans = bench.device.Profile();
@@ -244,6 +244,27 @@ TEST(Cupti, GivesAllWorkOfAGraphTheLabelOfItsLaunch) {
     EXPECT_STREQ(spans[i].kind, i % 3 < 2 ? "kernel" : "fill");
     EXPECT_TRUE(std::string(spans[i].detail).starts_with(i % 3 < 2 ? "Add_f32, grid 1x1x1, block " : "12 bytes")) << spans[i].detail;
     EXPECT_GE(spans[i].begin_ns, i == 0 ? 0 : spans[i - 1].end_ns);
+  }
+}
+
+// Of one that was made before, the library may tell nothing: the launch is measured as a whole, and says so.
+TEST(Cupti, LeavesGraphsThatWereMadeBeforeToEvents) {
+  Bench bench(With(kLibraries), 0);
+  KeptGraph graph(bench);
+  Watched watched(bench.device);
+  const uint64_t before = Now();
+  for (const char* label : {"first launch", "second launch"}) EXPECT_EQ(graph.Launch(bench.queue, label), "");
+  EXPECT_EQ(bench.device.Finish(bench.queue), "");
+  const uint64_t after = Now();
+  const std::vector<tenon_profile_span> spans = bench.device.Profile();
+  ASSERT_EQ(spans.size(), 2u);
+  for (size_t i = 0; i < spans.size(); ++i) {
+    EXPECT_STREQ(spans[i].name, i == 0 ? "first launch" : "second launch");
+    EXPECT_STREQ(spans[i].kind, "graph");
+    EXPECT_STREQ(spans[i].detail, "as a whole: of what is in it nothing was told");
+    EXPECT_GE(spans[i].begin_ns + watched.took, before);
+    EXPECT_LE(spans[i].begin_ns, spans[i].end_ns);
+    EXPECT_LE(spans[i].end_ns, after + watched.took);
   }
 }
 

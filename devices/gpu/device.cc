@@ -102,7 +102,7 @@ Device::~Device() {
 
 // ---- Memory ----
 
-Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data) {
+Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data, bool may_wait) {
   *out_data = nullptr;
   if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
   const uint64_t limit = static_cast<uint64_t>(system_->options().memory_limit), most = facts().memory_bytes;
@@ -116,7 +116,7 @@ Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queu
   void* base = nullptr;
   Outcome outcome = card_->Activate();
   if (outcome.ok()) {
-    outcome = kind == kDeviceKind ? AllocateNow(bytes + slack, queue, &base) : pinned_->Allocate(bytes + slack, &base);
+    outcome = kind == kDeviceKind ? AllocateNow(bytes + slack, queue, may_wait, &base) : pinned_->Allocate(bytes + slack, &base);
   }
   if (!outcome.ok()) {
     if (kind == kDeviceKind) Uncharge(bytes);
@@ -131,10 +131,10 @@ Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queu
 }
 
 // Where the driver has no memory: what was freed may not be free yet, or be kept in pieces that are too small.
-Outcome Device::AllocateNow(uint64_t bytes, Queue* queue, void** out_data) {
+Outcome Device::AllocateNow(uint64_t bytes, Queue* queue, bool may_wait, void** out_data) {
   const Stream stream = queue == nullptr ? nullptr : queue->stream();
   Outcome outcome = card_->Allocate(bytes, stream, out_data);
-  if (outcome.code != TENON_RESOURCE_EXHAUSTED) return outcome;
+  if (outcome.code != TENON_RESOURCE_EXHAUSTED || !may_wait) return outcome;
   AwaitFrees();
   card_->Trim();
   return card_->Allocate(bytes, stream, out_data);

@@ -74,7 +74,8 @@ class Device : public sdk::Handled<Device, tenon_device> {
   uint32_t index() const { return index_; }
 
   // ---- Memory ----
-  Outcome Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data);
+  // may_wait: for what was freed, where device memory is short; not of a thread that captures.
+  Outcome Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data, bool may_wait = true);
   void Free(uint32_t kind, void* data, Queue* queue);
   // Whether all bytes lie in one living block; of which kind.
   bool Contains(const void* address, uint64_t bytes, uint32_t* out_kind) const;
@@ -126,7 +127,7 @@ class Device : public sdk::Handled<Device, tenon_device> {
  private:
   Device(std::shared_ptr<System> system, uint32_t index) : system_(std::move(system)), index_(index) {}
 
-  Outcome AllocateNow(uint64_t bytes, Queue* queue, void** out_data);
+  Outcome AllocateNow(uint64_t bytes, Queue* queue, bool may_wait, void** out_data);
   // Until the queues have done what they were given, or for as long as one may be kept waiting.
   void AwaitFrees();
   bool Charge(uint64_t bytes);

@@ -57,7 +57,7 @@ std::mutex& MutexOf(const Timeline& timeline) { return timeline.device().system(
 tenon_status* CaptureBegin(tenon_queue* queue, tenon_queue** out_capture) {
   *out_capture = nullptr;
   return Answer([&]() -> Outcome {
-    const Queue& parent = *Queue::Of(queue);
+    Queue& parent = *Queue::Of(queue);
     if (Outcome alive = parent.device().CheckAlive(); !alive.ok()) return alive;
     auto keeping = std::make_shared<Queue>(parent.device().shared_from_this(), 0, parent.number());
     Outcome outcome = parent.device().Note(keeping->OpenCapture(parent));
@@ -73,7 +73,7 @@ tenon_status* CaptureEnd(tenon_queue* capture, tenon_captured_graph** out_graph,
     const std::shared_ptr<Queue> own = Queue::TakeBack(capture);
     CapturedGraph graph = nullptr;
     Outcome outcome = own->EndCapture(&graph, out_nodes);
-    if (outcome.ok()) *out_graph = new tenon_captured_graph{own->device().shared_from_this(), graph};
+    if (outcome.ok()) *out_graph = new tenon_captured_graph{own->device().shared_from_this(), graph, own->kept()};
     return outcome;
   });
 }
@@ -84,6 +84,7 @@ tenon_status* CaptureLaunch(tenon_queue* queue, tenon_captured_graph* graph, con
     tenon_submission room;
     if (tenon_status* refused = sdk::TakeSubmission<Handles>(q, &submission, &room)) return TakeStatus(refused);
     if (graph->device.get() != &q.device()) return Fault(TENON_INVALID_ARGUMENT, "a graph that was captured on ", graph->device->name());
+    for (const auto& kept : graph->kept) ++kept->launches;
     return q.Submit(*submission, "graph", [&] { return q.card().LaunchGraph(graph->graph, q.stream()); });
   });
 }

@@ -5,6 +5,7 @@
 #define TENON_DEVICES_GPU_DRIVER_H_
 
 #include <memory>
+#include <vector>
 
 #include "device.h"
 #include "queue.h"
@@ -14,6 +15,7 @@
 struct tenon_captured_graph {
   std::shared_ptr<tenon::gpu::Device> device;
   tenon::gpu::CapturedGraph graph;
+  std::vector<std::shared_ptr<tenon::gpu::Kept>> kept;
 };
 
 namespace tenon::gpu {

@@ -48,6 +48,9 @@ class DriverCard final : public Card {
     if (outcome.ok()) outcome = Check(api_.CreatePool(device_, &pool_), "CreatePool");
     // What was freed stays ours: the host's own planner is what keeps it small.
     if (outcome.ok()) outcome = Check(api_.KeepPool(pool_), "KeepPool");
+    if constexpr (requires { api_.CheckWaits(allocation_stream_); }) {
+      if (outcome.ok()) outcome = api_.CheckWaits(allocation_stream_);
+    }
     return outcome;
   }
 

@@ -148,6 +148,8 @@ void Profile::Conclude(const Pending& piece, std::vector<tenon_profile_span>* ou
     tenon_profile_span& span = out_spans->emplace_back(piece.span);
     span.begin_ns = HostTime(piece.begin);
     span.end_ns = HostTime(piece.end);
+    // A graph that was made before tracing began, or whose records were lost.
+    if (traces_ && span.kind == std::string_view("graph")) CopyText("as a whole: of what is in it nothing was told", span.detail);
   }
   for (const Tracer::Record& record : piece.traced) {
     tenon_profile_span& span = out_spans->emplace_back(piece.span);

@@ -28,8 +28,9 @@ Outcome Queue::Open() {
   return outcome.ok() ? SwitchTo(nullptr) : outcome;
 }
 
-Outcome Queue::OpenCapture(const Queue& parent) {
+Outcome Queue::OpenCapture(Queue& parent) {
   keeps_ = true;
+  parent_ = &parent;
   control_ = parent.control_;
   Outcome outcome = card().Activate();
   if (outcome.ok()) outcome = device_->TakeCaptureStream(&stream_);

@@ -24,6 +24,13 @@
 
 namespace tenon::gpu {
 
+// What captured work needs for as long as it may be launched.
+class Kept {
+ public:
+  virtual ~Kept() = default;
+  std::atomic<uint64_t> launches{0};  // of what it is kept for
+};
+
 class Queue : public sdk::Handled<Queue, tenon_queue> {
  public:
   // number: within its device; of a capture, its parent's.
@@ -31,7 +38,12 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   ~Queue();
   Outcome Open();
   // Opens it as one that keeps what it is given, for launches on `parent`, whose control its kernels get.
-  Outcome OpenCapture(const Queue& parent);
+  Outcome OpenCapture(Queue& parent);
+  // Of a capture, whose work will be launched there; else NULL.
+  Queue* parent() const { return parent_; }
+  // Of a capture: what its graph needs. By the thread that captures.
+  void Keep(std::shared_ptr<Kept> kept) { kept_.push_back(std::move(kept)); }
+  const std::vector<std::shared_ptr<Kept>>& kept() const { return kept_; }
   Outcome EndCapture(CapturedGraph* out_graph, uint64_t* out_nodes) {
     Outcome outcome = device_->Note(SubmitJoined());
     if (!outcome.ok()) return outcome;
@@ -105,6 +117,10 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   // has failed (what kernels have reported until then counts), is_cancelled(), or the GPU is lost. Not of captures.
   Outcome Read(Timeline* timeline, const int64_t* words, std::span<int64_t> out, const std::function<bool()>& is_cancelled);
 
+  // Asks the stream to say when it has got here; needs a Turn. Not of captures.
+  Outcome Mark(uint64_t* out_mark);
+  bool HasReached(uint64_t mark) const { return __atomic_load_n(&progress_->word, __ATOMIC_ACQUIRE) >= mark; }
+
   // Runs free() when the work submitted so far is done.
   void FreeLater(std::function<void()> free);
 
@@ -116,9 +132,6 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   Outcome CopyThroughStaging(const Place& target, const Place& source, uint64_t bytes);
   class Words;
   std::optional<Outcome> StateAt(uint64_t mark, Timeline* timeline, const std::function<bool()>& is_cancelled) const;
-  // Asks the stream to say when it has got here; needs a Turn.
-  Outcome Mark(uint64_t* out_mark);
-  bool HasReached(uint64_t mark) const { return __atomic_load_n(&progress_->word, __ATOMIC_ACQUIRE) >= mark; }
 
   const std::shared_ptr<Device> device_;
   const int32_t priority_;
@@ -128,6 +141,8 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   FaultControl* control_ = nullptr;   // device memory
   bool keeps_ = false;                // a capture or a list: control_ is another's
   bool is_capturing_ = false;         // begun, and not ended well
+  Queue* parent_ = nullptr;           // of a capture
+  std::vector<std::shared_ptr<Kept>> kept_;
   std::unique_ptr<WorkList> list_;
   WorkList::Joined joined_;           // of a capture
   FaultRecord* progress_ = nullptr;   // its word is how far the stream has come

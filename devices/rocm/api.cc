@@ -66,6 +66,22 @@ std::string HipApi::ErrorText(Result result) const {
   return sdk::Concat(f_.hipGetErrorName(result), " (", f_.hipGetErrorString(result), ")");
 }
 
+Outcome HipApi::CheckWaits(StreamHandle stream) const {
+  void* word = nullptr;
+  Result result = HostAllocate(&word, sizeof(uint64_t));
+  if (result == hipSuccess) {
+    *static_cast<uint64_t*>(word) = 0;
+    result = WaitValue(stream, static_cast<uint64_t*>(word), 0);  // is over at once
+    const Result ended = StreamSynchronize(stream);
+    if (result == hipSuccess) result = ended;
+    (void)HostFree(word);
+  }
+  if (result == hipSuccess) return {};
+  if (IsLost(result)) return Fault(TENON_UNAVAILABLE, "hipStreamWaitValue64: ", ErrorText(result));
+  return Fault(TENON_FAILED_PRECONDITION, "the HIP runtime's streams do not wait for words of pinned memory: ", ErrorText(result),
+               "; install a newer ROCm, and leave GPU_STREAMOPS_CP_WAIT unset");
+}
+
 Outcome HipApi::Facts(DeviceHandle device, CardFacts* out) const {
   char name[256] = {};
   size_t bytes = 0;

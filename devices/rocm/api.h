@@ -110,6 +110,9 @@ class HipApi {
   Result WaitValue(StreamHandle stream, uint64_t* word, uint64_t at_least) const {
     return f_.hipStreamWaitValue64(stream, word, at_least, hipStreamWaitValueGte, UINT64_MAX);
   }
+  // Whether streams wait for words of pinned memory, which is documented for signal memory alone: newer runtimes take any memory that they know,
+  // older ones, and all with GPU_STREAMOPS_CP_WAIT set, refuse the call.
+  Outcome CheckWaits(StreamHandle stream) const;
   // hipLaunchHostFunc is declared from 5.2 on, and there from 5.3 on.
   Result LaunchHostFunction(StreamHandle stream, void (*function)(void*), void* argument) const {
     struct Call {

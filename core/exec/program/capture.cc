@@ -19,6 +19,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/kernel_instance.h"
 #include "core/exec/program/instance.h"
+#include "tenon/ext/draft/lasting_view.h"
 
 namespace tenon::exec {
 namespace {
@@ -104,7 +105,7 @@ bool ProgramInstance::JoinsStretch(const Context& context, const Stretch& stretc
   return operation.queue == *queue;
 }
 
-void ProgramInstance::AddToStretch(const Instruction& instruction, Stretch* stretch) const {
+void ProgramInstance::AddToStretch(const Instruction& instruction, Stretch* stretch) {
   const Operation& operation = *ContextOf(instruction.frame)->operation;
   stretch->all.instructions.push_back(instruction);
   const Role role = RoleOf(code_, operation);
@@ -197,6 +198,7 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
   addresses.insert(addresses.end(), stretch->late.addresses.begin(), stretch->late.addresses.end());
   auto found = std::find_if(stretch->captured.begin(), stretch->captured.end(), [&](const Stretch::Captured& each) { return each.addresses == addresses; });
   if (found == stretch->captured.end()) {
+    EndLasting(stretch);  // before kernels see the views
     Result<tenon_captured_graph*> graph = Capture(*stretch);
     if (graph.ok() && stretch->captured.size() == kMostCaptured) {
       // A step before may still be running it.
@@ -343,6 +345,17 @@ Status ProgramInstance::BeginUpdate(Stretch* stretch, size_t index) {
   if (context->pin_count == 0) return status;
   ReleasePins(context);
   return status.ok() ? Unimplemented(StrCat(context->node->Describe(), " reads variables")) : std::move(status);
+}
+
+// What these updates write in place does not last: who would hold it now would come too late.
+void ProgramInstance::EndLasting(Stretch* stretch) {
+  std::vector<const void*> written;
+  const std::vector<const void*>& addresses = stretch->late.addresses;  // old and new memory of each
+  for (size_t i = 0; i + 1 < addresses.size(); i += 2)
+    if (addresses[i] == addresses[i + 1]) written.push_back(addresses[i]);
+  std::sort(written.begin(), written.end());
+  for (tenon_tensor_view* view : stretch->moving)
+    if (std::binary_search(written.begin(), written.end(), DataOf(*view))) view->flags &= ~TENON_VIEW_LASTING;
 }
 
 // What the kernels have begun is ended as they said, if their work was launched.

@@ -58,7 +58,7 @@ class ProgramInstance {
 
     Block all;                  // in the program's order
     Block before, work, drops;  // of it, what is the host's and comes before, updates too; what is captured; what comes after
-    std::vector<const tenon_tensor_view*> moving;  // operands of `work` whose addresses may change
+    std::vector<tenon_tensor_view*> moving;  // operands of `work` whose addresses may change
     const tenon_graph_capture* capture = nullptr;
     struct Captured {
       std::vector<const void*> addresses;
@@ -133,7 +133,7 @@ class ProgramInstance {
   void MakeBlock(const std::vector<Operation>& operations, Block* block);
   void FindStretches(Block* block);
   bool JoinsStretch(const Context& context, const Stretch& stretch, QueueId* queue) const;
-  void AddToStretch(const Instruction& instruction, Stretch* stretch) const;
+  void AddToStretch(const Instruction& instruction, Stretch* stretch);
   bool MayMove(SlotId slot) const;
   bool IsFixed(SlotId slot) const;
   const Device& DeviceOfQueue(QueueId queue) const;
@@ -142,6 +142,7 @@ class ProgramInstance {
   // What comes before the work; updates begin. out_begun false: not this time, and nothing has begun.
   tenon_status* RunBefore(Stretch* stretch, bool* out_begun);
   Status BeginUpdate(Stretch* stretch, size_t index);
+  static void EndLasting(Stretch* stretch);
   Status EndUpdates(Stretch* stretch, const Status& launched);
   tenon_status* RunOneByOne(const Stretch& stretch);
   Result<tenon_captured_graph*> Capture(const Stretch& stretch);

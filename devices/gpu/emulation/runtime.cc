@@ -56,6 +56,7 @@ constexpr bool kLeavesOut = false;
 
 struct CapturedGraphTag {
   std::shared_ptr<std::vector<Work>> works = std::make_shared<std::vector<Work>>();  // a launch keeps them
+  bool is_told = false;  // of the work of a graph that was made while nobody observed, an observer is told nothing
 };
 struct EventTag {
   std::atomic<uint64_t> nanoseconds{0};
@@ -362,15 +363,16 @@ class EmulatedCard final : public Card {
   Outcome EndCapture(Stream stream, CapturedGraph* out_graph, uint64_t* out_nodes) override {
     if (stream->capture == nullptr) return Fault(TENON_FAILED_PRECONDITION, "the stream is not being captured");
     *out_nodes = stream->capture->works->size();
+    stream->capture->is_told = Observer() != nullptr;
     *out_graph = stream->capture.release();
     return {};
   }
   Outcome LaunchGraph(CapturedGraph graph, Stream stream) override {
     EmulatedObserver* const observer = Observer();
     const uint32_t call = observer == nullptr ? 0 : observer->Call();
-    return Put(stream, [works = graph->works, call]() -> Outcome {
+    return Put(stream, [works = graph->works, is_told = graph->is_told, call]() -> Outcome {
       for (const Work& work : *works) {
-        if (Outcome outcome = Do(work, call); !outcome.ok()) return outcome;
+        if (Outcome outcome = is_told ? Do(work, call) : work.run(); !outcome.ok()) return outcome;
       }
       return {};
     });

@@ -7,6 +7,7 @@
 //   gradient of filter:  filter[cell, filter] = sum over windows of patch(x)[window, cell] * y[window, filter]
 #include "kernels/move.h"
 #include "kernels/product.h"
+#include "kernels/turned_filter.h"
 #include "tenon/sdk/walk/window.h"
 
 namespace tenon::gpu {
@@ -84,6 +85,9 @@ class ConvolutionProblem {
             .filters = filter_.out, .groups = filter_.groups, .rows = direction(rows_), .columns = direction(columns_)};
   }
   bool is_empty() const { return x_.count() == 0 || y_.count() == 0 || filter_.count() == 0; }
+  FilterLayout LayoutOfFilter() const {
+    return {Taps(), filter_.in, filter_.out, static_cast<int64_t>(sdk::ElementSize(dtype_)), channels_first_};
+  }
   // Between our filter, [height, width, channels, filters], and the library's.
   Walk FilterWalk(bool from_library) const {
     Walk walk;
@@ -186,7 +190,9 @@ class ConvolutionPlan {
     turn_ = Moving(walk, element, s);
     filter_at_ = s.Workspace(walk.total() * element);
     library_at_ = s.Workspace(library_->workspace_bytes());
+    if (result != Result::kGradientOfFilter) keeper_ = std::make_unique<FilterKeeper>(problem.LayoutOfFilter(), s.input(kFilter).dl.data != nullptr);
   }
+  std::shared_ptr<Kept> Keep(const tenon_frame& frame) const { return keeper_ == nullptr ? nullptr : keeper_->Find(frame, *frame.inputs[kFilter]); }
   // left and right as in LibraryOperands.
   void Launch(Launcher& on, const char* left, const char* right, char* out) const {
     if (library_ == nullptr || !LaunchLibrary(on, left, right, out)) product_.Launch(on, left, right, out);
@@ -208,15 +214,20 @@ class ConvolutionPlan {
       turn_.Launch(on, filter, out);
       return true;
     }
-    if (!on.Takes(*library_, {left, filter, out, nullptr, workspace})) return false;
-    turn_.Launch(on, right, filter);
-    return on.Launch(*library_, {left, filter, out, nullptr, workspace});
+    auto* const kept = static_cast<TurnedFilter*>(on.kept());
+    char* const turned = kept == nullptr ? filter : kept->memory();
+    if (!on.Takes(*library_, {left, turned, out, nullptr, workspace})) return false;
+    const auto turn = [&](Launcher& where, char* to) { turn_.Launch(where, right, to); };
+    kept == nullptr ? turn(on, turned) : kept->Make(on, turn);
+    return on.Launch(*library_, {left, turned, out, nullptr, workspace});
   }
 
+  static constexpr int32_t kFilter = 1;  // the input, of the two that have one
   const Result result_;
   ProductPlan product_;
   std::unique_ptr<LibraryWork> library_;
   Moving turn_;
+  std::unique_ptr<FilterKeeper> keeper_;  // where the library reads a filter
   int64_t filter_at_ = 0, library_at_ = 0;
 };
 
@@ -231,6 +242,7 @@ struct Conv2DKernel : ConvolutionKernel {
     Plan(const Conv2DKernel& kernel, Shapes& s)
         : convolution({kernel.attributes, s.in(0), s.in(1), s.out(0), s.dtype(0)}, Convolution::Result::kForward, s) {}
     void Launch(Launcher& on, char* const* at) const { convolution.Launch(on, at[0], at[1], at[2]); }
+    std::shared_ptr<Kept> Keep(const tenon_frame& frame) const { return convolution.Keep(frame); }
     ConvolutionPlan convolution;
   };
 };
@@ -243,6 +255,7 @@ struct BackpropInputKernel : ConvolutionKernel {
     Plan(const BackpropInputKernel& kernel, Shapes& s)
         : convolution({kernel.attributes, s.out(0), s.in(1), s.in(2), s.dtype(2)}, Convolution::Result::kGradientOfInput, s) {}
     void Launch(Launcher& on, char* const* at) const { convolution.Launch(on, at[2], at[1], at[3]); }
+    std::shared_ptr<Kept> Keep(const tenon_frame& frame) const { return convolution.Keep(frame); }
     ConvolutionPlan convolution;
   };
 };

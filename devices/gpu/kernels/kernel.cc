@@ -82,7 +82,11 @@ void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspa
   }
   for (int32_t i = 0; i < outputs; ++i) at[inputs + i] = static_cast<char*>(sdk::Data<void>(c.output_view(i)));
   const tenon_frame& frame = *c.frame();
-  const auto launch = [&](Launcher& on) { work.Launch(on, at); };
+  const std::shared_ptr<Kept> kept = own_workspace ? nullptr : work.Keep(frame);
+  const auto launch = [&](Launcher& on) {
+    on.set_kept(kept.get());
+    work.Launch(on, at);
+  };
   if (!own_workspace || work.workspace_bytes == 0) return SubmitTo(frame, AlignedWorkspace(frame), launch);
   const RunMemory workspace(frame, work.workspace_bytes);
   SubmitTo(frame, workspace.data(), launch);

@@ -23,6 +23,7 @@
 #ifndef TENON_DEVICES_GPU_KERNELS_KERNEL_H_
 #define TENON_DEVICES_GPU_KERNELS_KERNEL_H_
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -139,6 +140,11 @@ class Launcher {
   }
   FaultSite Site(uint64_t number) const { return {queue_.control(), number}; }
 
+  // What the work's Keep() gave for this run; NULL: nothing.
+  Kept* kept() const { return kept_; }
+  void set_kept(Kept* kept) { kept_ = kept; }
+
+  Queue& queue() const { return queue_; }
   Card& card() const { return queue_.card(); }
   Stream stream() const { return queue_.stream(); }
   void Check(Outcome outcome) const {
@@ -156,6 +162,7 @@ class Launcher {
 
   Queue& queue_;
   char* const workspace_;
+  Kept* kept_ = nullptr;
 };
 
 // A plan of any kernel.
@@ -163,6 +170,8 @@ class PreparedWork {
  public:
   virtual ~PreparedWork() = default;
   virtual void Launch(Launcher& on, char* const* at) const = 0;
+  // What runs share, asked for before each of a plan that lasts: it may allocate. Launcher::kept() has it.
+  virtual std::shared_ptr<Kept> Keep(const tenon_frame&) const { return nullptr; }
 
   Device* device = nullptr;
   bool ready = false;  // planned; else every run does it
@@ -247,6 +256,10 @@ struct Launched {
       ready = true;
     }
     void Launch(Launcher& on, char* const* at) const override { plan->Launch(on, at); }
+    std::shared_ptr<Kept> Keep(const tenon_frame& frame) const override {
+      if constexpr (requires { plan->Keep(frame); }) return plan->Keep(frame);
+      return nullptr;
+    }
     std::optional<typename K::Plan> plan;
   };
 
