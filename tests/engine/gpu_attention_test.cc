@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention that a GPU's compiler makes one launch of gives what its kernels one by one give, and what the formula says; where scores or
 // probabilities are read by others, or kernels do not have the shape, everything stays as it was. Covers N8, Q2, Q4.
+#include <dlfcn.h>
+
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <limits>
 
+#include "devices/cuda/emulation/driver_controls.h"
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
@@ -371,6 +375,56 @@ TEST(GpuAttention, GivesTheSameInEveryStep) {
   const Answer alone = AnswerOf(g, feeds, {y}, false), together = AnswerOf(g, feeds, {y}, true, 8);
   EXPECT_GE(together.compiled, 12);
   for (size_t i = 0; i < alone.values[0].size(); ++i) ASSERT_NEAR(together.values[0][i], alone.values[0][i], 2e-5) << i;
+}
+
+// A layer's forward pass as BERT has it: what a step asks of the driver.
+TEST(GpuAttention, OfALayerIsOneLaunchOfTheDriver) {
+  (void)Gpus();  // which open it
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
+  if (get == nullptr) GTEST_SKIP() << "only the emulated driver counts";
+  constexpr int64_t kBatch = 2, kSteps = 12, kHeads = 2, kWidth = 64 * kHeads;
+  Graph g(Gpus());
+  const auto weight = [&](int64_t rows, uint32_t seed) { return g.Const(Numbers({rows, kWidth}, seed, 1.0f / 512), Shape{rows, kWidth}); };
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{kBatch * kSteps, kWidth}), mask = g.Placeholder("mask", DType::kFloat, Shape{kBatch, 1, 1, kSteps});
+  const auto dense = [&](const Output& of, uint32_t seed) { return g.Op("BiasAdd", {g.Op("MatMul", {of, weight(kWidth, seed)}), g.Const(Numbers({kWidth}, seed), Shape{kWidth})}); };
+  const auto turned = [&](const Output& of) { return g.Op("Transpose", {of, g.Const(std::vector<int32_t>{0, 2, 1, 3}, Shape{4})}); };
+  const auto shaped = [&](const Output& of, std::vector<int32_t> dims) {
+    const auto rank = static_cast<int64_t>(dims.size());
+    return g.Op("Reshape", {of, g.Const(dims, Shape{rank})});
+  };
+  const auto heads = [&](uint32_t seed) { return turned(shaped(dense(x, seed), {kBatch, kSteps, kHeads, 64})); };
+  const Output scores = g.Op("AddV2", {g.Op("Mul", {g.Op("BatchMatMulV2", {heads(1), heads(2)}, {{"adj_y", true}}), g.Const(0.125f)}), mask});
+  const Output probabilities = g.Op("Softmax", {scores});
+  const Output seen = g.Op("BatchMatMulV2", {probabilities, heads(3)});
+  const Output y = dense(shaped(turned(seen), {kBatch * kSteps, kWidth}), 4);
+  const std::vector<Feed> feeds = {{x, *Tensor::From(Numbers({kBatch * kSteps, kWidth}, 5), Shape{kBatch * kSteps, kWidth})},
+                                   {mask, *Tensor::From(Numbers({kBatch, 1, 1, kSteps}, 6), Shape{kBatch, 1, 1, kSteps})}};
+  const auto launches = [&](bool compile, bool others_read) {
+    SessionOptions options;
+    options.device = device_test::kGpu;
+    options.compile = compile;
+    auto session = Session::Create(Gpus(), g, options);
+    EXPECT_TRUE(session.ok());
+    std::vector<Name> names;
+    std::vector<View> views;
+    for (const Feed& feed : feeds) {
+      names.push_back(feed.name);
+      views.push_back(feed.value);
+    }
+    auto callable = session->Prepare(names, others_read ? std::vector<Name>{y, probabilities} : std::vector<Name>{y});
+    EXPECT_TRUE(callable.ok());
+    for (int step = 0; step < 8; ++step) EXPECT_TRUE(callable->Run(views).ok());
+    const EmulatedDriverControls& counts = *get();
+    const uint64_t before = counts.launches + counts.graph_nodes;
+    EXPECT_TRUE(callable->Run(views).ok());
+    return counts.launches + counts.graph_nodes - before;
+  };
+  const uint64_t alone = launches(false, false), read = launches(true, true), together = launches(true, false);
+  std::printf("launches of a layer: %llu kernel by kernel, %llu compiled where others read the probabilities, %llu compiled\n", static_cast<unsigned long long>(alone),
+              static_cast<unsigned long long>(read), static_cast<unsigned long long>(together));
+  EXPECT_EQ(together, alone - 4 - 4);  // five are one, and each of four products is one with its bias
+  EXPECT_EQ(together, read - 2);
 }
 
 }  // namespace

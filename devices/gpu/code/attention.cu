@@ -25,13 +25,14 @@ TENON_GPU_FUNCTION int GroupAt(int row, int group) {
 // Rows [first, first + kRows) of `rows` into shared memory; zeros beyond the last row and the last element.
 template <class T, int kRows, int kDepth, int kThreads, RowSwizzle kSwizzle>
 TENON_GPU_FUNCTION void LoadRows(const T* from, int64_t step, int64_t first, int64_t rows, int depth, bool even, Four<float>* to) {
-  constexpr int kGroups = kDepth / 4;
+  constexpr int kGroups = kDepth / 4, kRowsAtOnce = kThreads / kGroups;
+  const int first_row = static_cast<int>(BlockThread()) / kGroups, group = static_cast<int>(BlockThread()) % kGroups;
+  const int64_t left = group * 4 < depth ? rows - first - first_row : 0;  // of the thread's rows, with those between
+  const T* at = from + (first + first_row) * step + group * 4;
   TENON_GPU_UNROLL(4)
-  for (int n = static_cast<int>(BlockThread()); n < kRows * kGroups; n += kThreads) {
-    const int row = n / kGroups, group = n % kGroups;
+  for (int n = 0; n < kRows; n += kRowsAtOnce, at += kRowsAtOnce * step) {
     Four<T> four = {};
-    if (first + row < rows && group * 4 < depth) {
-      const T* const at = from + (first + row) * step + group * 4;
+    if (n < left) {
       if (even) {
         four = *reinterpret_cast<const Four<T>*>(at);
       } else {
@@ -41,7 +42,7 @@ TENON_GPU_FUNCTION void LoadRows(const T* from, int64_t step, int64_t first, int
     Four<float> wide;
     TENON_GPU_UNROLL_ALL
     for (int k = 0; k < 4; ++k) wide.at[k] = static_cast<float>(static_cast<Wide<T>>(four.at[k]));
-    to[row * kGroups + GroupAt<kSwizzle>(row, group)] = wide;
+    to[(first_row + n) * kGroups + GroupAt<kSwizzle>(first_row + n, group)] = wide;
   }
 }
 

@@ -74,18 +74,22 @@ class CoreAttention {
 
   // Rows of a step, zeros beyond the last row and the last element.
   TENON_GPU_FUNCTION void BeginRows(const H* from, int64_t step, int64_t first, int depth, Chunk* to) const {
-    TENON_GPU_UNROLL(4)
-    for (int n = static_cast<int>(BlockThread()); n < kSpace; n += kThreads) {
-      const int row = n / kChunks, chunk = n % kChunks;
-      const bool is_there = first + row < p_.keys && chunk * 8 < depth;
-      const H* const at = is_there ? from + (first + row) * step + chunk * 8 : from;
-      if (p_.even) {
-        BeginCopy(&to[ChunkAt<kChunks>(row, chunk)], at, is_there);
-      } else {
-        Chunk own = {};
-        for (int i = 0; i < 4 && is_there; ++i) own.words[i] = TwoAt(at + 2 * i);
-        to[ChunkAt<kChunks>(row, chunk)] = own;
-      }
+    constexpr int kRowsAtOnce = kThreads / kChunks;
+    static_assert(kRowsAtOnce % 8 == 0, "all rows of a thread have their chunk at one place");
+    const int first_row = static_cast<int>(BlockThread()) / kChunks, chunk = static_cast<int>(BlockThread()) % kChunks;
+    const int64_t left = chunk * 8 < depth ? p_.keys - first - first_row : 0;  // of the thread's rows, with those between
+    const H* at = from + (first + first_row) * step + chunk * 8;
+    Chunk* place = to + ChunkAt<kChunks>(first_row, chunk);
+    if (p_.even) {
+      TENON_GPU_UNROLL_ALL
+      for (int n = 0; n < kTile.keys; n += kRowsAtOnce, at += kRowsAtOnce * step) BeginCopy(place + n * kChunks, n < left ? at : from, n < left);
+      return;
+    }
+    TENON_GPU_UNROLL(1)
+    for (int n = 0; n < kTile.keys; n += kRowsAtOnce, at += kRowsAtOnce * step) {
+      Chunk own = {};
+      for (int i = 0; i < 4 && n < left; ++i) own.words[i] = TwoAt(at + 2 * i);
+      place[n * kChunks] = own;
     }
   }
 

@@ -96,13 +96,15 @@ class Scores {
   int32_t rows_[kRows];
 };
 
+// Of numbers: what is none is passed over.
+TENON_GPU_FUNCTION float LargerScore(float most, float score) { return fmaxf(most, score); }
 // A row's largest score so far, and the thread's share of the sum of exp(score - largest).
 struct RunningRow {
   float largest = kNoScore, sum = 0;
 
   // A step's largest score has come: gives what all that was summed is multiplied with; base: what is taken from scores.
   TENON_GPU_FUNCTION float Rise(float most, float* base) {
-    const float now = most > largest ? most : largest;
+    const float now = LargerScore(largest, most);
     *base = now == kNoScore ? 0.0f : now;
     const float factor = Raise(largest - *base);
     largest = now;
@@ -111,7 +113,6 @@ struct RunningRow {
   }
 };
 
-TENON_GPU_FUNCTION float LargerScore(float most, float score) { return score > most ? score : most; }
 // Over the lanes that differ in the bits of `lanes` - 1.
 template <int kLanes>
 TENON_GPU_FUNCTION float MostOfRow(float most) {
