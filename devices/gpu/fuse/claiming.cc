@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "fuse/attention.h"
 #include "fuse/batch_norm.h"
 #include "fuse/product.h"
 #include "fuse/rows.h"
@@ -74,8 +75,14 @@ class Claiming {
       if (end.empty()) end = EndOfBatchNorm(graph_, readers, ours_, id);
       // A sum may end two of them: it ends the first.
       if (end.empty() || whole_of_[static_cast<size_t>(end.front())] >= 0) continue;
-      whole_of_[static_cast<size_t>(id)] = id;
-      for (int64_t each : end) whole_of_[static_cast<size_t>(each)] = id;
+      end.push_back(id);
+      MakeWhole(id, end);
+    }
+    for (int64_t id = 0; id < size(); ++id) {
+      if (!ours_[static_cast<size_t>(id)]) continue;
+      const std::vector<int64_t> all = NodesOfAttention(cursor_, graph_, readers, ours_, id);
+      // One of a mask's sums may end a normalisation.
+      if (std::all_of(all.begin(), all.end(), [&](int64_t each) { return whole_of_[static_cast<size_t>(each)] < 0; })) MakeWhole(id, all);
     }
   }
 
@@ -95,11 +102,14 @@ class Claiming {
   // One that will be one launch.
   struct Region {
     std::vector<int64_t> nodes;
-    int64_t whole = -1;          // the product or normalisation that it is and ends; -1: a chain
+    int64_t whole = -1;          // the product, normalisation or attention that it is; -1: a chain
     std::vector<int64_t> shape;  // of a chain's elements
     bool of_rows = false;        // with sums along its rows
   };
   int64_t size() const { return static_cast<int64_t>(graph_.size()); }
+  void MakeWhole(int64_t number, const std::vector<int64_t>& nodes) {
+    for (int64_t each : nodes) whole_of_[static_cast<size_t>(each)] = number;
+  }
   void Refuse(int64_t id, const Refusal& why) const { claims_.Refuse(id, why.reason, why.text); }
 
   // The node as a region of its own.
@@ -158,7 +168,7 @@ class Claiming {
   const sdk::Claims& claims_;
   sdk::Regions regions_;
   std::vector<bool> ours_;
-  std::vector<int64_t> whole_of_;  // the product or normalisation that a node is or ends; -1: none
+  std::vector<int64_t> whole_of_;  // the product, normalisation or attention that a node is part of; -1: none
   std::map<size_t, Region> members_;  // by the numbers of regions
 };
 

@@ -2,6 +2,7 @@
 #include "fuse/compiler.h"
 
 #include "driver.h"
+#include "fuse/attention.h"
 #include "fuse/batch_norm.h"
 #include "fuse/chain.h"
 #include "fuse/claiming.h"
@@ -23,6 +24,7 @@ struct Compiler {
   }
   static std::unique_ptr<Executable> Compile(const tenon_plugin_self*, const tenon_compile_args& args) {
     Device& device = RequireOwn(args.device);
+    if (IsAttention(args)) return MakeAttention(args, device);
     if (IsProduct(args)) return MakeProduct(args, device);
     if (IsBatchNorm(args)) return MakeBatchNorm(args, device);
     return HasOpsOfRows(args) ? MakeRows(args, device) : MakeChain(args, device);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention (attention_pattern.h) as one launch: nobody else reads scores or probabilities, which are never written.
+#ifndef TENON_DEVICES_GPU_FUSE_ATTENTION_H_
+#define TENON_DEVICES_GPU_FUSE_ATTENTION_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "device.h"
+#include "fuse/executable.h"
+#include "tenon/sdk/device/regions.h"
+
+namespace tenon::gpu {
+
+// All nodes of the attention that the node, a Softmax, is part of; empty: it is none, or its heads' size is not known or not one that kernels have.
+// readers: of each node (ReadersOf); ours: nodes that may be taken.
+std::vector<int64_t> NodesOfAttention(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph, const std::vector<int>& readers,
+                                      const std::vector<bool>& ours, int64_t softmax);
+
+bool IsAttention(const tenon_compile_args& args);
+// UNIMPLEMENTED where more than the end's result leaves the set, and for shapes that the kernels do not have.
+std::unique_ptr<Executable> MakeAttention(const tenon_compile_args& args, Device& device);
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_FUSE_ATTENTION_H_
