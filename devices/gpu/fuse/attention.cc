@@ -220,10 +220,12 @@ class Compilation {
   std::map<int, int64_t> sizes_;  // by label
 };
 
-// The node that alone reads the node's value, as far as the graph says; -1: none, or several.
+// The node that alone reads the node's value, as far as the graph says; -1: none, or several, or it stands so far behind that to look for it would take long.
 int64_t ReaderOf(const sdk::RegionGraph& graph, const std::vector<int>& readers, int64_t id) {
   if (readers[static_cast<size_t>(id)] != 1) return -1;
-  for (int64_t reader = id + 1; reader < static_cast<int64_t>(graph.size()); ++reader) {
+  constexpr int64_t kFar = 1024;
+  const int64_t end = std::min(static_cast<int64_t>(graph.size()), id + kFar);
+  for (int64_t reader = id + 1; reader < end; ++reader) {
     const auto& inputs = graph.at(reader).inputs;
     if (std::any_of(inputs.begin(), inputs.end(), [&](const tenon_output& input) { return input.node == id; })) return reader;
   }
