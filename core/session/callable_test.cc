@@ -121,6 +121,25 @@ TEST_F(CallableTest, OffersTheCallersMemoryToTheStepWhereItMayHaveIt) {
   EXPECT_FALSE(offered) << "its size is not its shape's";
 }
 
+// A string's bytes lie where its cell says, beyond what the view shows: nobody computes beside them.
+TEST_F(CallableTest, OffersNoMemoryBesideFedStrings) {
+  Callable strings(nullptr, &steps_, runnable_, {{"x:0", TENON_DT_STRING, nullptr, Shape{1}}}, {nullptr});
+  bool offered = true;
+  runnable_->go = [&offered](exec::Step* step, float* fetch) { return *fetch = 7, offered = !step->places.empty(), Status::Ok(); };
+  alignas(64) float memory[16] = {};
+  struct {
+    tenon_string_cell cell = {sizeof(tenon_string_cell), 5};
+    char text[8] = "bytes";
+  } given;
+  int64_t dim = 1;
+  const tenon_tensor_view words = MakeView(TENON_DT_STRING, {&dim, 1, 0}, &given, sizeof given.cell, nullptr), *feed = &words;
+  const tenon_tensor_view to = MakeView(TENON_DT_FLOAT, {nullptr, 0, 0}, memory, sizeof(float), nullptr);
+  const Status status = strings.RunInto({}, &feed, &to);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_FALSE(offered);
+  EXPECT_EQ(memory[0], 7) << "it is copied there";
+}
+
 TEST_F(CallableTest, SaysWhatIsWrongWithAFeedBeforeAnythingRuns) {
   const auto expect = [&](const std::string& text, const std::function<void(tenon_tensor_view*)>& change) {
     tenon_tensor_view wrong = view_;
