@@ -108,15 +108,17 @@ int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Ep
   if (c.Constant<char>(filter) != nullptr)
     return program->Constant(Packed(c.input(filter), 0, v.FilterDesc(), wanted, epilogue.filter_scale));
   if (v.FilterDesc() == wanted) return program->Input(filter, wanted);
-  auto made = std::find_if(reordered_filters_.begin(), reordered_filters_.end(), [&](const auto& each) { return each.first == wanted; });
-  if (made == reordered_filters_.end()) {
-    reordered_filters_.emplace_back(wanted, c.Workspace(static_cast<int64_t>(wanted.get_size())));
-    made = std::prev(reordered_filters_.end());
-    kept_.emplace_back(v.FilterDesc(), wanted);
-    filter_ = filter;
-    filters_.push_back(ReorderInShares(c, filter, v.FilterDesc(), wanted, made->second));
-  }
-  return program->WorkspaceAt(made->second, wanted);
+  filter_ = filter;
+  const int64_t at = Reordered(&filters_, c, filter, v.FilterDesc(), wanted).at;
+  if (kept_.size() < filters_.size()) kept_.emplace_back(v.FilterDesc(), wanted);
+  return program->WorkspaceAt(at, wanted);
+}
+
+const ReorderedFilter& Reordered(std::vector<ReorderedFilter>* filters, sdk::PrepareContext& c, int filter, const memory::desc& given, const memory::desc& wanted) {
+  for (const ReorderedFilter& made : *filters)
+    if (made.wanted == wanted) return made;
+  const int64_t at = c.Workspace(static_cast<int64_t>(wanted.get_size()));
+  return filters->emplace_back(ReorderedFilter{wanted, at, ReorderInShares(c, filter, given, wanted, at)});
 }
 
 // Without memory of its own in each run.
@@ -128,10 +130,10 @@ void ForwardShares::Run(sdk::RunContext c) const {
   std::array<Program::Elsewhere, kMost> elsewhere;
   size_t count = 0;
   for (size_t i = 0; i < filters_.size(); ++i) {
-    const int64_t at = reordered_filters_[i].second;
-    if (i < kMost) kept[i] = kept_[i].Find(given, [&](char* memory) { RunShares(c, filters_[i], kFilterCost, std::array{Program::Elsewhere{at, memory}}); });
+    const int64_t at = filters_[i].at;
+    if (i < kMost) kept[i] = kept_[i].Find(given, [&](char* memory) { RunShares(c, filters_[i].parts, kFilterCost, std::array{Program::Elsewhere{at, memory}}); });
     if (i < kMost && kept[i] != nullptr) elsewhere[count++] = {at, kept[i].get()};
-    else RunShares(c, filters_[i], kFilterCost);
+    else RunShares(c, filters_[i].parts, kFilterCost);
   }
   RunShares(c, programs_, cost_, std::span(elsewhere).first(count));
 }
@@ -286,21 +288,9 @@ struct BackpropInputKernel {
     int Filter(sdk::PrepareContext& c, Program* p, const memory::desc& given, const memory::desc& wanted) {
       if (c.Constant<char>(1) != nullptr) return p->Constant(Packed(c.input(1), 0, given, wanted));
       if (given == wanted) return p->Input(1, given);
-      auto made = std::find_if(filters.begin(), filters.end(), [&](const Reordered& each) { return each.wanted == wanted; });
-      if (made == filters.end()) {
-        const int64_t at = c.Workspace(static_cast<int64_t>(wanted.get_size()));
-        filters.push_back({wanted, at, ReorderInShares(c, 1, given, wanted, at)});
-        made = std::prev(filters.end());
-      }
-      return p->WorkspaceAt(made->at, wanted);
+      return p->WorkspaceAt(Reordered(&filters, c, 1, given, wanted).at, wanted);
     }
-    // A layout of the filter, for all shares that want it.
-    struct Reordered {
-      memory::desc wanted;
-      int64_t at;  // in the workspace
-      std::vector<Program> parts;
-    };
-    std::vector<Reordered> filters;
+    std::vector<ReorderedFilter> filters;
     std::vector<Program> programs;
     double cost;
   };

@@ -211,6 +211,15 @@ class KeptFilter {
   uint32_t pause_ = 1, wait_ = 1;  // values that are passed over after one that changed soon, and how many of them are left
 };
 
+// A filter that is not constant, in a layout that shares want: one copy for all of them.
+struct ReorderedFilter {
+  dnnl::memory::desc wanted;
+  int64_t at;                  // in the workspace
+  std::vector<Program> parts;  // what fill it, before the shares
+};
+// That of input `filter`, which lies as `given`; made where there is none yet.
+const ReorderedFilter& Reordered(std::vector<ReorderedFilter>* filters, sdk::PrepareContext& c, int filter, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted);
+
 class ForwardShares {
  public:
   // The image, the filter, and the result are inputs 0 and 1 and output 0 of the node, or as said. UNIMPLEMENTED: the plain
@@ -223,11 +232,10 @@ class ForwardShares {
            std::pair<int64_t, int64_t> rows);
   int Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter, const dnnl::memory::desc& wanted, Program* program);
 
-  std::vector<std::vector<Program>> filters_;  // reorders of the filter, before the shares
+  std::vector<ReorderedFilter> filters_;
   std::vector<Program> programs_;
-  std::vector<std::pair<dnnl::memory::desc, int64_t>> reordered_filters_;  // where in the workspace
-  mutable std::vector<KeptFilter> kept_;                                   // of these, one each
-  int filter_ = 1;                                                         // which input it is
+  mutable std::vector<KeptFilter> kept_;  // of the filters, one each
+  int filter_ = 1;                        // which input it is
   double cost_;
 };
 
