@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul through oneDNN: rows or columns of the product are shared, one primitive a share. In bfloat16 stacks of matrices, too, of which shares are products; the
-// result may be the sums in float32.
+// MatMul through oneDNN: rows or columns of the product are shared, one primitive or one call of its GEMM a share. In bfloat16 stacks of matrices, too, of which
+// shares are products; the result may be the sums in float32.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -16,6 +16,19 @@ using dnnl::memory;
 constexpr double kSmallest = 100e3;
 // Products and sums on one core.
 constexpr double kPerNanosecond = 110;
+
+struct Shape {
+  int64_t m, k, n;
+};
+
+// Whether a share of a product of floats takes oneDNN's GEMM and not its primitive, which reads a second matrix that nobody packed as it lies: one of 3072
+// columns at a third of the speed. Measured, see README.md.
+template <class Kernel>
+bool PrefersGemm(const Kernel& kernel, bool packed, const Shape& share) {
+  const auto [m, k, n] = share;
+  if (packed) return !kernel.transpose_a && m >= 64 && k >= 768 && n >= 384 && n <= 1024;
+  return !kernel.transpose_b && m >= 32 && n >= 128 && (!kernel.transpose_a || m < 1024 || n > 1024);
+}
 
 template <bool kStacks>
 struct MatMulKernel {
@@ -37,42 +50,49 @@ struct MatMulKernel {
       // Where all share one second matrix, the rows of all are one matrix.
       const bool joined = one_b && (!kernel.transpose_a || sdk::Count(a_stack) == 1);
       if (!joined) {
-        AddStacks(kernel, c, {kernel.transpose_a ? a_columns : a_rows, k, n});
+        shape = {kernel.transpose_a ? a_columns : a_rows, k, n};
+        AddStacks(kernel, c);
         return;
       }
-      const int64_t m = kernel.transpose_a ? a_columns : sdk::Count(a_stack) * a_rows;
+      shape = {kernel.transpose_a ? a_columns : sdk::Count(a_stack) * a_rows, k, n};
+      const int64_t m = shape.m;
       const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
       // Of vectors of floats it takes up to four times the plain kernel's time; the plain one would make floats of the whole matrix.
       RefuseBelow(work, type == ElementType::f32 && (m == 1 || n == 1) ? HUGE_VAL : kSmallest);
-      const dnnl::memory::dims a_strides = kernel.transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1};
-      const dnnl::memory::dims b_strides = kernel.transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1};
-      // A step that is given up ends with the shares under way: of a product that lasts they are squares, so large that reading and packing
-      // their rows and columns again does not show, and so small that one does not last.
+      a_strides = kernel.transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1};
+      b_strides = kernel.transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1};
       constexpr double kLongest = 100e6;
-      constexpr int64_t kUnit = 64, kLeastEdge = 256;
-      const auto edge = static_cast<int64_t>(std::sqrt(kLongest * kPerNanosecond / static_cast<double>(std::max<int64_t>(k, 1)))) / kUnit * kUnit;
-      const int64_t square = std::max(edge, kLeastEdge);
       const bool lasts = work / kPerNanosecond / static_cast<double>(Shares(c)) > kLongest;
-      const bool by_rows = m >= n;
-      const auto chunk = [&](int64_t whole) { return std::max<int64_t>(kUnit, ((whole + Shares(c) - 1) / Shares(c) + kUnit - 1) / kUnit * kUnit); };
+      Divide(Shares(c), lasts ? kLongest * kPerNanosecond : 0);
+      cost = work / kPerNanosecond / static_cast<double>(shares.size());
+      const bool constant = !lasts && c.Constant<char>(1) != nullptr;  // each share would keep what it packs
+      by_gemm = type == ElementType::f32 && PrefersGemm(kernel, constant, {shares.front().rows, k, shares.front().columns});
+      if (by_gemm) return;
+      for (const Share& share : shares) Add(c, share, constant);
+    }
+
+    struct Share {
+      int64_t row, rows, column, columns;
+    };
+    // Shares of the product's rows or columns. A step that is given up ends with the shares under way: of a product that lasts they are squares of at most so
+    // many products and sums (else 0), so large that reading and packing their rows and columns again does not show, and so small that one does not last.
+    void Divide(int64_t threads, double most) {
+      constexpr int64_t kUnit = 64, kLeastEdge = 256;
+      const auto [m, k, n] = shape;
+      const int64_t square = std::max(static_cast<int64_t>(std::sqrt(most / static_cast<double>(std::max<int64_t>(k, 1)))) / kUnit * kUnit, kLeastEdge);
+      const bool lasts = most > 0, by_rows = m >= n;
+      const auto chunk = [&](int64_t whole) { return std::max<int64_t>(kUnit, ((whole + threads - 1) / threads + kUnit - 1) / kUnit * kUnit); };
       const int64_t most_rows = lasts ? square : by_rows ? chunk(m) : m, most_columns = lasts ? square : by_rows ? n : chunk(n);
       for (int64_t row = 0; row < m; row += most_rows)
         for (int64_t column = 0, columns = 0; column < n; column += columns) {
           columns = std::min(most_columns, n - column);
           if (n - column - columns == 1) ++columns;  // no share of one column, which oneDNN 3 gets wrong (library_3.h)
-          Add(c, {m, k, n}, {row, std::min(most_rows, m - row), column, columns}, a_strides, b_strides, lasts);
+          shares.push_back({row, std::min(most_rows, m - row), column, columns});
         }
-      cost = work / kPerNanosecond / static_cast<double>(programs.size());
     }
 
-    struct Shape {
-      int64_t m, k, n;
-    };
-    struct Share {
-      int64_t row, rows, column, columns;
-    };
     // Stacks of matrices: one primitive a share of the first dim that is more than 1.
-    void AddStacks(const MatMulKernel& kernel, sdk::PrepareContext& c, const Shape& shape) {
+    void AddStacks(const MatMulKernel& kernel, sdk::PrepareContext& c) {
       const auto [m, k, n] = shape;
       const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1)), out = sdk::DimsOf(c.output(0));
       constexpr size_t kMostDims = 12;
@@ -111,15 +131,13 @@ struct MatMulKernel {
       }
       cost = work / kPerNanosecond / static_cast<double>(programs.size());
     }
-    void Add(sdk::PrepareContext& c, const Shape& shape, const Share& share, const dnnl::memory::dims& a_strides, const dnnl::memory::dims& b_strides,
-             bool lasts) {
+    void Add(sdk::PrepareContext& c, const Share& share, bool constant) {
       const auto [m, k, n] = shape;
       const auto [row, rows, column, columns] = share;
       Program& p = programs.emplace_back();
       const auto left = Strided({rows, k}, a_strides, type);
       const auto right = Strided({k, columns}, b_strides, type);
       const auto product = Strided({rows, columns}, {n, 1}, result);
-      const bool constant = !lasts && c.Constant<char>(1) != nullptr;  // each share would keep what it packs
       const auto pd = Made([&] { return library::Product(left, constant ? Any({k, columns}, type) : right, product, UserScratchpad()); });
       const int weights =
           constant
@@ -130,11 +148,35 @@ struct MatMulKernel {
               {DNNL_ARG_WEIGHTS, weights},
               {DNNL_ARG_DST, p.Output(0, product, (row * n + column) * BytesOf(result))}});
     }
+    void Multiply(const MatMulKernel& kernel, sdk::RunContext c, const Share& share) const {
+      const auto [row, rows, column, columns] = share;
+      const float* const a = c.input<float>(0) + row * a_strides[0];
+      const float* const b = c.input<float>(1) + column * b_strides[1];
+      const auto [m, k, n] = shape;
+      const auto status = dnnl_sgemm(kernel.transpose_a ? 'T' : 'N', kernel.transpose_b ? 'T' : 'N', rows, columns, k, 1.0F, a, kernel.transpose_a ? m : k, b,
+                                     kernel.transpose_b ? k : n, 0.0F, c.output<float>(0) + row * n + column, n);
+      if (status == dnnl_out_of_memory) sdk::Fail(TENON_RESOURCE_EXHAUSTED, "no memory in which oneDNN could pack matrices");
+      if (status != dnnl_success) sdk::Fail(TENON_INTERNAL, "oneDNN's product failed: status ", static_cast<int>(status));
+    }
+
     ElementType type, result;
+    Shape shape{};
+    dnnl::memory::dims a_strides, b_strides;  // of rows and columns of one product
+    std::vector<Share> shares;                // of its result
+    bool by_gemm = false;                     // no programs then
     std::vector<Program> programs;
-    double cost = 0;
+    double cost = 0;  // of a share, in nanoseconds
   };
-  void Run(const Plan& plan, sdk::RunContext c) const { RunShares(c, plan.programs, plan.cost); }
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    if (!plan.by_gemm) return RunShares(c, plan.programs, plan.cost);
+    c.ParallelFor(static_cast<int64_t>(plan.shares.size()), plan.cost, [&](int64_t begin, int64_t end) {
+      const SingleThread single;
+      for (int64_t i = begin; i < end; ++i) {
+        c.CheckCancelled();
+        plan.Multiply(*this, c, plan.shares[static_cast<size_t>(i)]);
+      }
+    });
+  }
   bool transpose_a, transpose_b;
 };
 

@@ -50,7 +50,7 @@ TEST_F(OnednnTest, MultipliesMatricesOfEveryTransposition) {
   for (int t = 0; t < 4; ++t) {
     const bool ta = (t & 1) != 0, tb = (t & 2) != 0;
     const auto configure = [&](Kernel& k) { k.Attr("transpose_a", ta).Attr("transpose_b", tb); };
-    for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {5, 300, 17}, {300, 5, 64}, {130, 257, 100}}) {
+    for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {5, 300, 17}, {300, 5, 64}, {130, 257, 100}, {65, 129, 1}, {70, 450, 780}, {1030, 140, 30}, {33, 3072, 40}}) {
       const Tensor a = Numbers(ta ? I{k, m} : I{m, k}, 1), b = Numbers(tb ? I{n, k} : I{k, n}, 2);
       Compare("MatMul", {a, b}, {m, n}, configure);
       Compare("MatMul", {a, b}, {m, n}, configure, 1);
