@@ -59,7 +59,9 @@ inline constexpr ConvCase kConvCases[] = {{2, 8, 3, 16, 3, 1, 1, 1, true, false}
                                           {3, 8, 16, 8, 3, 1, 1, 1, true, true},  {2, 9, 8, 8, 3, 1, 2, 1, false, false},
                                           {2, 8, 8, 16, 3, 1, 1, 2, true, false}, {1, 7, 4, 4, 1, 1, 1, 1, false, false},
                                           {5, 6, 8, 8, 5, 1, 1, 1, true, false},  {2, 10, 8, 16, 1, 2, 1, 1, true, false},
-                                          {3, 10, 8, 8, 3, 2, 1, 1, false, false}, {2, 12, 1, 8, 5, 1, 1, 1, true, false}};
+                                          {3, 10, 8, 8, 3, 2, 1, 1, false, false}, {2, 12, 1, 8, 5, 1, 1, 1, true, false},
+                                          {3, 9, 24, 40, 1, 3, 1, 1, false, false}, {2, 25, 24, 16, 1, 1, 1, 1, true, false},
+                                          {1, 48, 16, 32, 1, 1, 1, 1, true, false}, {4, 11, 40, 24, 1, 2, 1, 1, true, false}};
 
 // Calls check(configure, image, result) for windows of three by two, with and without padding, in both layouts.
 template <class Check>

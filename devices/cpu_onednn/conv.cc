@@ -47,6 +47,11 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
                         std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows) {
   const auto [r0, r1] = rows;
   const int64_t count = images.second - images.first;
+  constexpr int64_t kFewPixels = 2048;  // for which to reorder the filter costs more than it saves
+  if (epilogue.IsEmpty() && v.IsOfPixels() && c.Constant<char>(filter) == nullptr && count * (r1 - r0) * v.y.width <= kFewPixels) {
+    AddProduct(v, c, image, filter, images, rows);
+    return;
+  }
   const int64_t reach = (v.height.size - 1) * v.height.dilation + 1;
   const int64_t first = r0 * v.height.stride - v.height.before;
   const int64_t last = (r1 - 1) * v.height.stride - v.height.before + reach;
@@ -100,6 +105,14 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
   if (epilogue.shift.from != From::kNone && !bias) operand(epilogue.shift);
   p.Step(c, Made([&] { return dnnl::convolution_forward(pd); }), pd.scratchpad_desc(), std::move(arguments));
   p.Finish(target, result);
+}
+
+void ForwardShares::AddProduct(const Convolution& v, sdk::PrepareContext& c, int image, int filter, std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows) {
+  const auto [r0, r1] = rows;
+  const int64_t count = images.second - images.first, ci = v.x.channels, co = v.y.channels;
+  Program& p = programs_.emplace_back();
+  const int result = p.Output(0, v.PixelRows(co, count, r1 - r0), v.BatchOffset(v.y, images.first) + v.RowOffset(v.y, r0));
+  p.Multiply({false, false, count * (r1 - r0) * v.y.width, ci, co, ci, co, co}, v.Pixels(c, &p, image, images, rows), p.Input(filter, v.FilterDesc()), result);
 }
 
 // The filter in the layout that a share wants: one copy for all shares that want it so.
@@ -250,12 +263,18 @@ struct BackpropInputKernel {
       v.RefuseFewChannelsOfInput();
       if (v.x.channels == 1 || (v.x.channels < 4 && strided)) RefuseBelow(v.work, v.SmallestWork(HUGE_VAL));
       RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
-      for (auto [from, to] : Parts(v.x.batch, ConvolutionParts(c, v.work))) v.IsOfPixels() ? AddOfPixels(v, c, from, to) : Add(v, c, from, to);
+      for (auto [from, to] : Parts(v.x.batch, ConvolutionParts(c, v.work))) Add(v, c, from, to);
       cost = v.work / kPerNanosecond / static_cast<double>(programs.size());
     }
 
     // Images from `from` to `to`.
     void Add(const Convolution& v, sdk::PrepareContext& c, int64_t from, int64_t to) {
+      constexpr int64_t kFewPixels = 512;
+      const bool all = v.IsOfAllPixels();
+      if (v.IsOfPixels() && (!all || (to - from) * v.y.pixels() <= kFewPixels)) return AddProduct(v, c, from, to);
+      all ? AddOfPixels(v, c, from, to) : AddOfWindows(v, c, from, to);
+    }
+    void AddOfWindows(const Convolution& v, sdk::PrepareContext& c, int64_t from, int64_t to) {
       const auto dx = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
       const auto hint = v.ForwardDesc(v.Asked(dx), Any(v.FilterDims(), v.type), {}, v.Asked(dy), v.Windows());
       const auto of = [&](dnnl::algorithm algorithm, const memory::desc& in, const memory::desc& out) {
@@ -274,6 +293,20 @@ struct BackpropInputKernel {
       p.Step(c, Made([&] { return dnnl::convolution_backward_data(pd); }), pd.scratchpad_desc(),
              {{DNNL_ARG_DIFF_DST, source}, {DNNL_ARG_WEIGHTS, filter}, {DNNL_ARG_DIFF_SRC, target}});
       p.Finish(target, result);
+    }
+    // A product with the filter transposed. Pixels of x that nobody read have zeros.
+    void AddProduct(const Convolution& v, sdk::PrepareContext& c, int64_t from, int64_t to) {
+      const int64_t images = to - from, ci = v.x.channels, co = v.y.channels, at = v.BatchOffset(v.x, from);
+      Program& p = programs.emplace_back();
+      const bool all = v.IsOfAllPixels();
+      const auto rows = v.PixelRows(ci, images, v.y.height);
+      const int64_t place = all ? 0 : c.Workspace(static_cast<int64_t>(rows.get_size()));
+      const int dy = p.Input(2, v.PixelRows(co, images, v.y.height), v.BatchOffset(v.y, from));
+      p.Multiply({false, true, images * v.y.pixels(), co, ci, co, co, ci}, dy, p.Input(1, v.FilterDesc()), all ? p.Output(0, rows, at) : p.WorkspaceAt(place, rows));
+      if (all) return;
+      p.Clear(p.Output(0, v.ImageDesc(v.x, images, v.x.height), at));
+      for (int64_t i = 0; i < images; ++i)
+        p.Finish(p.WorkspaceAt(place + i * v.y.pixels() * ci * kFloat, v.PixelRows(ci, 1, v.y.height)), p.Output(0, v.PixelsRead(v.y.height), at + v.BatchOffset(v.x, i)));
     }
     // The filter transposed, forward: oneDNN 2.6 has a kernel of block products (brgconv) for that alone, which takes 0.75 to 0.95 of the time.
     void AddOfPixels(const Convolution& v, sdk::PrepareContext& c, int64_t from, int64_t to) {
@@ -328,6 +361,19 @@ struct BackpropFilterKernel {
       int64_t piece = -1;  // of every piece but the first
     };
     void Add(const Convolution& v, sdk::PrepareContext& c, int64_t from, int64_t to, Share* share) {
+      Program& p = share->pieces.emplace_back();
+      const bool more = share->pieces.size() > 1;
+      if (more && share->piece < 0) share->piece = c.Workspace(sdk::Multiply(count, kFloat));
+      const int64_t at = more ? share->piece : share->sum;
+      const int result = at < 0 ? p.Output(0, v.FilterDesc(ElementType::f32)) : p.WorkspaceAt(at, v.FilterDesc(ElementType::f32));
+      // The primitive is ahead where there are many pixels and not more channels of the result; it has none for pixels that lie apart, but its general one.
+      constexpr int64_t kFewPixels = 512;
+      const int64_t pixels = (to - from) * v.y.pixels(), ci = v.x.channels, co = v.y.channels;
+      if (v.IsOfPixels() && (!v.IsOfAllPixels() || pixels <= kFewPixels || co >= 2 * ci)) {
+        const int dy = p.Input(2, v.PixelRows(co, to - from, v.y.height), v.BatchOffset(v.y, from));
+        p.Multiply({true, false, ci, pixels, co, ci, co, co}, v.Pixels(c, &p, 0, {from, to}, {0, v.y.height}), dy, result);
+        return;
+      }
       const auto x = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
       const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims(), v.type), {}, v.Asked(dy), v.Windows());
       const auto of = [&](dnnl::algorithm algorithm, const memory::desc& in, const memory::desc& out) {
@@ -338,13 +384,8 @@ struct BackpropFilterKernel {
         pd = MadeOrNone([&] { return of(dnnl::algorithm::convolution_winograd, Any(library::Dims(x)), Any(library::Dims(dy))); });
       if (!pd) pd = Made([&] { return of(dnnl::algorithm::convolution_direct, v.Asked(x), v.Asked(dy)); });
       RefuseSlow(pd, v.type);
-      Program& p = share->pieces.emplace_back();
       const int source = p.Converted(c, p.Input(0, x, v.BatchOffset(v.x, from)), pd.src_desc());
       const int gradient = p.Converted(c, p.Input(2, dy, v.BatchOffset(v.y, from)), pd.diff_dst_desc());
-      const bool more = share->pieces.size() > 1;
-      if (more && share->piece < 0) share->piece = c.Workspace(sdk::Multiply(count, kFloat));
-      const int64_t at = more ? share->piece : share->sum;
-      const int result = at < 0 ? p.Output(0, v.FilterDesc(ElementType::f32)) : p.WorkspaceAt(at, v.FilterDesc(ElementType::f32));
       const int target = p.Target(c, result, pd.diff_weights_desc());
       p.Step(c, Made([&] { return dnnl::convolution_backward_weights(pd); }), pd.scratchpad_desc(),
              {{DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_WEIGHTS, target}});

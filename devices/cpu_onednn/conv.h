@@ -111,11 +111,32 @@ struct Convolution {
                                          attributes);
     });
   }
-  // Whether each pixel is a product with the filter, and nothing else: windows of one in float32, channels last.
+  // Whether each pixel of y is the product of one of x and the filter, and nothing else: windows of one in float32, channels last.
   bool IsOfPixels() const {
-    const auto one = [](const sdk::WindowDim& w) { return w.size == 1 && w.stride == 1 && w.before == 0 && w.output == w.input; };
+    const auto one = [](const sdk::WindowDim& w) { return w.size == 1 && w.before == 0 && (w.output - 1) * w.stride < w.input; };
     return one(height) && one(width) && groups == 1 && !channels_first && type == ElementType::f32;
   }
+  bool IsOfAllPixels() const { return IsOfPixels() && height.stride == 1 && width.stride == 1 && height.output == height.input && width.output == width.input; }
+  // Pixels one after the other: rows of a matrix.
+  dnnl::memory::desc PixelRows(int64_t channels, int64_t images, int64_t rows) const {
+    return Strided({images, channels, rows, y.width}, {rows * y.width * channels, 1, y.width * channels, channels});
+  }
+  // Those of one image x that count, for `rows` rows of y, where they lie.
+  dnnl::memory::desc PixelsRead(int64_t rows) const {
+    const int64_t c = x.channels, row = x.width * c;
+    return Strided({1, c, rows, y.width}, {rows * height.stride * row, 1, height.stride * row, width.stride * c});
+  }
+  // Those of input `image`, of so many images and rows of y from the first ones named on, for a product of matrices.
+  int Pixels(sdk::PrepareContext& c, Program* p, int image, std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows) const {
+    const int64_t count = rows.second - rows.first, at = RowOffset(x, rows.first * height.stride);
+    const auto together = PixelRows(x.channels, images.second - images.first, count);
+    if (IsOfAllPixels()) return p->Input(image, together, BatchOffset(x, images.first) + at);
+    const int64_t to = c.Workspace(static_cast<int64_t>(together.get_size()));
+    for (int64_t i = images.first; i < images.second; ++i)
+      p->Finish(p->Input(image, PixelsRead(count), BatchOffset(x, i) + at), p->WorkspaceAt(to + (i - images.first) * count * y.width * x.channels * kFloat, PixelRows(x.channels, 1, count)));
+    return p->WorkspaceAt(to, together);
+  }
+
   // Whether so many rows of so many images are worth Winograd's transforms and layouts (README.md); of a filter that is not constant, its transform in each run, too.
   bool SuitsWinograd(int64_t images, int64_t rows, bool constant) const {
     if (!winograd.load(std::memory_order_relaxed)) return false;
@@ -163,6 +184,9 @@ struct Epilogue {
     dnnl::algorithm algorithm = dnnl::algorithm::undef;  // undef: none
     float alpha = 0, beta = 0;
   } activation;
+  bool IsEmpty() const {
+    return scale.from == Vector::From::kNone && shift.from == Vector::From::kNone && filter_scale.empty() && addend < 0 && activation.algorithm == dnnl::algorithm::undef;
+  }
 };
 
 // A variable's value in another layout, from step to step for as long as it does not change (ext/draft/lasting_view.h). Kernels that want the same value in the same layout
@@ -230,6 +254,8 @@ class ForwardShares {
  private:
   void Add(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter, std::pair<int64_t, int64_t> images,
            std::pair<int64_t, int64_t> rows);
+  // Windows of one, as a product of matrices.
+  void AddProduct(const Convolution& v, sdk::PrepareContext& c, int image, int filter, std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows);
   int Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter, const dnnl::memory::desc& wanted, Program* program);
 
   std::vector<ReorderedFilter> filters_;

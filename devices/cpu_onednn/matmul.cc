@@ -66,9 +66,8 @@ struct MatMulKernel {
       Divide(Shares(c), lasts ? kLongest * kPerNanosecond : 0);
       cost = work / kPerNanosecond / static_cast<double>(shares.size());
       const bool constant = !lasts && c.Constant<char>(1) != nullptr;  // each share would keep what it packs
-      by_gemm = type == ElementType::f32 && PrefersGemm(kernel, constant, {shares.front().rows, k, shares.front().columns});
-      if (by_gemm) return;
-      for (const Share& share : shares) Add(c, share, constant);
+      const bool by_gemm = type == ElementType::f32 && PrefersGemm(kernel, constant, {shares.front().rows, k, shares.front().columns});
+      for (const Share& share : shares) by_gemm ? AddByGemm(kernel, share) : Add(c, share, constant);
     }
 
     struct Share {
@@ -131,6 +130,15 @@ struct MatMulKernel {
       }
       cost = work / kPerNanosecond / static_cast<double>(programs.size());
     }
+    void AddByGemm(const MatMulKernel& kernel, const Share& share) {
+      const auto [m, k, n] = shape;
+      const auto [row, rows, column, columns] = share;
+      Program& p = programs.emplace_back();
+      const int left = p.Input(0, Strided({rows, k}, a_strides), row * a_strides[0] * BytesOf(type));
+      const int right = p.Input(1, Strided({k, columns}, b_strides), column * b_strides[1] * BytesOf(type));
+      const int product = p.Output(0, Strided({rows, columns}, {n, 1}), (row * n + column) * BytesOf(type));
+      p.Multiply({kernel.transpose_a, kernel.transpose_b, rows, k, columns, kernel.transpose_a ? m : k, kernel.transpose_b ? k : n, n}, left, right, product);
+    }
     void Add(sdk::PrepareContext& c, const Share& share, bool constant) {
       const auto [m, k, n] = shape;
       const auto [row, rows, column, columns] = share;
@@ -148,35 +156,14 @@ struct MatMulKernel {
               {DNNL_ARG_WEIGHTS, weights},
               {DNNL_ARG_DST, p.Output(0, product, (row * n + column) * BytesOf(result))}});
     }
-    void Multiply(const MatMulKernel& kernel, sdk::RunContext c, const Share& share) const {
-      const auto [row, rows, column, columns] = share;
-      const float* const a = c.input<float>(0) + row * a_strides[0];
-      const float* const b = c.input<float>(1) + column * b_strides[1];
-      const auto [m, k, n] = shape;
-      const auto status = dnnl_sgemm(kernel.transpose_a ? 'T' : 'N', kernel.transpose_b ? 'T' : 'N', rows, columns, k, 1.0F, a, kernel.transpose_a ? m : k, b,
-                                     kernel.transpose_b ? k : n, 0.0F, c.output<float>(0) + row * n + column, n);
-      if (status == dnnl_out_of_memory) sdk::Fail(TENON_RESOURCE_EXHAUSTED, "no memory in which oneDNN could pack matrices");
-      if (status != dnnl_success) sdk::Fail(TENON_INTERNAL, "oneDNN's product failed: status ", static_cast<int>(status));
-    }
-
     ElementType type, result;
     Shape shape{};
     dnnl::memory::dims a_strides, b_strides;  // of rows and columns of one product
-    std::vector<Share> shares;                // of its result
-    bool by_gemm = false;                     // no programs then
+    std::vector<Share> shares;                // of its result, a program each
     std::vector<Program> programs;
     double cost = 0;  // of a share, in nanoseconds
   };
-  void Run(const Plan& plan, sdk::RunContext c) const {
-    if (!plan.by_gemm) return RunShares(c, plan.programs, plan.cost);
-    c.ParallelFor(static_cast<int64_t>(plan.shares.size()), plan.cost, [&](int64_t begin, int64_t end) {
-      const SingleThread single;
-      for (int64_t i = begin; i < end; ++i) {
-        c.CheckCancelled();
-        plan.Multiply(*this, c, plan.shares[static_cast<size_t>(i)]);
-      }
-    });
-  }
+  void Run(const Plan& plan, sdk::RunContext c) const { RunShares(c, plan.programs, plan.cost); }
   bool transpose_a, transpose_b;
 };
 

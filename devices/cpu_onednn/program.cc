@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
@@ -47,6 +48,12 @@ dnnl_stream_t ThreadStream() {
 
 void CheckDnnl(dnnl_status_t status, const char* what) {
   if (status != dnnl_success) sdk::Fail(TENON_INTERNAL, "oneDNN failed to ", what, ": status ", static_cast<int>(status));
+}
+
+void Gemm(const MatrixProduct& p, const float* a, const float* b, float* out) {
+  const auto status = dnnl_sgemm(p.turned_a ? 'T' : 'N', p.turned_b ? 'T' : 'N', p.m, p.n, p.k, 1.0F, a, p.row_a, b, p.row_b, 0.0F, out, p.row_out);
+  if (status == dnnl_out_of_memory) sdk::Fail(TENON_RESOURCE_EXHAUSTED, "no memory in which oneDNN could pack matrices");
+  CheckDnnl(status, "multiply matrices");
 }
 
 }  // namespace
@@ -196,8 +203,14 @@ void Program::Finish(int target, int slot) {
 
 void Program::CopyUnlessSame(int from, int to) {
   Finish(from, to);
-  if (from != to) steps_.back().unless_same = true;
+  if (from != to) steps_.back().what = StepEntry::Do::kPrimitiveUnlessSame;
 }
+
+void Program::Multiply(const MatrixProduct& product, int a, int b, int out) {
+  steps_.push_back({{}, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, out}}, StepEntry::Do::kMultiply, product});
+}
+
+void Program::Clear(int slot) { steps_.push_back({{}, {{DNNL_ARG_DST, slot}}, StepEntry::Do::kClear}); }
 
 void Program::Step(sdk::PrepareContext& c, const dnnl::primitive& primitive, const Desc& scratchpad,
                    std::vector<std::pair<int, int>> arguments) {
@@ -258,10 +271,17 @@ void Program::Run(sdk::RunContext c, std::span<const Elsewhere> elsewhere) const
   const dnnl_stream_t stream = ThreadStream();
   const auto address = [&](int slot) { return borrowed.execution->memories[static_cast<size_t>(slot)].get_data_handle(); };
   for (size_t i = 0; i < steps_.size(); ++i) {
-    if (steps_[i].unless_same && address(steps_[i].arguments[0].second) == address(steps_[i].arguments[1].second)) continue;
-    const auto& arguments = borrowed.execution->arguments[i];
-    CheckDnnl(dnnl_primitive_execute(steps_[i].primitive.get(), stream, static_cast<int>(arguments.size()), arguments.data()),
-              "execute a primitive");
+    const StepEntry& step = steps_[i];
+    const auto at = [&](size_t argument) { return address(step.arguments[argument].second); };
+    if (step.what == StepEntry::Do::kPrimitiveUnlessSame && at(0) == at(1)) continue;
+    if (step.what == StepEntry::Do::kClear) {
+      std::memset(at(0), 0, slots_[static_cast<size_t>(step.arguments[0].second)].desc.get_size());
+    } else if (step.what == StepEntry::Do::kMultiply) {
+      Gemm(step.product, static_cast<const float*>(at(0)), static_cast<const float*>(at(1)), static_cast<float*>(at(2)));
+    } else {
+      const auto& arguments = borrowed.execution->arguments[i];
+      CheckDnnl(dnnl_primitive_execute(step.primitive.get(), stream, static_cast<int>(arguments.size()), arguments.data()), "execute a primitive");
+    }
   }
 }
 

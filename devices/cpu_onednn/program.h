@@ -58,6 +58,13 @@ std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, 
 std::shared_ptr<const PackedConstant> PackedBytes(const tenon_tensor_view& constant, int64_t column_stride, const std::vector<int8_t>& values, const dnnl::memory::desc& from,
                                                   const dnnl::memory::desc& wanted);
 
+// A product of matrices of float32, [m, k] and [k, n] or turned ([k, m], [n, k]); rows as they lie are so many elements apart.
+struct MatrixProduct {
+  bool turned_a, turned_b;
+  int64_t m, k, n;
+  int64_t row_a, row_b, row_out;
+};
+
 class Program {
  public:
   using Desc = dnnl::memory::desc;
@@ -87,6 +94,10 @@ class Program {
   // Copies one into the other, unless they are one memory in the run. Both have one layout.
   void CopyUnlessSame(int from, int to);
 
+  // By the library's GEMM (dnnl_sgemm), of slots.
+  void Multiply(const MatrixProduct& product, int a, int b, int out);
+  // Zeros in all bytes that a slot's layout spans.
+  void Clear(int slot);
   // A primitive with its arguments; a scratchpad is added.
   void Step(sdk::PrepareContext& c, const dnnl::primitive& primitive, const Desc& scratchpad,
             std::vector<std::pair<int, int>> arguments);
@@ -107,9 +118,11 @@ class Program {
     Desc desc;
   };
   struct StepEntry {
+    enum class Do { kPrimitive, kPrimitiveUnlessSame, kMultiply, kClear };
     dnnl::primitive primitive;
-    std::vector<std::pair<int, int>> arguments;
-    bool unless_same = false;  // of two slots in one place there is nothing to do
+    std::vector<std::pair<int, int>> arguments;  // what it is for the primitive, and the slot
+    Do what = Do::kPrimitive;                    // unless same: of two slots in one place there is nothing to do
+    MatrixProduct product{};
   };
   struct Execution;
 
