@@ -66,6 +66,83 @@ std::optional<std::vector<T>> Nodes::Elements(Output edge, uint32_t dtype) {
 std::optional<std::vector<int32_t>> Nodes::Integers(Output edge) { return Elements<int32_t>(edge, TENON_DT_INT32); }
 std::optional<std::vector<float>> Nodes::Floats(Output edge) { return Elements<float>(edge, TENON_DT_FLOAT); }
 
+Output Nodes::Plain(Output edge) {
+  for (int step = 0; step < kMostSteps && At(edge.node).op == "Identity"; ++step) edge = At(edge.node).inputs[0];
+  return edge;
+}
+
+// ---- How many steps there are ----
+
+Output Nodes::AsLong(Output x) {
+  x = Plain(x);
+  return At(x.node).op == "ReverseV2" ? Plain(At(x.node).inputs[0]) : x;
+}
+
+std::optional<int32_t> Nodes::ElementTaken(const Node& slice, int64_t id) {
+  const auto mask = [&](const char* name) { return Attr(id, &sdk::NodeContext::Int, name); };
+  if (mask("shrink_axis_mask") != 1 || mask("begin_mask") > 1 || mask("ellipsis_mask") != 0 || mask("new_axis_mask") != 0) return std::nullopt;
+  const std::optional<std::vector<int32_t>> begin = Integers(Plain(slice.inputs[1]));
+  return begin.has_value() && begin->size() == 1 ? std::optional(mask("begin_mask") == 1 ? 0 : begin->front()) : std::nullopt;
+}
+
+bool Nodes::IsTime(Output x, Output edge) {
+  edge = Plain(edge);
+  if (At(edge.node).op == "Max") edge = Plain(At(edge.node).inputs[0]);
+  const Node slice = At(edge.node);
+  if (slice.op != "StridedSlice" || ElementTaken(slice, edge.node) != 0) return false;
+  const Output shape = Plain(slice.inputs[0]);
+  if (At(shape.node).op != "Shape") return false;
+  const Output of = AsLong(At(shape.node).inputs[0]), wanted = AsLong(x);
+  return of.node == wanted.node && of.index == wanted.index;
+}
+
+std::optional<int64_t> Nodes::Number(Output edge, int depth) {
+  constexpr int kDeepest = 2;  // TensorFlow 1 writes the smaller of n and the larger of 1 and n
+  edge = Plain(edge);
+  const Node node = At(edge.node);
+  // Of one number the largest is itself: so Keras says how many turns there are at most.
+  if (node.op == "Max") edge = Plain(node.inputs[0]);
+  if (const auto number = Integers(edge); number.has_value()) return p_.shape(edge).rank() == 0 ? std::optional<int64_t>(number->front()) : std::nullopt;
+  if (node.op == "StridedSlice") {
+    const std::optional<std::vector<int32_t>> shape = Integers(Plain(node.inputs[0]));
+    const std::optional<int32_t> at = ElementTaken(node, edge.node);
+    if (!shape.has_value() || !at.has_value() || *at < 0 || static_cast<size_t>(*at) >= shape->size()) return std::nullopt;
+    return (*shape)[static_cast<size_t>(*at)];
+  }
+  if (depth == kDeepest || (node.op != "Minimum" && node.op != "Maximum") || node.inputs.size() != 2) return std::nullopt;
+  const std::optional<int64_t> a = Number(node.inputs[0], depth + 1), b = Number(node.inputs[1], depth + 1);
+  if (!a.has_value() || !b.has_value()) return std::nullopt;
+  return node.op == "Minimum" ? std::min(*a, *b) : std::max(*a, *b);
+}
+
+bool Nodes::IsTimeOf(Output x, Output edge) {
+  edge = Plain(edge);
+  const Node node = At(edge.node);
+  if (node.op != "Minimum" || node.inputs.size() != 2) return IsTime(x, edge);
+  const auto at_least_one = [&](Output value) {
+    value = Plain(value);
+    const Node largest = At(value.node);
+    if (largest.op != "Maximum" || largest.inputs.size() != 2) return false;
+    const auto one = [&](Output a, Output b) { return Integers(Plain(a)) == std::vector<int32_t>{1} && IsTime(x, b); };
+    return one(largest.inputs[0], largest.inputs[1]) || one(largest.inputs[1], largest.inputs[0]);
+  };
+  return (IsTime(x, node.inputs[0]) && at_least_one(node.inputs[1])) || (IsTime(x, node.inputs[1]) && at_least_one(node.inputs[0]));
+}
+
+std::optional<Nodes::Below> Nodes::AllBelow(Output edge) {
+  edge = Plain(edge);
+  const Node node = At(edge.node);
+  if (node.op == "Range") {
+    if (Number(node.inputs[0]) != 0 || Number(node.inputs[2]) != 1) return std::nullopt;
+    return Below{Number(node.inputs[1]), node.inputs[1]};
+  }
+  const std::optional<std::vector<int64_t>> numbers = p_.Integers(edge);
+  if (!numbers.has_value()) return std::nullopt;
+  for (size_t i = 0; i < numbers->size(); ++i)
+    if ((*numbers)[i] != static_cast<int64_t>(i)) return std::nullopt;
+  return Below{static_cast<int64_t>(numbers->size()), {-1, 0, 0}};
+}
+
 // ---- Where values come from ----
 
 Output LoopGraph::Plain(Output edge) {
@@ -148,18 +225,14 @@ bool LoopGraph::Counts(int64_t merge) {
 std::optional<int64_t> LoopGraph::NumberOf(Output edge) {
   const Source source = SourceOf(edge);
   if (source.kind == Source::Kind::kVariable) return std::nullopt;
-  edge = source.edge;
-  // Of one number the largest is itself: so Keras says how many turns there are at most.
-  if (At(edge.node).op == "Max") edge = Plain(At(edge.node).inputs[0]);
-  const std::optional<std::vector<int32_t>> number = nodes_.Integers(edge);
-  return number.has_value() && pass().shape(edge).rank() == 0 ? std::optional<int64_t>(number->front()) : std::nullopt;
+  return nodes_.Number(source.edge);
 }
 
-bool LoopGraph::IsOne(Output edge) {
+std::optional<float> LoopGraph::RealOf(Output edge) {
   const Source source = SourceOf(edge);
-  if (source.kind == Source::Kind::kVariable) return false;
+  if (source.kind == Source::Kind::kVariable) return std::nullopt;
   const std::optional<std::vector<float>> number = nodes_.Floats(source.edge);
-  return number.has_value() && pass().shape(source.edge).rank() == 0 && number->front() == 1.0f;
+  return number.has_value() && pass().shape(source.edge).rank() == 0 ? std::optional(number->front()) : std::nullopt;
 }
 
 // ---- What is the same in each turn ----

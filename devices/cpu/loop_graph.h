@@ -23,7 +23,8 @@ inline constexpr tenon_span kLoopOps[] = {
     TENON_SPAN("Exit"), TENON_SPAN("TensorListStack"), TENON_SPAN("Enter"), TENON_SPAN("Merge"), TENON_SPAN("Switch"), TENON_SPAN("NextIteration"), TENON_SPAN("LoopCond"), TENON_SPAN("Identity"), TENON_SPAN("Const"),
     TENON_SPAN("Less"), TENON_SPAN("LogicalAnd"), TENON_SPAN("Max"), TENON_SPAN("Shape"), TENON_SPAN("Fill"), TENON_SPAN("ReverseV2"), TENON_SPAN("Transpose"), TENON_SPAN("StridedSlice"), TENON_SPAN("Split"),
     TENON_SPAN("Squeeze"), TENON_SPAN("Unpack"), TENON_SPAN("ReadVariableOp"), TENON_SPAN("MatMul"), TENON_SPAN("BiasAdd"), TENON_SPAN("AddV2"), TENON_SPAN("Add"), TENON_SPAN("Sub"), TENON_SPAN("Mul"),
-    TENON_SPAN("Sigmoid"), TENON_SPAN("Tanh"), TENON_SPAN("TensorListFromTensor"), TENON_SPAN("TensorListGetItem"), TENON_SPAN("TensorListSetItem"), TENON_SPAN("TensorListReserve")};
+    TENON_SPAN("Sigmoid"), TENON_SPAN("Tanh"), TENON_SPAN("TensorListFromTensor"), TENON_SPAN("TensorListGetItem"), TENON_SPAN("TensorListSetItem"), TENON_SPAN("TensorListReserve"), TENON_SPAN("ConcatV2"),
+    TENON_SPAN("Range"), TENON_SPAN("Minimum"), TENON_SPAN("Maximum"), TENON_SPAN("TensorArrayV3"), TENON_SPAN("TensorArrayReadV3"), TENON_SPAN("TensorArrayWriteV3"), TENON_SPAN("TensorArrayScatterV3"), TENON_SPAN("TensorArrayGatherV3")};
 
 class Nodes {
  public:
@@ -43,6 +44,19 @@ class Nodes {
     p_.With(id, [&](sdk::NodeContext& c) { value = (c.*get)(name); });
     return value;
   }
+  // Past identities.
+  sdk::Output Plain(sdk::Output edge);
+  // Whether `edge` is Shape(x)[0], of x or what it is turned round of; the largest of one number is itself, and so is the smaller of it and what is 1 at least of it.
+  bool IsTimeOf(sdk::Output x, sdk::Output edge);
+  // A whole number that is written in the graph: itself, as the largest of one, as an element of a shape, as the smaller or the larger of two.
+  std::optional<int64_t> Number(sdk::Output edge, int depth = 0);
+  // Of all whole numbers from 0 on, in order: below which number, and that number's edge where the graph has one.
+  struct Below {
+    std::optional<int64_t> number;
+    sdk::Output end;
+  };
+  std::optional<Below> AllBelow(sdk::Output edge);
+
   // The elements of a small constant that is written in the graph: whole numbers (int32), or floats.
   std::optional<std::vector<int32_t>> Integers(sdk::Output edge);
   std::optional<std::vector<float>> Floats(sdk::Output edge);
@@ -50,6 +64,10 @@ class Nodes {
  private:
   template <class T>
   std::optional<std::vector<T>> Elements(sdk::Output edge, uint32_t dtype);
+  // The one element that is taken of a vector, and where.
+  std::optional<int32_t> ElementTaken(const Node& slice, int64_t id);
+  bool IsTime(sdk::Output x, sdk::Output edge);
+  sdk::Output AsLong(sdk::Output x);
 
   sdk::PassContext& p_;
   std::map<int64_t, Node> nodes_;
@@ -91,7 +109,7 @@ class LoopGraph {
   bool Counts(int64_t merge);
   // A whole number, or a real one, that is written in the graph, inside or outside.
   std::optional<int64_t> NumberOf(Output edge);
-  bool IsOne(Output edge);
+  std::optional<float> RealOf(Output edge);
 
   // f(a, b) of a node's two operands, in either order.
   template <class Function>

@@ -26,15 +26,17 @@ class Matcher {
  public:
   explicit Matcher(LoopGraph& loop) : loop_(loop) {}
 
-  std::optional<RecurrentCell> Lstm(Output h) {
+  std::optional<RecurrentCell> Lstm(Output h, bool joined) {
     cell_ = {};
+    cell_.joined = joined;
     if (!LstmOutput(h)) return std::nullopt;
     return cell_;
   }
-  std::optional<RecurrentCell> Gru(Output h) {
+  std::optional<RecurrentCell> Gru(Output h, bool joined) {
     cell_ = {};
+    cell_.joined = joined;
     cell_.kind = RecurrentCell::Kind::kGru;
-    if (!GruOutput(h)) return std::nullopt;
+    if (!(joined ? JoinedGruOutput(h) : GruOutput(h))) return std::nullopt;
     return cell_;
   }
 
@@ -113,17 +115,52 @@ class Matcher {
   // x W.
   bool InputProduct(Output edge) {
     const int64_t product = Product(edge);
-    if (product < 0) return false;
-    const int64_t item = loop_.Made(loop_.At(product).inputs[0], "TensorListGetItem");
-    if (item < 0) return false;
-    const LoopGraph::Source list = loop_.SourceOf(loop_.At(item).inputs[0]);
-    const std::optional<int64_t> t = StateOf(loop_.At(item).inputs[1]);
-    if (list.kind != LoopGraph::Source::Kind::kOutside || loop_.At(list.edge.node).op != "TensorListFromTensor" || !t.has_value()) return false;
-    if (!IsShapeOf(loop_.At(list.edge.node).inputs[0], loop_.At(item).inputs[2])) return false;
-    cell_.x = loop_.At(list.edge.node).inputs[0];
+    if (product < 0 || !Step(loop_.At(product).inputs[0])) return false;
     cell_.kernel = loop_.At(product).inputs[1];
+    return true;
+  }
+  // x of this turn.
+  bool Step(Output edge) {
+    const int64_t item = loop_.Made(edge, "TensorListGetItem"), read = loop_.Made(edge, "TensorArrayReadV3");
+    if (item < 0 && read < 0) return false;
+    const std::vector<Output> inputs = loop_.At(item < 0 ? read : item).inputs;
+    const std::optional<int64_t> t = StateOf(inputs[1]);
+    const Output x = item < 0 ? ArrayOf(inputs[0], inputs[2]) : ListOf(inputs[0], inputs[2]);
+    if (!t.has_value() || x.node < 0 || (cell_.x.node >= 0 && (!IsSameEdge(x, cell_.x) || *t != cell_.t))) return false;
+    cell_.x = x;
     cell_.t = *t;
     return true;
+  }
+  // The tensor whose steps a list has.
+  Output ListOf(Output list, Output asked) {
+    const LoopGraph::Source source = loop_.SourceOf(list);
+    if (source.kind != LoopGraph::Source::Kind::kOutside || loop_.At(source.edge.node).op != "TensorListFromTensor") return kNothing;
+    const Output x = loop_.At(source.edge.node).inputs[0];
+    return IsShapeOf(x, asked) ? x : kNothing;
+  }
+  // The same of a tensor array that nobody wrote to before.
+  Output ArrayOf(Output handle, Output flow) {
+    const LoopGraph::Source array = loop_.SourceOf(handle), written = loop_.SourceOf(flow);
+    if (array.kind != LoopGraph::Source::Kind::kOutside || written.kind != array.kind || loop_.At(array.edge.node).op != "TensorArrayV3") return kNothing;
+    const Nodes::Node scatter = loop_.At(written.edge.node);
+    if (scatter.op != "TensorArrayScatterV3" || !IsSameEdge(loop_.Plain(scatter.inputs[0]), array.edge) || !IsSameEdge(loop_.Plain(scatter.inputs[3]), {array.edge.node, 1, 0})) return kNothing;
+    // As many places as x has steps, or it fails.
+    return loop_.nodes().AllBelow(scatter.inputs[1]).has_value() ? scatter.inputs[2] : kNothing;
+  }
+  // [x, y]: the edge of y.
+  Output BesideStep(Output edge) {
+    const int64_t id = loop_.Made(edge, "ConcatV2");
+    if (id < 0 || loop_.At(id).inputs.size() != 3) return kNothing;
+    const std::vector<Output> inputs = loop_.At(id).inputs;
+    const std::optional<int64_t> axis = loop_.NumberOf(inputs[2]);
+    return (axis == 1 || axis == -1) && Step(inputs[0]) ? inputs[1] : kNothing;
+  }
+  // [x, y] W + b: the edge of y, and those of W and b.
+  Output JoinedProduct(Output edge, Output* weights, Output* bias) {
+    const int64_t product = Product(WithoutBias(edge, bias));
+    if (product < 0) return kNothing;
+    *weights = loop_.At(product).inputs[1];
+    return BesideStep(loop_.At(product).inputs[0]);
   }
   // Whether a list of x's steps has elements of the shape that is asked for: a constant's dims, or any.
   bool IsShapeOf(Output x, Output asked) {
@@ -148,12 +185,27 @@ class Matcher {
 
   // ---- LSTM ----
 
-  // The gate of that number below a function.
+  // The gate of that number (of Keras's i, f, g, o) below a function.
   bool Gate(Output edge, std::string_view function, int64_t number) {
-    const std::optional<Part> part = PartOf(Of(edge, function));
-    if (!part.has_value() || part->whole.node < 0 || (gates_.node >= 0 && !IsSameEdge(gates_, part->whole)) || !part->Is(4, number, cell_.cells)) return false;
+    constexpr int64_t kJoined[] = {0, 2, 1, 3};
+    edge = Of(edge, function);
+    if (cell_.joined && number == 1) edge = WithoutForget(edge);
+    const std::optional<Part> part = PartOf(edge);
+    if (!part.has_value() || part->whole.node < 0 || (gates_.node >= 0 && !IsSameEdge(gates_, part->whole)) || !part->Is(4, cell_.joined ? kJoined[number] : number, cell_.cells)) return false;
     gates_ = part->whole;
     return true;
+  }
+  Output WithoutForget(Output edge) {
+    cell_.forget = 0;
+    if (edge.node < 0) return edge;
+    Output gate = edge;
+    loop_.InEitherOrder(loop_.Made(edge, "AddV2", "Add"), [&](Output a, Output b) {
+      const std::optional<float> number = loop_.RealOf(b);
+      if (!number.has_value()) return false;
+      gate = a, cell_.forget = *number;
+      return true;
+    });
+    return gate;
   }
   bool LstmOutput(Output h) {
     Output new_c = kNothing;
@@ -179,6 +231,12 @@ class Matcher {
     return LstmGates() && (cell_.states = {{cell_.states[0].merge, MadeOf(h)}, {c, MadeOf(new_c)}}, true);
   }
   bool LstmGates() {
+    if (cell_.joined) {
+      const Output y = JoinedProduct(gates_, &cell_.kernel, &cell_.bias);
+      const std::optional<int64_t> h = y.node < 0 ? std::nullopt : StateOf(y);
+      if (h.has_value()) cell_.states = {{*h, kNothing}};
+      return h.has_value();
+    }
     const Output products = WithoutBias(gates_, &cell_.bias);
     return loop_.InEitherOrder(loop_.Made(products, "AddV2", "Add"), [&](Output of_x, Output of_h) {
       const int64_t product = Product(of_h);
@@ -203,7 +261,7 @@ class Matcher {
     };
     const auto rest = [&](Output share, Output value) {
       const int64_t sub = loop_.Made(share, "Sub");
-      if (sub < 0 || !loop_.IsOne(loop_.At(sub).inputs[0]) || loop_.Made(loop_.At(sub).inputs[1], "Sigmoid") != update) return false;
+      if (sub < 0 || loop_.RealOf(loop_.At(sub).inputs[0]) != 1.0F || loop_.Made(loop_.At(sub).inputs[1], "Sigmoid") != update) return false;
       candidate = Of(value, "Tanh");
       return candidate.node >= 0;
     };
@@ -212,6 +270,42 @@ class Matcher {
     cell_.states = {{state, MadeOf(h)}};
     cell_.cells = CellsOf(state, MadeOf(h));
     return GruUpdate(loop_.At(update).inputs[0]) && GruCandidate(candidate);
+  }
+  bool JoinedGruOutput(Output h) {
+    std::optional<Part> gates;
+    Output candidate = kNothing;
+    int64_t state = -1;
+    const auto is = [&](Output edge, int64_t number) {
+      const std::optional<Part> part = PartOf(edge);
+      if (!part.has_value() || part->whole.node < 0 || part->parts != 2 || part->index != number || (gates.has_value() && !IsSameEdge(gates->whole, part->whole))) return false;
+      gates = part;
+      return true;
+    };
+    const auto kept = [&](Output gate, Output before) {
+      const std::optional<int64_t> merge = StateOf(before);
+      if (!merge.has_value() || !is(gate, 1)) return false;
+      state = *merge;
+      return true;
+    };
+    const auto rest = [&](Output share, Output value) {
+      const int64_t sub = loop_.Made(share, "Sub");
+      if (sub < 0 || loop_.RealOf(loop_.At(sub).inputs[0]) != 1.0F || !is(loop_.At(sub).inputs[1], 1)) return false;
+      candidate = Of(value, "Tanh");
+      return candidate.node >= 0;
+    };
+    const auto mixed = [&](Output a, Output b) { return (gates.reset(), loop_.InEitherOrder(loop_.Made(a, "Mul"), kept)) && loop_.InEitherOrder(loop_.Made(b, "Mul"), rest); };
+    if (!loop_.InEitherOrder(loop_.Made(h, "AddV2", "Add"), mixed)) return false;
+    const Output sum = Of(gates->whole, "Sigmoid");
+    if (sum.node < 0) return false;
+    const Output before = JoinedProduct(sum, &cell_.kernel, &cell_.bias);
+    if (before.node < 0 || !loop_.IsVariable(before, state)) return false;
+    const Output kept_of = JoinedProduct(candidate, &cell_.candidate, &cell_.candidate_bias);
+    const auto reset = [&](Output gate, Output value) { return loop_.IsVariable(value, state) && is(gate, 0); };
+    if (kept_of.node < 0 || !loop_.InEitherOrder(loop_.Made(kept_of, "Mul"), reset)) return false;
+    cell_.states = {{state, MadeOf(h)}};
+    cell_.cells = CellsOf(state, MadeOf(h));
+    cell_.reset_after = false;
+    return true;
   }
   // Part `number` of 3 of the input's sum, which is the same for all.
   bool OfInput(Output edge, int64_t number) {
@@ -282,8 +376,11 @@ class Matcher {
 
 std::optional<RecurrentCell> FindCell(LoopGraph& loop, Output h) {
   Matcher matcher(loop);
-  std::optional<RecurrentCell> cell = matcher.Lstm(h);
-  return cell.has_value() ? cell : matcher.Gru(h);
+  for (const bool joined : {false, true}) {
+    if (auto cell = matcher.Lstm(h, joined)) return cell;
+    if (auto cell = matcher.Gru(h, joined)) return cell;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tenon::cpu

@@ -6,6 +6,7 @@
 //     states = cell(TensorListGetItem(TensorListFromTensor(x), t), states)
 //     list = TensorListSetItem(list, t or 0, h);  t = t + 1
 //
+// or the same over tensor arrays, which are filled at once before and gathered after,
 // where length is written in the graph, or is x's number of steps, which only the step knows. Every value that leaves the loop must be one of those above, or a
 // counter's last: then nothing of the loop runs any more. Anything else, what does not fit together by what is known of its shapes, and a loop whose gradient keeps
 // what its turns made, stays as it is.
@@ -21,6 +22,7 @@
 #include "device.h"
 #include "loop_graph.h"
 #include "recurrent_cell.h"
+#include "recurrent_weights.h"
 #include "tenon/sdk/op/graph_pass.h"
 
 namespace tenon::cpu {
@@ -40,7 +42,8 @@ class Pass {
   void Run() {
     std::map<int64_t, std::vector<int64_t>> exits;  // by the condition of their loop
     for (const int64_t id : p_.nodes()) {
-      if (nodes_.At(id).op == "TensorListStack") stacks_[PlainOutside(nodes_.At(id).inputs[0]).node].push_back(id);
+      if (nodes_.At(id).op == "TensorListStack") stacks_[nodes_.Plain(nodes_.At(id).inputs[0]).node].push_back(id);
+      if (nodes_.At(id).op == "TensorArrayGatherV3") stacks_[nodes_.Plain(nodes_.At(id).inputs[2]).node].push_back(id);
       if (nodes_.At(id).op != "Exit") continue;
       const Nodes::Node& from = nodes_.At(nodes_.At(id).inputs[0].node);
       if (from.op == "Switch") exits[from.inputs[1].node].push_back(id);
@@ -50,10 +53,10 @@ class Pass {
   }
 
  private:
-  // A list of h: of all steps, or of one element, the last.
+  // A list of h: of all steps, or of one element, the last; or a tensor array of all steps.
   struct List {
-    int64_t exit = -1, reserve = -1;
-    bool is_last = false;
+    int64_t exit = -1, reserve = -1;  // what makes it
+    bool is_last = false, is_array = false;
   };
   struct Found {
     RecurrentCell cell;
@@ -65,10 +68,6 @@ class Pass {
     std::string device;
   };
 
-  Output PlainOutside(Output edge) {
-    for (int step = 0; step < 64 && nodes_.At(edge.node).op == "Identity"; ++step) edge = nodes_.At(edge.node).inputs[0];
-    return edge;
-  }
   int64_t MergeOf(int64_t exit) { return nodes_.At(nodes_.At(exit).inputs[0].node).inputs[0].node; }
 
   void Try(int64_t condition, const std::vector<int64_t>& exits) {
@@ -78,7 +77,7 @@ class Pass {
     for (const int64_t exit : exits) {
       const std::optional<LoopGraph::Variable> variable = loop.VariableOf(MergeOf(exit));
       if (!variable.has_value()) return;
-      const int64_t set = loop.Made(variable->next, "TensorListSetItem");
+      const int64_t set = loop.Made(variable->next, "TensorListSetItem", "TensorArrayWriteV3");
       if (!cell.has_value()) cell = FindCell(loop, set >= 0 ? loop.At(set).inputs[2] : variable->next);
     }
     if (!cell.has_value()) return;
@@ -95,7 +94,7 @@ class Pass {
     if (cell.states.size() == 2 && cell.states[0].merge == cell.states[1].merge) return false;
     for (const RecurrentCell::State& state : cell.states)
       if (!loop.BecomesOf(state.merge, state.becomes)) return false;
-    for (const Output& weights : {cell.kernel, cell.recurrent, cell.bias, cell.recurrent_bias})
+    for (const Output& weights : {cell.kernel, cell.recurrent, cell.bias, cell.recurrent_bias, cell.candidate, cell.candidate_bias})
       if (weights.node >= 0 ? !loop.IsInvariant(weights, found.device) : cell.cells < 0) return false;
     return true;
   }
@@ -132,24 +131,7 @@ class Pass {
   std::optional<int64_t> LengthOf(LoopGraph& loop, const RecurrentCell& cell, Output edge) {
     const std::optional<int64_t> number = loop.NumberOf(edge);
     if (number.has_value()) return *number >= 1 ? number : std::nullopt;
-    return IsTimeOf(cell.x, loop.Plain(edge)) ? std::optional(kAllSteps) : std::nullopt;
-  }
-  // Shape(x)[0], of x or what it is turned round of; the largest of one number is itself.
-  bool IsTimeOf(Output x, Output edge) {
-    if (nodes_.At(edge.node).op == "Max") edge = PlainOutside(nodes_.At(edge.node).inputs[0]);
-    const Nodes::Node slice = nodes_.At(edge.node);
-    if (slice.op != "StridedSlice") return false;
-    const auto mask = [&](const char* name) { return nodes_.Attr(edge.node, &NodeContext::Int, name); };
-    if (mask("shrink_axis_mask") != 1 || mask("begin_mask") > 1 || mask("ellipsis_mask") != 0 || mask("new_axis_mask") != 0) return false;
-    if (nodes_.Integers(PlainOutside(slice.inputs[1])) != std::vector<int32_t>{0}) return false;
-    const Output shape = PlainOutside(slice.inputs[0]);
-    if (nodes_.At(shape.node).op != "Shape") return false;
-    const Output of = AsLong(nodes_.At(shape.node).inputs[0]), wanted = AsLong(x);
-    return of.node == wanted.node && of.index == wanted.index;
-  }
-  Output AsLong(Output x) {
-    x = PlainOutside(x);
-    return nodes_.At(x.node).op == "ReverseV2" ? PlainOutside(nodes_.At(x.node).inputs[0]) : x;
+    return nodes_.IsTimeOf(cell.x, loop.Plain(edge)) ? std::optional(kAllSteps) : std::nullopt;
   }
 
   // ---- What leaves ----
@@ -167,7 +149,7 @@ class Pass {
         found->others.push_back({exit, variable.initial});
       } else if (const std::optional<List> list = MatchList(loop, *found, exit, variable)) {
         found->lists.push_back(*list);
-        if (!list->is_last) found->limit = nodes_.At(list->reserve).inputs[1];
+        if (!list->is_last) found->limit = nodes_.At(list->reserve).inputs[list->is_array ? 0 : 1];
       } else if (std::find(found->counters.begin(), found->counters.end(), merge) != found->counters.end()) {
         found->others.push_back({exit, kNothing});
       } else {
@@ -181,7 +163,8 @@ class Pass {
   std::optional<List> MatchList(LoopGraph& loop, const Found& found, int64_t exit, const LoopGraph::Variable& variable) {
     const int64_t set = loop.Made(variable.next, "TensorListSetItem");
     const Output reserve = loop.Plain(variable.initial);
-    if (set < 0 || loop.At(reserve.node).op != "TensorListReserve" || !loop.IsVariable(loop.At(set).inputs[0], MergeOf(exit))) return std::nullopt;
+    if (set < 0) return MatchArray(loop, found, exit, variable);
+    if ( loop.At(reserve.node).op != "TensorListReserve" || !loop.IsVariable(loop.At(set).inputs[0], MergeOf(exit))) return std::nullopt;
     const LoopGraph::Source item = loop.SourceOf(loop.At(set).inputs[2]);
     const Output h = found.cell.states[0].becomes;
     if (item.kind != LoopGraph::Source::Kind::kInside || item.edge.node != h.node || item.edge.index != h.index) return std::nullopt;
@@ -192,9 +175,22 @@ class Pass {
     if (found.length == kAllSteps && !IsZeros(loop.VariableOf(found.cell.states[0].merge)->initial)) return std::nullopt;
     return List{exit, reserve.node, true};
   }
+  std::optional<List> MatchArray(LoopGraph& loop, const Found& found, int64_t exit, const LoopGraph::Variable& variable) {
+    const int64_t write = loop.Made(variable.next, "TensorArrayWriteV3");
+    const Output flow = loop.Plain(variable.initial);
+    if (write < 0 || flow.index != 1 || loop.At(flow.node).op != "TensorArrayV3") return std::nullopt;
+    const std::vector<Output> inputs = loop.At(write).inputs;
+    const LoopGraph::Source array = loop.SourceOf(inputs[0]), item = loop.SourceOf(inputs[2]);
+    const Output h = found.cell.states[0].becomes;
+    const bool is_h = item.kind == LoopGraph::Source::Kind::kInside && item.edge.node == h.node && item.edge.index == h.index;
+    if (!is_h || array.kind != LoopGraph::Source::Kind::kOutside || array.edge.node != flow.node || array.edge.index != 0) return std::nullopt;
+    if (!loop.IsVariable(inputs[1], found.cell.t) || !loop.IsVariable(inputs[3], MergeOf(exit))) return std::nullopt;
+    if (LengthOf(loop, found.cell, loop.At(flow.node).inputs[0]) != found.length) return std::nullopt;
+    return List{exit, flow.node, false, true};
+  }
   bool IsZeros(Output edge) {
-    edge = PlainOutside(edge);
-    return nodes_.At(edge.node).op == "Fill" && nodes_.Floats(PlainOutside(nodes_.At(edge.node).inputs[1])) == std::vector<float>{0};
+    edge = nodes_.Plain(edge);
+    return nodes_.At(edge.node).op == "Fill" && nodes_.Floats(nodes_.Plain(nodes_.At(edge.node).inputs[1])) == std::vector<float>{0};
   }
 
   // ---- Whether shapes go together ----
@@ -203,21 +199,33 @@ class Pass {
   // them, which would broadcast.
   bool Fits(LoopGraph& loop, const Found& found) {
     const RecurrentCell& cell = found.cell;
-    const Shape x = p_.shape(cell.x), kernel = ShapeOf(loop, cell.kernel), recurrent = ShapeOf(loop, cell.recurrent);
+    const Shape x = p_.shape(cell.x);
     const int64_t width = cell.cells < 0 ? -1 : cell.gates() * cell.cells;
-    if (!Is(x, {-1, -1, -1}) || !Is(kernel, {x[2], width}) || !Is(recurrent, {cell.cells, width}) || !Alike(kernel[1], recurrent[1])) return false;
+    if (!Is(x, {-1, -1, -1})) return false;
+    if (cell.joined ? !JoinedFits(loop, cell, x) : !WeightsFit(loop, cell, x, width)) return false;
     if (found.length != kAllSteps && x[0] >= 0 && found.length > x[0]) return false;
     for (const RecurrentCell::State& state : cell.states) {
       const Shape initial = p_.shape(loop.VariableOf(state.merge)->initial);
       if (!Is(initial, {x[1], cell.cells}) || (initial[0] == 1) != (x[1] == 1)) return false;
     }
     for (const Output& bias : {cell.bias, cell.recurrent_bias})
-      if (bias.node >= 0 && !Is(ShapeOf(loop, bias), {width})) return false;
+      if (!cell.joined && bias.node >= 0 && !Is(ShapeOf(loop, bias), {width})) return false;
     for (const List& list : found.lists) {
+      if (list.is_array) continue;
       const std::optional<std::vector<int64_t>> element = p_.Integers(nodes_.At(list.reserve).inputs[0]);
       if (element.has_value() && (element->size() != 2 || !Is(Shape(*element), {x[1], cell.cells}))) return false;
     }
     return true;
+  }
+  bool WeightsFit(LoopGraph& loop, const RecurrentCell& cell, const Shape& x, int64_t width) {
+    const Shape kernel = ShapeOf(loop, cell.kernel), recurrent = ShapeOf(loop, cell.recurrent);
+    return Is(kernel, {x[2], width}) && Is(recurrent, {cell.cells, width}) && Alike(kernel[1], recurrent[1]);
+  }
+  bool JoinedFits(LoopGraph& loop, const RecurrentCell& cell, const Shape& x) {
+    const int64_t rows = ShapeOf(loop, cell.kernel)[0], inputs = rows - cell.cells, width = (cell.kind == RecurrentCell::Kind::kGru ? 2 : 4) * cell.cells;
+    if (rows < 0 || cell.cells < 0 || inputs < 1 || !Alike(x[2], inputs)) return false;  // where to cut it
+    const auto fits = [&](Output weights, std::initializer_list<int64_t> dims) { return weights.node < 0 || Is(ShapeOf(loop, weights), dims); };
+    return fits(cell.kernel, {rows, width}) && fits(cell.bias, {width}) && fits(cell.candidate, {rows, cell.cells}) && fits(cell.candidate_bias, {cell.cells});
   }
   Shape ShapeOf(LoopGraph& loop, Output edge) {
     const LoopGraph::Source source = loop.SourceOf(edge);
@@ -232,12 +240,6 @@ class Pass {
 
   // ---- The layer ----
 
-  Output Bias(LoopGraph& loop, const Found& found, Output edge) {
-    if (edge.node >= 0) return loop.Outside(edge);
-    const std::vector<float> zeros(static_cast<size_t>(found.cell.gates() * found.cell.cells));
-    const int64_t dims[] = {static_cast<int64_t>(zeros.size())};
-    return p_.Constant(TENON_DT_FLOAT, {dims, 1, 0}, zeros.data(), zeros.size() * sizeof(float));
-  }
   // Between layers Keras puts steps second, and first again: x itself then.
   Output StepsFirst(Output x) {
     const Output once = Exchanged(x), twice = once.node < 0 ? kNothing : Exchanged(once);
@@ -245,26 +247,27 @@ class Pass {
   }
   // Of what exchanges its first two dims; kNothing: it is no such value.
   Output Exchanged(Output edge) {
-    edge = PlainOutside(edge);
+    edge = nodes_.Plain(edge);
     const Nodes::Node& node = nodes_.At(edge.node);
     if (node.op != "Transpose" || !node.controls.empty()) return kNothing;
-    return nodes_.Integers(PlainOutside(node.inputs[1])) == std::vector<int32_t>{1, 0, 2} ? node.inputs[0] : kNothing;
+    return nodes_.Integers(nodes_.Plain(node.inputs[1])) == std::vector<int32_t>{1, 0, 2} ? node.inputs[0] : kNothing;
   }
   int64_t Layer(LoopGraph& loop, const Found& found) {
     const RecurrentCell& cell = found.cell;
     std::vector<Output> inputs = {StepsFirst(cell.x)};
     for (const RecurrentCell::State& state : cell.states) inputs.push_back(loop.VariableOf(state.merge)->initial);
-    inputs.push_back(loop.Outside(cell.kernel));
-    inputs.push_back(loop.Outside(cell.recurrent));
-    inputs.push_back(Bias(loop, found, cell.bias));
+    for (const Output& weights : LayerWeights(loop, cell)) inputs.push_back(weights);
     if (cell.kind == RecurrentCell::Kind::kLstm) return p_.Node("Tenon>LSTMLayer", inputs, {{"length", found.length}});
-    inputs.push_back(Bias(loop, found, cell.recurrent_bias));
     return p_.Node("Tenon>GRULayer", inputs, {{"length", found.length}, {"reset_after", cell.reset_after}});
   }
   void Build(LoopGraph& loop, const Found& found) {
     p_.Begin(loop.VariableOf(found.cell.states[0].merge)->enter, found.device);
     const int64_t layer = Layer(loop, found);
     for (const List& list : found.lists) {
+      if (list.is_array) {
+        FillArray(found, list, {layer, 0, 0});
+        continue;
+      }
       const Output stacked = list.is_last ? p_.Op("Pack", {Output{layer, 1, 0}}) : Output{layer, 0, 0};
       for (const int64_t id : stacks_[list.exit])
         if (IsOfAll(found, id, list.is_last ? 1 : found.length)) p_.Replace(id, {stacked});
@@ -274,9 +277,22 @@ class Pass {
     }
     for (const auto& [exit, value] : found.others) p_.Replace(exit, {value.node < 0 ? Output{layer, value.index, 0} : value});
   }
+  // Whoever gathers all steps gets them; who looks at the array in another way finds them in it.
+  void FillArray(const Found& found, const List& list, Output stacked) {
+    for (const int64_t id : stacks_[list.exit])
+      if (nodes_.Plain(nodes_.At(id).inputs[0]).node == list.reserve && IsEachStep(found, nodes_.At(id).inputs[1])) p_.Replace(id, {stacked});
+    const auto number = [&](int32_t value) { return p_.Constant(TENON_DT_INT32, {nullptr, 0, 0}, &value, sizeof(value)); };
+    const Output steps = p_.Op("Range", {number(0), found.length == kAllSteps ? found.limit : number(static_cast<int32_t>(found.length)), number(1)});
+    p_.Replace(list.exit, {p_.Op("TensorArrayScatterV3", {{list.reserve, 0, 0}, steps, stacked, {list.reserve, 1, 0}})});
+  }
+  bool IsEachStep(const Found& found, Output edge) {
+    const std::optional<Nodes::Below> below = nodes_.AllBelow(edge);
+    if (!below.has_value()) return false;
+    return found.length == kAllSteps ? below->end.node >= 0 && nodes_.IsTimeOf(found.cell.x, below->end) : below->number == found.length;
+  }
   bool IsOfAll(const Found& found, int64_t stack, int64_t elements) {
     const int64_t asked = nodes_.Attr(stack, &NodeContext::Int, "num_elements");
-    const std::optional<std::vector<int32_t>> shape = nodes_.Integers(PlainOutside(nodes_.At(stack).inputs[1]));
+    const std::optional<std::vector<int32_t>> shape = nodes_.Integers(nodes_.Plain(nodes_.At(stack).inputs[1]));
     if ((asked != -1 && asked != elements) || !shape.has_value() || shape->size() != 2) return false;
     const auto fits = [](int32_t dim, int64_t known) { return dim == -1 || (dim >= 0 && dim == known); };
     return fits((*shape)[0], p_.shape(found.cell.x)[1]) && fits((*shape)[1], found.cell.cells);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keras's recurrent layers as it exports them, against what TensorFlow computed: those that devices/cpu knows are one node (recurrent_pass.cc), the others the
-// loops that they are. Covers N8.
+// Keras's recurrent layers as it exports them, and TensorFlow 1's cells under dynamic_rnn, against what TensorFlow computed: those that devices/cpu knows are one
+// node (recurrent_pass.cc), the others the loops that they are. Covers N8.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +13,7 @@ namespace {
 struct Exported {
   const char* name;
   bool is_one_node;
+  const char *graph = "recurrent_loops.pb", *values = "recurrent_loops.json", *letters = "yd";
 };
 
 class RecurrentLoops : public ::testing::TestWithParam<Exported> {};
@@ -20,13 +21,13 @@ class RecurrentLoops : public ::testing::TestWithParam<Exported> {};
 Tensor TensorOf(const nlohmann::json& written) { return *Tensor::From(written["values"].get<std::vector<float>>(), Shape(written["shape"].get<std::vector<int64_t>>())); }
 
 TEST_P(RecurrentLoops, GiveTensorFlowsValues) {
-  const auto golden = nlohmann::json::parse(ReadFile("recurrent_loops.json"));
-  const auto graph = Graph::Import(TheRuntime(), ReadFile("recurrent_loops.pb"));
+  const auto golden = nlohmann::json::parse(ReadFile(GetParam().values));
+  const auto graph = Graph::Import(TheRuntime(), ReadFile(GetParam().graph));
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   auto session = Session::Create(TheRuntime(), *graph);
   ASSERT_TRUE(session.ok()) << session.status().message();
-  for (const std::string letter : {"y", "d"}) {
-    const std::string fetch = letter + "_" + GetParam().name;
+  for (const char letter : std::string(GetParam().letters)) {
+    const std::string fetch = std::string(1, letter) + "_" + GetParam().name;
     auto callable = session->Prepare({"known:0", "x:0"}, {fetch + ":0"});
     ASSERT_TRUE(callable.ok()) << callable.status().message();
     for (const auto& step : golden["steps"]) {
@@ -48,6 +49,16 @@ INSTANTIATE_TEST_SUITE_P(Keras, RecurrentLoops,
                                            Exported{"gru_last", true}, Exported{"gru_back", true}, Exported{"gru_bare", true}, Exported{"gru_before", true}, Exported{"gru_before_last", true},
                                            Exported{"gru_relu", false}),
                          [](const auto& info) { return std::string(info.param.name); });
+
+std::vector<Exported> Tf1(const char* graph) {
+  std::vector<Exported> all;
+  for (const auto& [name, is_one_node] : {std::pair{"basic", true}, {"forget", true}, {"lstm", true}, {"peepholes", false}, {"gru", true}, {"relu", false}, {"two", false}})
+    all.push_back({name, is_one_node, graph, "recurrent_tf1.json", "yds"});
+  return all;
+}
+const auto name_of = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(Tf1OverLists, RecurrentLoops, ::testing::ValuesIn(Tf1("recurrent_tf1_lists.pb")), name_of);
+INSTANTIATE_TEST_SUITE_P(Tf1OverArrays, RecurrentLoops, ::testing::ValuesIn(Tf1("recurrent_tf1_arrays.pb")), name_of);
 
 }  // namespace
 }  // namespace tenon::engine
