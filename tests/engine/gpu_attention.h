@@ -34,6 +34,7 @@ struct Answer {
   std::vector<std::vector<float>> values;
   int compiled = 0;  // nodes that are no kernel of their own
   int products = 0;  // batches of products among them
+  int softmaxes = 0;
 };
 inline Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, bool compile, int steps = 1) {
   SessionOptions options;
@@ -65,6 +66,7 @@ inline Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const
     }
   }
   const std::string how = *callable->Explain();
+  for (size_t at = 0; (at = how.find("\"op\":\"Softmax\"", at)) != std::string::npos; ++at) ++answer.softmaxes;
   for (size_t at = 0; (at = how.find("\"runs\":\"compiled\"", at)) != std::string::npos; ++at) {
     ++answer.compiled;
     const std::string node = how.substr(how.rfind("{\"name\"", at), at - how.rfind("{\"name\"", at));
