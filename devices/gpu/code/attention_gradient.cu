@@ -218,14 +218,7 @@ TENON_GPU_FUNCTION void GradientOfAttention(const AttentionGradientParams& p) {
   TENON_GPU_SHARED(Four<float>, other, A::kOtherSpace);
   TENON_GPU_SHARED(Four<float>, weights, A::kWeightSpace);
   A gradient(p, {first, second, other, weights});
-  const int64_t row = static_cast<int64_t>(BlockX()) * kTile.queries;
-  for (int64_t batch = BlockY(); batch < p.of.batches; batch += p.of.batch_blocks) {
-    if constexpr (kOfKeys) {
-      gradient.OfKeys(batch, row);
-    } else {
-      gradient.OfQueries(batch, row);
-    }
-  }
+  RunGradient<kOfKeys>(p, kTile.queries, gradient);
 }
 
 #define TENON_GPU_ATTENTION_GRADIENT_OF(depth, suffix, T, tile)                                                                                                  \

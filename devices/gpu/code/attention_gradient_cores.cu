@@ -156,14 +156,7 @@ TENON_GPU_FUNCTION void GradientOfAttentionByCores(const AttentionGradientParams
   TENON_GPU_SHARED(Chunk, other_first, A::kOtherSpace);
   TENON_GPU_SHARED(Chunk, other_second, A::kOtherSpace);
   A gradient(p, {{first, second}, {other_first, other_second}});
-  const int64_t row = static_cast<int64_t>(BlockX()) * kTile.queries;
-  for (int64_t batch = BlockY(); batch < p.of.batches; batch += p.of.batch_blocks) {
-    if constexpr (kOfKeys) {
-      gradient.OfKeys(batch, row);
-    } else {
-      gradient.OfQueries(batch, row);
-    }
-  }
+  RunGradient<kOfKeys>(p, kTile.queries, gradient);
 }
 
 #define TENON_GPU_GRADIENT_CORES_OF(depth, suffix, H, tile)                                                                                                       \

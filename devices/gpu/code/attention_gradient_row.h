@@ -93,6 +93,18 @@ class KeyWeights {
   float masks_[kRows];
 };
 
+// The block's rows of each of its batches: OfKeys(batch, first row) or OfQueries().
+template <bool kOfKeys, class Gradient>
+TENON_GPU_FUNCTION void RunGradient(const AttentionGradientParams& p, int rows, Gradient& gradient) {
+  for (int64_t batch = BlockY(); batch < p.of.batches; batch += p.of.batch_blocks) {
+    if constexpr (kOfKeys) {
+      gradient.OfKeys(batch, static_cast<int64_t>(BlockX()) * rows);
+    } else {
+      gradient.OfQueries(batch, static_cast<int64_t>(BlockX()) * rows);
+    }
+  }
+}
+
 }  // namespace tenon::gpu
 
 #endif  // TENON_DEVICES_GPU_CODE_ATTENTION_GRADIENT_ROW_H_
