@@ -41,7 +41,7 @@ class PassCall {
     if (nodes_.empty()) return false;
     const size_t before = graph_->size();
     const tenon_graph_pass_args args = {TENON_HEAD(tenon_graph_pass_args), builder_.c(), graph::NodeServices(), nodes_.data(), nodes_.size(),
-                                        &NodeOf, &InputOf, &Begin, &Replace, &AddTarget, this, question_.precision, 0, Span(question_.calibration), &Explain, &ControlInputCount, &ControlInput};
+                                        &NodeOf, &InputOf, &Begin, &Replace, &AddTarget, this, question_.precision, question_.compiles ? 1u : 0u, Span(question_.calibration), &Explain, &ControlInputCount, &ControlInput};
     Status status = pass_.plugin->Call("graph_pass.run", nullptr, nullptr, [&](tenon_plugin_self* self) { return pass_.table->run(self, &args); });
     if (!status.ok()) return std::move(status).Annotate("the graph pass '", pass_.name, "'");
     return graph_->size() != before || replaced_;

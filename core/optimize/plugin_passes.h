@@ -36,6 +36,7 @@ struct PluginPass {
 // What passes are told of the session.
 struct PassQuestion {
   uint32_t precision = 0;        // TENON_PRECISION_*
+  bool compiles = false;         // whether compilers are asked for nodes
   std::string_view calibration;  // its text; empty: none
 };
 // What passes say of nodes, by the nodes' names.

@@ -374,7 +374,7 @@ Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, opti
   auto times = std::make_shared<exec::StepTimes>();
   TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
   auto notes = std::make_shared<optimize::NodeNotes>();
-  TENON_ASSIGN_OR_RETURN(const bool changed, optimize::RunPluginPasses(runtime_->graph_passes(), {precision, options_.calibration}, &graph, &request, notes.get()));
+  TENON_ASSIGN_OR_RETURN(const bool changed, optimize::RunPluginPasses(runtime_->graph_passes(), {precision, PlanOptions().compile, options_.calibration}, &graph, &request, notes.get()));
   if (changed) {
     if (options_.optimize && optimize::PassUnread(&graph, request) != 0) {  // what the passes made needless
       TENON_ASSIGN_OR_RETURN(graph, optimize::Prune(graph, &request));

@@ -3,6 +3,7 @@
 #include "api.h"
 #include "driver.h"
 #include "driver_card.h"
+#include "fuse/attention_pass.h"
 #include "fuse/compiler.h"
 
 namespace tenon::gpu {
@@ -18,6 +19,7 @@ const tenon_capability kCapabilities[] = {
     TENON_PROVIDES(KERNELS, &tenon::gpu::kKernelPackage),
     TENON_PROVIDES(COMPILER, &tenon::gpu::kCompiler),
     TENON_PROVIDES(COLLECTIVE, &tenon::gpu::kCollective),
+    TENON_PROVIDES(GRAPH_PASS, &tenon::gpu::kAttentionPass),
 };
 
 constexpr tenon_option_declaration kOptions[] = {TENON_GPU_OPTIONS("-1")};

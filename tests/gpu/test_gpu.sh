@@ -26,6 +26,7 @@ emulated='-Driver.HasNoDeviceUnlessItIsAskedForOne:*Lost*:*BetweenDevices*:Colle
 run "the device and its kernels" env TENON_TESTED_PLUGIN="$library" "$build/tests/bin/gpu_test" --gtest_brief=1 --gtest_filter="$emulated"
 run "captured graphs" "$build/tests/bin/capture_test" --gtest_brief=1
 run "attention as one launch" "$build/tests/bin/gpu_attention_test" --gtest_brief=1
+run "gradients of attention as two" "$build/tests/bin/gpu_attention_gradient_test" --gtest_brief=1
 run "compiled chains" "$build/tests/bin/gpu_chain_test" --gtest_brief=1
 run "TensorFlow's goldens" "$build/tests/bin/golden_cases_test" --gtest_brief=1 --gtest_filter='*OnAGpu*'
 run "random graphs" "$build/tests/bin/random_placement_test" --gtest_brief=1 --gtest_filter='*OnGpus*'

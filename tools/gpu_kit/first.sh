@@ -131,6 +131,7 @@ part kernels 120 "Queues, timelines, memory, and every kernel against the CPU's.
   "$build/tests/bin/gpu_test" --gtest_brief=1 --gtest_filter="$filter"
 part captures 40 "Work that is the same in each step becomes one launch. A failure: captured graphs do not do what the kernels do." "$build/tests/bin/capture_test" --gtest_brief=1
 part attention 60 "Attention as one launch gives what its kernels give. A failure: device code of tensor cores differs from what it was tested as." "$build/tests/bin/gpu_attention_test" --gtest_brief=1
+part attention_gradients 60 "Gradients of attention as two launches give what their kernels give. A failure beside a good part before: device code differs from what it was tested as." "$build/tests/bin/gpu_attention_gradient_test" --gtest_brief=1
 part chains 60 "Chains of element-wise nodes are compiled on this machine. A failure: NVRTC's code differs, or it was not found." "$build/tests/bin/gpu_chain_test" --gtest_brief=1
 part goldens 90 "Whole graphs give TensorFlow's recorded numbers." "$build/tests/bin/golden_cases_test" --gtest_brief=1 --gtest_filter='*OnAGpu*'
 part random_graphs 45 "Random graphs, placed in random ways, give one device's bits." "$build/tests/bin/random_placement_test" --gtest_brief=1 --gtest_filter='*OnGpus*'

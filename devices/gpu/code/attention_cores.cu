@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // By tensor cores. A warp has 16 queries, whose elements it keeps in registers, and all keys of a step: its scores lie as the tensor cores' sums do, and
 // its probabilities as their left operand, so they never leave registers. Values come while scores are computed, the next keys while values are added.
-// Shared memory has rows of chunks of 8 halves, at places that are changed by the row: eight rows' chunks of one number meet different banks.
 #if !defined(__HIPCC__)
 #include "code/attention_row.h"
-#include "code/tensor_core.h"
+#include "code/core_rows.h"
 
 namespace tenon::gpu {
-
-// Where chunk `chunk` of a row of kChunks stands.
-template <int kChunks>
-TENON_GPU_FUNCTION int ChunkAt(int row, int chunk) {
-  return row * kChunks + (kChunks >= 8 ? chunk ^ (row & 7) : chunk ^ (row >> 1 & 3));
-}
 
 template <class H, AttentionTile kTile>
 class CoreAttention {
@@ -48,17 +41,12 @@ class CoreAttention {
       FinishCopies();
       Barrier();  // the values are there; the keys have been read
       if (key + kTile.keys < p_.keys) BeginRows(key_rows, p_.key_at.row, key + kTile.keys, p_.depth, keys_);
-      if (!idle) AddValues(dots, sums);
+      if (!idle) AddWeighted<H>(dots, values_, sums);
     }
     Store(static_cast<H*>(p_.out) + at.out, row_of, running, sums);
   }
 
  private:
-  // Two neighbours of a row that is there.
-  TENON_GPU_FUNCTION uint32_t TwoAt(const H* at) const {
-    if (p_.even) return *reinterpret_cast<const uint32_t*>(at);
-    return static_cast<uint32_t>(at[0].bits) | static_cast<uint32_t>(at[1].bits) << 16;
-  }
   template <class RowOf>
   TENON_GPU_FUNCTION void LoadQueries(const H* from, const RowOf& row_of, uint32_t (&queries)[kDepthSteps][4]) const {
     TENON_GPU_UNROLL_ALL
@@ -67,43 +55,18 @@ class CoreAttention {
       for (int i = 0; i < 4; ++i) {
         const int64_t row = row_of(i % 2);
         const int element = step * 16 + i / 2 * 8 + lane_ % 4 * 2;
-        queries[step][i] = row < p_.queries && element < p_.depth ? TwoAt(from + row * p_.query_at.row + element) : 0u;
+        queries[step][i] = row < p_.queries && element < p_.depth ? TwoHalvesAt(from + row * p_.query_at.row + element, p_.even) : 0u;
       }
     }
   }
 
   // Rows of a step, zeros beyond the last row and the last element.
   TENON_GPU_FUNCTION void BeginRows(const H* from, int64_t step, int64_t first, int depth, Chunk* to) const {
-    constexpr int kRowsAtOnce = kThreads / kChunks;
-    static_assert(kRowsAtOnce % 8 == 0, "all rows of a thread have their chunk at one place");
-    const int first_row = static_cast<int>(BlockThread()) / kChunks, chunk = static_cast<int>(BlockThread()) % kChunks;
-    const int64_t left = chunk * 8 < depth ? p_.keys - first - first_row : 0;  // of the thread's rows, with those between
-    const H* at = from + (first + first_row) * step + chunk * 8;
-    Chunk* place = to + ChunkAt<kChunks>(first_row, chunk);
-    if (p_.even) {
-      TENON_GPU_UNROLL_ALL
-      for (int n = 0; n < kTile.keys; n += kRowsAtOnce, at += kRowsAtOnce * step) BeginCopy(place + n * kChunks, n < left ? at : from, n < left);
-      return;
-    }
-    TENON_GPU_UNROLL(1)
-    for (int n = 0; n < kTile.keys; n += kRowsAtOnce, at += kRowsAtOnce * step) {
-      Chunk own = {};
-      for (int i = 0; i < 4 && n < left; ++i) own.words[i] = TwoAt(at + 2 * i);
-      place[n * kChunks] = own;
-    }
+    gpu::BeginRows<H, kTile.keys, kChunks, kThreads>(from, step, first, p_.keys, depth, p_.even, to);
   }
-
   TENON_GPU_FUNCTION void Multiply(const uint32_t (&queries)[kDepthSteps][4], float (&dots)[kKeyTiles][4]) const {
     TENON_GPU_UNROLL_ALL
-    for (int step = 0; step < kDepthSteps; ++step) {
-      TENON_GPU_UNROLL_ALL
-      for (int tile = 0; tile < kKeyTiles; tile += 2) {
-        uint32_t keys[4];  // of two tiles
-        LoadMatrices<false>(&keys_[ChunkAt<kChunks>((tile + lane_ / 16) * 8 + lane_ % 8, step * 2 + lane_ / 8 % 2)], keys);
-        AddProduct<H>(dots[tile], queries[step], keys[0], keys[1]);
-        AddProduct<H>(dots[tile + 1], queries[step], keys[2], keys[3]);
-      }
-    }
+    for (int step = 0; step < kDepthSteps; ++step) AddRowProducts<H, kChunks>(queries[step], keys_, step, dots);
   }
 
   // Scores become probabilities but for the row's sum.
@@ -127,21 +90,6 @@ class CoreAttention {
     }
   }
 
-  TENON_GPU_FUNCTION void AddValues(const float (&weights)[kKeyTiles][4], float (&sums)[kColumnTiles][4]) const {
-    TENON_GPU_UNROLL_ALL
-    for (int step = 0; step < kKeyTiles / 2; ++step) {
-      const float (&low)[4] = weights[2 * step], (&high)[4] = weights[2 * step + 1];
-      const uint32_t left[4] = {PackHalves<H>(low[0], low[1]), PackHalves<H>(low[2], low[3]), PackHalves<H>(high[0], high[1]), PackHalves<H>(high[2], high[3])};
-      TENON_GPU_UNROLL_ALL
-      for (int tile = 0; tile < kColumnTiles; tile += 2) {
-        uint32_t values[4];  // of two tiles
-        LoadMatrices<true>(&values_[ChunkAt<kChunks>(step * 16 + lane_ % 16, tile + lane_ / 16)], values);
-        AddProduct<H>(sums[tile], left, values[0], values[1]);
-        AddProduct<H>(sums[tile + 1], left, values[2], values[3]);
-      }
-    }
-  }
-
   template <class RowOf>
   TENON_GPU_FUNCTION void Store(H* out, const RowOf& row_of, const RunningRow (&running)[2], const float (&sums)[kColumnTiles][4]) const {
     TENON_GPU_UNROLL_ALL
@@ -152,14 +100,7 @@ class CoreAttention {
       TENON_GPU_UNROLL_ALL
       for (int tile = 0; tile < kColumnTiles; ++tile) {
         const int column = tile * 8 + lane_ % 4 * 2;
-        if (column >= p_.value_depth) continue;
-        const uint32_t two = PackHalves<H>(sums[tile][i * 2] * share, sums[tile][i * 2 + 1] * share);
-        if (p_.even) {
-          *reinterpret_cast<uint32_t*>(to + column) = two;
-        } else {
-          to[column].bits = static_cast<uint16_t>(two);
-          to[column + 1].bits = static_cast<uint16_t>(two >> 16);
-        }
+        if (column < p_.value_depth) PutTwoHalves(to + column, sums[tile][i * 2] * share, sums[tile][i * 2 + 1] * share, p_.even);
       }
     }
   }

@@ -42,6 +42,20 @@ TENON_GPU_FUNCTION AttentionOffsets LocateAttention(const AttentionParams& p, in
   return at;
 }
 
+// What an element of the mask adds to a score, rounded for itself: kernels that make one score have to make the same bits of it, however large the mask is.
+template <class T>
+TENON_GPU_FUNCTION float MaskedBy(const AttentionParams& p, const T* at) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
+  const float element = static_cast<float>(static_cast<Wide<T>>(*at));
+#if defined(__CUDA_ARCH__)
+  return __fmul_rn(element, p.mask_scale);
+#else
+  return element * p.mask_scale;
+#endif
+}
+
 // What makes scores of products of queries and keys, for kRows rows of a thread.
 template <class T, int kRows>
 class Scores {
@@ -71,13 +85,12 @@ class Scores {
   }
 
  private:
-  TENON_GPU_FUNCTION float Masked(const T* at) const { return static_cast<float>(static_cast<Wide<T>>(*at)) * p_.mask_scale; }
   template <int kKeys, class Dot, class KeyOf>
   TENON_GPU_FUNCTION void AddMask(const T* step, int keys, const Dot& dot, const KeyOf& key_of) const {
     if (p_.mask_at.row == 0) {  // one for all rows
       TENON_GPU_UNROLL_ALL
       for (int j = 0; j < kKeys; ++j) {
-        const float masked = key_of(j) < keys ? Masked(step + key_of(j) * p_.mask_column) : 0.0f;
+        const float masked = key_of(j) < keys ? MaskedBy(p_, step + key_of(j) * p_.mask_column) : 0.0f;
         TENON_GPU_UNROLL_ALL
         for (int i = 0; i < kRows; ++i) dot(i, j) += masked;
       }
@@ -87,7 +100,7 @@ class Scores {
     for (int i = 0; i < kRows; ++i) {
       const T* const row = step + rows_[i] * p_.mask_at.row;
       TENON_GPU_UNROLL_ALL
-      for (int j = 0; j < kKeys; ++j) dot(i, j) += key_of(j) < keys ? Masked(row + key_of(j) * p_.mask_column) : 0.0f;
+      for (int j = 0; j < kKeys; ++j) dot(i, j) += key_of(j) < keys ? MaskedBy(p_, row + key_of(j) * p_.mask_column) : 0.0f;
     }
   }
 

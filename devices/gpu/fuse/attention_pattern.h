@@ -14,12 +14,9 @@
 #include <optional>
 #include <vector>
 
-#include "tenon/graph.h"
+#include "fuse/attention_graph.h"
 
 namespace tenon::gpu {
-
-// A number for each dim: what has one number has one size, or 1 where it broadcasts.
-using DimLabels = std::vector<int>;
 
 struct AttentionPattern {
   int64_t scores = -1, softmax = -1, values = -1;
@@ -32,17 +29,12 @@ struct AttentionPattern {
   int query_label = 0, key_label = 0, depth_label = 0, value_depth_label = 0;
 };
 
-// The dims of an edge as far as they are known (-1: not); nothing: not even how many.
-using DimsOfEdge = std::function<std::optional<std::vector<int64_t>>(const tenon_output&)>;
-
 // The attention that the softmax and `values`, which reads it, are part of. may_take(id): whether the node may be one with them; asked of all but these
 // two. Nothing where it is not as above.
 std::optional<AttentionPattern> FindAttention(const tenon_graph_cursor& cursor, int64_t softmax, int64_t values, const std::function<bool(int64_t)>& may_take,
                                               const DimsOfEdge& dims);
-// Whether the node is a product of batches of matrices, as attention has two of.
-bool IsBatchProduct(const tenon_graph_cursor& cursor, int64_t id);
-// Whether kernels have heads of this size, which is known.
-bool IsHeadSize(int64_t size);
+// The same of what ends in the softmax: there are no values, and no labels of what is made of them.
+std::optional<AttentionPattern> FindProbabilities(const tenon_graph_cursor& cursor, int64_t softmax, const std::function<bool(int64_t)>& may_take, const DimsOfEdge& dims);
 
 }  // namespace tenon::gpu
 

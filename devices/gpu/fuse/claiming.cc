@@ -6,6 +6,7 @@
 #include <string>
 
 #include "fuse/attention.h"
+#include "fuse/attention_gradient.h"
 #include "fuse/batch_norm.h"
 #include "fuse/product.h"
 #include "fuse/rows.h"
@@ -78,12 +79,7 @@ class Claiming {
       end.push_back(id);
       MakeWhole(id, end);
     }
-    for (int64_t id = 0; id < size(); ++id) {
-      if (!ours_[static_cast<size_t>(id)]) continue;
-      const std::vector<int64_t> all = NodesOfAttention(cursor_, graph_, readers, ours_, id);
-      // One of a mask's sums may end a normalisation.
-      if (std::all_of(all.begin(), all.end(), [&](int64_t each) { return whole_of_[static_cast<size_t>(each)] < 0; })) MakeWhole(id, all);
-    }
+    FindAttentions();
   }
 
   void Run() {
@@ -107,6 +103,17 @@ class Claiming {
     bool of_rows = false;        // with sums along its rows
   };
   int64_t size() const { return static_cast<int64_t>(graph_.size()); }
+  void FindAttentions() {
+    ReaderLists readers;  // of graphs that have a Softmax
+    for (int64_t id = 0; id < size(); ++id) {
+      if (!ours_[static_cast<size_t>(id)] || graph_.at(id).op != "Softmax") continue;
+      if (readers.empty()) readers = ListReaders(graph_);
+      std::vector<int64_t> all = NodesOfAttention(cursor_, graph_, readers, ours_, id);
+      if (all.empty()) all = NodesOfAttentionGradient(cursor_, graph_, readers, ours_, id);
+      // One of a mask's sums may end a normalisation.
+      if (std::all_of(all.begin(), all.end(), [&](int64_t each) { return whole_of_[static_cast<size_t>(each)] < 0; })) MakeWhole(id, all);
+    }
+  }
   void MakeWhole(int64_t number, const std::vector<int64_t>& nodes) {
     for (int64_t each : nodes) whole_of_[static_cast<size_t>(each)] = number;
   }

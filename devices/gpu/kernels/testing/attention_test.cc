@@ -4,40 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "code/attention.h"
 #include "emulation/grid.h"
-#include "tenon/sdk/kernel/half.h"
+#include "kernels/testing/attention.h"
 
 namespace tenon::gpu {
 namespace {
-
-struct Problem {
-  int64_t batches, queries, keys;
-  int32_t depth, value_depth;
-  int64_t between;  // elements from row to row that are nobody's
-  int64_t before;   // and before the first one
-  bool has_mask;
-};
-
-float Number(uint32_t i) { return static_cast<float>(static_cast<int>(i * 2654435761u >> 26) - 32) / 16; }
-
-// Rows of `width` numbers, apart from each other, in memory that ends with the last one.
-template <class T>
-struct Rows {
-  Rows(int64_t rows, int64_t width, const Problem& p, uint32_t seed) : step(width + p.between), first(p.before), size(static_cast<size_t>(first + (rows - 1) * step + width)),
-        memory(std::make_unique<T[]>(size)) {
-    for (size_t i = 0; i < size; ++i) memory[i] = T(Number(static_cast<uint32_t>(i) + seed));
-  }
-  T* at() const { return memory.get() + first; }
-  double operator()(int64_t row, int64_t i) const { return double{static_cast<float>(memory[static_cast<size_t>(first + row * step + i)])}; }
-  int64_t step, first;
-  size_t size;
-  std::unique_ptr<T[]> memory;
-};
 
 template <class T>
 void Expect(const std::string& name, const AttentionTile& tile, const Problem& problem, double bound) {
@@ -45,30 +19,9 @@ void Expect(const std::string& name, const AttentionTile& tile, const Problem& p
   const Rows<T> query(s.batches * s.queries, s.depth, s, 1), key(s.batches * s.keys, s.depth, s, 1000), value(s.batches * s.keys, s.value_depth, s, 2000), mask(s.queries, s.keys, s, 3000);
   Rows<T> out(s.batches * s.queries, s.value_depth, s, 4000);
   const Rows<T> before(s.batches * s.queries, s.value_depth, s, 4000);
-  AttentionParams p = {};
-  p.query = query.at();
-  p.key = key.at();
-  p.value = value.at();
-  p.mask = s.has_mask ? mask.at() : nullptr;
+  AttentionParams p = ParamsOf(s, query, key, value, mask);
   p.out = out.at();
-  p.queries = s.queries;
-  p.keys = s.keys;
-  p.depth = s.depth;
-  p.value_depth = s.value_depth;
-  p.batches = p.dims[0] = s.batches;
-  p.batch_blocks = 2;
-  p.rank = 1;
-  p.query_at = {query.step, {query.step * s.queries}};
-  p.key_at = {key.step, {key.step * s.keys}};
-  p.value_at = {value.step, {value.step * s.keys}};
   p.out_at = {out.step, {out.step * s.queries}};
-  if (s.has_mask) p.mask_at = {mask.step, {0}};
-  p.mask_column = s.has_mask ? 1 : 0;
-  p.scale = 0.25f;
-  p.mask_scale = -0.5f;
-  p.shift = 0.125f;
-  const uint64_t bytes = (static_cast<uint64_t>(s.depth) | static_cast<uint64_t>(s.value_depth) | static_cast<uint64_t>(s.between) | static_cast<uint64_t>(s.before)) * sizeof(T);
-  p.even = bytes % 16 == 0;
   const uint32_t blocks[] = {static_cast<uint32_t>((s.queries + tile.queries - 1) / tile.queries), 2, 1};
   const EmulatedKernel* const kernel = EmulatedKernel::Find(name.c_str());
   ASSERT_NE(kernel, nullptr) << name;

@@ -42,9 +42,10 @@ typedef struct tenon_graph_pass_args {
   /* The step runs the node, also when nobody reads it. */
   TENON_THREAD(step) TENON_OWN(borrow) tenon_status* (*add_target)(const struct tenon_graph_pass_args* args, int64_t id);
   void* host; /* the host's own */
-  /* What the session was asked for: TENON_PRECISION_*, and the text of its calibration; empty: none. */
+  /* What the session was asked for: TENON_PRECISION_*, whether compilers get what they claim (0: every kernel runs by itself), and the text of its
+   * calibration; empty: none. */
   uint32_t precision;
-  uint32_t reserved;
+  uint32_t compiles;
   tenon_span calibration;
   /* Says of the node what became of it and why, for the explanation of the step: "runs in 8-bit integers", "stays in floats: ...". */
   TENON_THREAD(step) TENON_OWN(borrow) tenon_status* (*explain)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span text);

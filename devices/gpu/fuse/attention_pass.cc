@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse/attention_pass.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver.h"
+#include "fuse/attention.h"
+#include "fuse/attention_gradient_pattern.h"
+#include "fuse/executable.h"
+#include "tenon/sdk/answer.h"
+#include "tenon/sdk/op/graph_pass.h"
+
+namespace tenon::gpu {
+namespace {
+
+// The graph of a pass, for who asks a cursor of nodes, inputs and shapes.
+const tenon_graph_pass_args* ArgsOf(const tenon_graph* graph) { return reinterpret_cast<const tenon_graph_pass_args*>(graph); }
+tenon_graph_cursor CursorOf(const tenon_graph_pass_args& args) {
+  tenon_graph_cursor cursor = {};
+  cursor.struct_size = sizeof cursor;
+  cursor.graph = reinterpret_cast<const tenon_graph*>(&args);
+  cursor.node_services = args.node_services;
+  cursor.node = [](const tenon_graph* graph, int64_t id) { return ArgsOf(graph)->node(ArgsOf(graph), id); };
+  cursor.input = [](const tenon_graph* graph, int64_t id, int32_t index, tenon_output* out) { return ArgsOf(graph)->input(ArgsOf(graph), id, index, out); };
+  cursor.output_shape = [](const tenon_graph* graph, tenon_output output, tenon_shape* out) {
+    const tenon_graph_builder& builder = *ArgsOf(graph)->builder;
+    return builder.output_shape(builder.context, output, out);
+  };
+  return cursor;
+}
+
+// A node to add once more; attributes are copied before any node is added.
+struct Copy {
+  int64_t id;
+  std::string op, equation;
+  std::vector<sdk::Output> inputs;
+  bool adj_x = false, adj_y = false;
+};
+
+class Pass {
+ public:
+  Pass(sdk::PassContext& p, const tenon_graph_pass_args& args) : p_(p), services_(*args.node_services), cursor_(CursorOf(args)), graph_(cursor_, dims_) {}
+
+  void Run() {
+    std::vector<int64_t> softmaxes;
+    for (const int64_t id : p_.nodes()) {
+      if (graph_.OpOf(id) == "Softmax" && p_.DeviceOf(id).find(sdk::Concat("/device:", kDeviceType, ":")) != std::string::npos) softmaxes.push_back(id);
+    }
+    if (softmaxes.empty()) return;
+    ListReaders();
+    for (const int64_t id : softmaxes) Try(id);
+  }
+
+ private:
+  void ListReaders() {
+    const int64_t count = p_.node_count();
+    readers_.resize(static_cast<size_t>(count));
+    is_running_.resize(static_cast<size_t>(count));
+    for (const int64_t id : p_.nodes()) is_running_[static_cast<size_t>(id)] = true;
+    for (int64_t id = 0; id < count; ++id) {
+      for (int32_t i = 0; i < graph_.InputCount(id); ++i) {
+        const tenon_output source = graph_.Input(id, i);
+        if (source.node >= 0) readers_[static_cast<size_t>(source.node)].push_back(id);
+      }
+    }
+  }
+
+  void Try(int64_t softmax) {
+    const std::string device = p_.DeviceOf(softmax);
+    const auto may_take = [&](int64_t id) { return static_cast<size_t>(id) < is_running_.size() && is_running_[static_cast<size_t>(id)] && p_.DeviceOf(id) == device; };
+    const auto gradient = FindAttentionGradient(cursor_, softmax, [&](int64_t id) { return readers_[static_cast<size_t>(id)]; }, may_take, dims_);
+    if (!gradient.has_value() || gradient->of.values < 0 || !may_take(gradient->of.values)) return;
+    const auto forward = FindAttention(cursor_, softmax, gradient->of.values, may_take, dims_);
+    if (forward.has_value()) AddForward(gradient->of, device);
+  }
+
+  // of.nodes: from the softmax to the scores.
+  void AddForward(const AttentionPattern& of, const std::string& device) {
+    std::vector<Copy> copies;
+    for (auto id = of.nodes.rbegin(); id != of.nodes.rend(); ++id) copies.push_back(Read(*id));
+    copies.push_back(Read(of.values));
+    p_.Begin(of.values, device);
+    std::map<int64_t, sdk::Output> added;
+    for (Copy& copy : copies) {
+      for (sdk::Output& input : copy.inputs) {
+        if (const auto found = added.find(input.node); found != added.end()) input = found->second;
+      }
+      added[copy.id] = Add(copy);
+    }
+    p_.Explain(of.softmax, "attention: the gradients compute it again, the forward pass has its own");
+    p_.Replace(of.values, {added[of.values]});
+  }
+  Copy Read(int64_t id) const {
+    Copy copy = {id, std::string(graph_.OpOf(id)), "", {}};
+    for (int32_t i = 0; i < graph_.InputCount(id); ++i) copy.inputs.push_back(graph_.Input(id, i));
+    if (!graph_.IsProduct(id)) return copy;
+    if (copy.op != "Einsum") {
+      copy.adj_x = BoolAttr(services_, graph_.NodeOf(id), TENON_SPAN("adj_x"));
+      copy.adj_y = BoolAttr(services_, graph_.NodeOf(id), TENON_SPAN("adj_y"));
+      return copy;
+    }
+    tenon_attr_value value = {};
+    sdk::Check(services_.attr(graph_.NodeOf(id), TENON_SPAN("equation"), &value));
+    copy.equation = sdk::ToText(*static_cast<const tenon_span*>(value.data));
+    return copy;
+  }
+  sdk::Output Add(const Copy& copy) {
+    if (copy.op == "Einsum") return p_.Op(copy.op, copy.inputs, {{"equation", std::string_view(copy.equation)}});
+    if (!copy.op.starts_with("BatchMatMul")) return p_.Op(copy.op, copy.inputs);
+    // One type goes in and comes out: the second version is the third then.
+    return p_.Op("BatchMatMulV2", copy.inputs, {{"adj_x", copy.adj_x}, {"adj_y", copy.adj_y}});
+  }
+
+  sdk::PassContext& p_;
+  const tenon_node_services& services_;
+  const tenon_graph_cursor cursor_;
+  const DimsOfEdge dims_ = KnownDims(cursor_);
+  const AttentionGraph graph_;
+  ReaderLists readers_;
+  std::vector<bool> is_running_;  // of the graph's nodes: those of the pass's ops that are not fed
+};
+
+tenon_status* RunPass(tenon_plugin_self* self, const tenon_graph_pass_args* args) {
+  return sdk::Answer([&]() -> tenon_status* {
+    if (!TENON_HAS(args, compiles) || args->compiles == 0) return nullptr;
+    sdk::PassContext p(self, args);
+    Pass(p, *args).Run();
+    return p.Finish();
+  });
+}
+
+// All that it may take: a value that is fed is none of its.
+constexpr tenon_span kOps[] = {TENON_SPAN("Softmax"), TENON_SPAN("BatchMatMul"), TENON_SPAN("BatchMatMulV2"), TENON_SPAN("BatchMatMulV3"), TENON_SPAN("Einsum"), TENON_SPAN("Mul"),
+                               TENON_SPAN("RealDiv"), TENON_SPAN("AddV2"), TENON_SPAN("Add"), TENON_SPAN("Sub"), TENON_SPAN("Sum")};
+
+}  // namespace
+
+constinit const tenon_graph_pass kAttentionPass = {TENON_HEAD(tenon_graph_pass), TENON_SPAN("attention-and-gradients"), kOps, std::size(kOps), &RunPass, 0, 0};
+
+}  // namespace tenon::gpu
