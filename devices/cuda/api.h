@@ -8,6 +8,7 @@
 
 #include <cuda.h>
 
+#include "host_calls.h"
 #include "nvrtc_compiler.h"
 #include "runtime.h"
 
@@ -116,7 +117,10 @@ class CudaApi {
   Result WaitValue(StreamHandle stream, uint64_t* word, uint64_t at_least) const {
     return f_.cuStreamWaitValue64(stream, Address(word), at_least, CU_STREAM_WAIT_VALUE_GEQ);
   }
-  Result LaunchHostFunction(StreamHandle stream, void (*function)(void*), void* argument) const { return f_.cuLaunchHostFunc(stream, function, argument); }
+  Result CallHost(StreamHandle stream, uint64_t call) const {
+    const auto run = [](void* number) { HostCalls::Run(reinterpret_cast<uint64_t>(number)); };
+    return f_.cuLaunchHostFunc(stream, run, reinterpret_cast<void*>(call));
+  }
 
   Result ModuleLoad(ModuleHandle* out, const void* image) const { return f_.cuModuleLoadData(out, image); }
   Result ModuleUnload(ModuleHandle module) const { return f_.cuModuleUnload(module); }

@@ -98,6 +98,25 @@ TEST(Faults, LostGpuFailsEverythingAndLeavesTheOtherAlone) {
   EXPECT_EQ(other.Download<uint8_t>(elsewhere, there, 8), std::vector<uint8_t>(8, 1));
 }
 
+// What was given to streams for the host to do is nobody's any more: no driver calls it, and it holds nothing.
+TEST(Faults, PageableCopiesOfALostGpuAreGivenUp) {
+  for (int after = 10; after < 90; after += 3) {
+    const Plugin plugin{{"devices", "1"}, {"lose_after", std::to_string(after)}};
+    Device device(plugin, 0);
+    tenon_queue* const queue = device.Queue();
+    char* const data = static_cast<char*>(device.Memory(3 << 20));
+    std::string lost;
+    for (int i = 0; i < 40 && lost.empty(); ++i) {
+      const size_t bytes = i % 3 == 0 ? 1000 : 3 << 20;
+      const auto host = std::make_unique<std::vector<char>>(bytes);
+      lost = device.Copy(queue, host->data(), nullptr, data, device.device, bytes);
+      if (lost.empty()) lost = device.Copy(queue, data, device.device, host->data(), nullptr, bytes);
+      if (lost.empty()) lost = device.Finish(queue);
+    }
+    EXPECT_EQ(lost, "UNAVAILABLE: GPU:0 (Emulated GPU) is lost: it is lost (option lose_after=" + std::to_string(after) + ")");
+  }
+}
+
 TEST(NativeHandles, AreTheVendorsAndOneOfEachQueue) {
   const Plugin plugin;
   Device device(plugin, 0);

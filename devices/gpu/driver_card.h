@@ -59,7 +59,10 @@ class DriverCard final : public Card {
   Outcome Allocate(uint64_t bytes, Stream stream, void** out_data) override {
     const auto on = stream == nullptr ? allocation_stream_ : Native(stream);
     Outcome outcome = Check(api_.AllocateFromPool(out_data, bytes == 0 ? 1 : bytes, pool_, on), "AllocateFromPool");
-    return outcome.ok() && stream == nullptr ? Check(api_.StreamSynchronize(on), "StreamSynchronize") : outcome;
+    if (!outcome.ok() || stream != nullptr) return outcome;
+    outcome = Check(api_.StreamSynchronize(on), "StreamSynchronize");
+    if (!outcome.ok()) (void)api_.FreeToPool(std::exchange(*out_data, nullptr), on);
+    return outcome;
   }
   void Free(void* data, Stream stream) override { (void)api_.FreeToPool(data, stream == nullptr ? allocation_stream_ : Native(stream)); }
   void Trim() override { (void)api_.TrimPool(pool_); }
@@ -124,8 +127,8 @@ class DriverCard final : public Card {
     if (event != nullptr) (void)api_.EventDestroy(event);  // when it has come
     return outcome;
   }
-  Outcome CallHost(void (*function)(void*), void* argument, Stream stream) override {
-    return Check(api_.LaunchHostFunction(Native(stream), function, argument), "LaunchHostFunction");
+  Outcome CallHost(uint64_t call, Stream stream) override {
+    return Check(api_.CallHost(Native(stream), call), "CallHost");
   }
 
   Outcome LoadModule(const void* image, uint64_t, Module* out_module) override {

@@ -97,8 +97,8 @@ class Card {
   virtual Outcome WaitForWord(uint64_t* word, uint64_t at_least, Stream stream) = 0;
   // What the stream is given from now on begins when what the other one, of any library, was given so far has ended.
   virtual Outcome WaitForStream(Stream other, Stream stream) = 0;
-  // function(argument) on a thread of the driver, which may call nothing of this interface.
-  virtual Outcome CallHost(void (*function)(void*), void* argument, Stream stream) = 0;
+  // HostCalls::Run(call) on a thread of the driver, which may call nothing of this interface. On a lost GPU at any time, or never.
+  virtual Outcome CallHost(uint64_t call, Stream stream) = 0;
 
   // Code for this GPU out of an image that may hold code for several (a fatbin, a code object, what a compiler gave).
   virtual Outcome LoadModule(const void* image, uint64_t bytes, Module* out_module) = 0;

@@ -3,41 +3,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <mutex>
 
 #include "device.h"
 
 namespace tenon::gpu {
-namespace {
 
-struct HostCopy {
-  Device* device;
-  char* target;
-  const char* source;
-  uint64_t bytes;
-  std::shared_ptr<void> gate;  // keeps what `mutex` is of
-  std::mutex* mutex;           // NULL: none
-  const bool* closed;          // under the mutex: the memory is its owner's again
-};
-void RunHostCopy(void* argument) {
-  const std::unique_ptr<HostCopy> copy(static_cast<HostCopy*>(argument));
-  std::unique_lock<std::mutex> lock;
-  if (copy->mutex != nullptr) lock = std::unique_lock(*copy->mutex);
-  if ((copy->mutex != nullptr && *copy->closed) || !copy->device->BeginHostCopy()) return;
-  std::memcpy(copy->target, copy->source, copy->bytes);
-  copy->device->EndHostCopy();
-}
-
-}  // namespace
-
-struct Staging::Gate {
-  std::mutex mutex;  // held while the host copies
-  bool closed = false;
-};
-
-Staging::Staging(Device& device) : device_(device), gate_(std::make_shared<Gate>()) {}
+Staging::Staging(Device& device) : device_(device) {}
 Staging::~Staging() {
+  calls_.Close();
+  helper_calls_.Close();
   if (helper_ != nullptr) device_.card().DestroyStream(helper_);
   if (memory_ != nullptr) device_.pinned().Free(memory_);
   for (FaultRecord* record : {begun_, full_, empty_}) {
@@ -57,20 +31,23 @@ Outcome Staging::Open() {
   return outcome;
 }
 
-Outcome Staging::CallHost(char* target, const char* source, uint64_t bytes, const std::shared_ptr<Gate>& gate, Stream stream) {
-  auto copy = std::make_unique<HostCopy>(HostCopy{&device_, target, source, bytes, gate, gate == nullptr ? nullptr : &gate->mutex, gate == nullptr ? nullptr : &gate->closed});
-  Outcome outcome = device_.card().CallHost(&RunHostCopy, copy.get(), stream);
-  if (outcome.ok()) (void)copy.release();
+Outcome Staging::CallHost(char* target, const char* source, uint64_t bytes, HostCalls& calls, Stream stream) {
+  const uint64_t call = calls.Add([&device = device_, target, source, bytes] {
+    if (!device.BeginHostCopy()) return;
+    std::memcpy(target, source, bytes);
+    device.EndHostCopy();
+  });
+  Outcome outcome = device_.card().CallHost(call, stream);
+  if (!outcome.ok()) calls.Drop(call);
   return outcome;
 }
-Outcome Staging::CopyOnHost(char* target, const char* source, uint64_t bytes, Stream stream) { return CallHost(target, source, bytes, nullptr, stream); }
+Outcome Staging::CopyOnHost(char* target, const char* source, uint64_t bytes, Stream stream) { return CallHost(target, source, bytes, calls_, stream); }
 
 // The queue's stream may not wait for what the helper was given of a copy that was not submitted whole: the helper leaves it out.
 void Staging::NoteEnd(const Outcome& outcome) {
   if (outcome.ok()) return;
   broken_ = true;
-  const std::lock_guard lock(gate_->mutex);
-  gate_->closed = true;
+  helper_calls_.Close();
 }
 
 Outcome Staging::BeginHelper(int32_t priority) { return helper_ == nullptr ? device_.card().CreateStream(priority, &helper_) : Outcome(); }
@@ -102,7 +79,7 @@ Outcome Staging::ToDevice(char* target, const char* source, uint64_t bytes, int3
       char* const buffer = BufferOf(pieces_);
       const uint64_t number = ++pieces_;
       Outcome given = number <= kPieces ? Outcome() : card.WaitForWord(&empty_->word, number - kPieces, helper_);
-      if (given.ok()) given = CallHost(buffer, source + at, n, gate_, helper_);
+      if (given.ok()) given = CallHost(buffer, source + at, n, helper_calls_, helper_);
       if (given.ok()) given = card.WriteWord(&full_->word, number, helper_);
       if (given.ok()) given = card.WaitForWord(&full_->word, number, stream);
       if (given.ok()) given = card.Copy(target + at, buffer, n, stream);
@@ -131,7 +108,7 @@ Outcome Staging::FromDevice(char* target, const char* source, uint64_t bytes, in
     if (given.ok()) given = card.Copy(buffer, source + at, n, stream);
     if (given.ok()) given = card.WriteWord(&full_->word, number, stream);
     if (given.ok()) given = card.WaitForWord(&full_->word, number, helper_);
-    if (given.ok()) given = CallHost(target + at, buffer, n, gate_, helper_);
+    if (given.ok()) given = CallHost(target + at, buffer, n, helper_calls_, helper_);
     return given.ok() ? card.WriteWord(&empty_->word, number, helper_) : given;
   });
   if (outcome.ok()) outcome = card.WaitForWord(&empty_->word, pieces_, stream);

@@ -6,14 +6,14 @@
 // what it waits for: a driver that runs both streams on one channel comes through too. What is small goes through a buffer beside them on
 // the queue's stream alone.
 //
-// Needs the queue's Turn. Both streams have ended before this goes.
+// Needs the queue's Turn. Both streams have ended before this goes, or the GPU is lost: copies that the driver still calls for are left out.
 #ifndef TENON_DEVICES_GPU_STAGING_H_
 #define TENON_DEVICES_GPU_STAGING_H_
 
 #include <cstdint>
-#include <memory>
 
 #include "code/fault.h"
+#include "host_calls.h"
 #include "runtime.h"
 
 namespace tenon::gpu {
@@ -41,10 +41,9 @@ class Staging {
   Outcome Synchronize();
 
  private:
-  struct Gate;
   char* BufferOf(uint64_t piece) const { return memory_ + piece % kPieces * kPiece; }
   Outcome BeginHelper(int32_t priority);
-  Outcome CallHost(char* target, const char* source, uint64_t bytes, const std::shared_ptr<Gate>& gate, Stream stream);
+  Outcome CallHost(char* target, const char* source, uint64_t bytes, HostCalls& calls, Stream stream);
   void NoteEnd(const Outcome& outcome);
   template <class Piece>
   Outcome ForPieces(uint64_t bytes, uint64_t most, const Piece& piece);
@@ -54,7 +53,7 @@ class Staging {
   char* memory_ = nullptr;   // kPieces of kPiece bytes, and kSmall
   FaultRecord *begun_ = nullptr, *full_ = nullptr, *empty_ = nullptr;  // their words: copies that the stream has come to; pieces
   uint64_t copies_ = 0, pieces_ = 0;  // that were submitted
-  const std::shared_ptr<Gate> gate_;  // of what the helper does
+  HostCalls calls_, helper_calls_;  // of the queue's stream, and of the helper
   bool broken_ = false;  // one was submitted in part: the words mean nothing any more
 };
 

@@ -9,6 +9,7 @@
 #include <hip/hip_runtime_api.h>
 
 #include "hiprtc_compiler.h"
+#include "host_calls.h"
 #include "runtime.h"
 
 namespace tenon::gpu {
@@ -114,19 +115,9 @@ class HipApi {
   // older ones, and all with GPU_STREAMOPS_CP_WAIT set, refuse the call.
   Outcome CheckWaits(StreamHandle stream) const;
   // hipLaunchHostFunc is declared from 5.2 on, and there from 5.3 on.
-  Result LaunchHostFunction(StreamHandle stream, void (*function)(void*), void* argument) const {
-    struct Call {
-      void (*function)(void*);
-      void* argument;
-    };
-    auto call = std::make_unique<Call>(Call{function, argument});
-    const auto run = [](hipStream_t, hipError_t, void* data) {
-      const std::unique_ptr<Call> own(static_cast<Call*>(data));
-      own->function(own->argument);
-    };
-    const Result result = f_.hipStreamAddCallback(stream, run, call.get(), 0);
-    if (result == hipSuccess) (void)call.release();
-    return result;
+  Result CallHost(StreamHandle stream, uint64_t call) const {
+    const auto run = [](hipStream_t, hipError_t, void* number) { HostCalls::Run(reinterpret_cast<uint64_t>(number)); };
+    return f_.hipStreamAddCallback(stream, run, reinterpret_cast<void*>(call), 0);
   }
 
   Result ModuleLoad(ModuleHandle* out, const void* image) const { return f_.hipModuleLoadData(out, image); }

@@ -7,10 +7,6 @@
 #include <string_view>
 #include <thread>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/lsan_interface.h>
-#endif
-
 #include "devices/gpu/emulation/observer.h"
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
@@ -351,16 +347,7 @@ TEST_F(GpuFilters, AreTurnedInEachLaunchWhereThereIsNoMemoryForThem) {
   EXPECT_GT(with, 0);
 }
 
-// No driver calls the host any more for a lost GPU: what pending calls would have freed (gpu/staging.cc) is left.
-struct LeavesPendingCalls {
-#if defined(__SANITIZE_ADDRESS__)
-  LeavesPendingCalls() { __lsan_disable(); }
-  ~LeavesPendingCalls() { __lsan_enable(); }
-#endif
-};
-
 TEST_F(GpuFilters, OfALostGpuAreGivenUp) {
-  [[maybe_unused]] const LeavesPendingCalls leaves;
   for (int after = 20; after < 260; after += 7) {
     const Runtime runtime = MakeRuntime("lose_after", std::to_string(after));
     const Model gpu(runtime, device_test::kGpu);

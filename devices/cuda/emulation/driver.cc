@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -235,6 +236,11 @@ CUresult Load(CUfunction function) {
   ++Controls().functions;
   WaitForIdle(function->context);
   return CUDA_SUCCESS;
+}
+
+CUresult CallHost(CUstream stream, std::function<void()> call) {
+  const bool is_taken = reinterpret_cast<EmulatedStream*>(stream->stream())->GiveCall(std::move(call));
+  return is_taken ? CUDA_SUCCESS : static_cast<CUresult>(Controls().lost_as.load());
 }
 
 CUresult Fill(CUdeviceptr target, uint32_t value, uint32_t unit, size_t count, CUstream stream) {
@@ -491,10 +497,9 @@ CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUs
   if (stream->capture == nullptr) {
     ++Controls().copies;
     Controls().copied_bytes += bytes;
-    const auto wait = [](void*) {
+    TENON_TRY_DRIVER(CallHost(stream, [] {
       while (Controls().holds_copies) std::this_thread::sleep_for(std::chrono::microseconds(100));
-    };
-    TENON_TRY_DRIVER(ToResult(CardOf(current).CallHost(wait, nullptr, stream->stream())));
+    }));
   }
   return ToResult(CardOf(current).Copy(At<void>(target), At<const void>(source), bytes, stream->stream()));
 }
@@ -518,8 +523,10 @@ CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr word, cuuint64_t value
 }
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* argument) {
   TENON_TRY_DRIVER(Check(stream));
-  const Outcome outcome = CardOf(current).CallHost(function, argument, stream->stream());
-  return ToResult(outcome.ok() ? CardOf(current).CallHost([](void*) { ++Controls().host_calls; }, nullptr, stream->stream()) : outcome);
+  return CallHost(stream, [function, argument] {
+    function(argument);
+    ++Controls().host_calls;
+  });
 }
 
 // ---- Code ----

@@ -27,6 +27,7 @@
 #include "emulation/loaded.h"
 #include "emulation/observer.h"
 #include "emulation/stream.h"
+#include "host_calls.h"
 #include "options.h"
 #include "runtime.h"
 #include "timeline.h"
@@ -136,6 +137,7 @@ struct StreamTag final : EmulatedStream {
   void Give(std::function<void()> work) override;
   // Of words: no kernel to a profiler.
   void GiveWords(std::function<void()> work);
+  bool GiveCall(std::function<void()> call) override;
   void GiveAlways(std::function<void(bool)> work) override;
   void Finish() {
     std::unique_lock lock(mutex);
@@ -259,9 +261,9 @@ class EmulatedCard final : public Card {
       return {};
     }, {}, Work::Kind::kPause);
   }
-  Outcome CallHost(void (*function)(void*), void* argument, Stream stream) override {
+  Outcome CallHost(uint64_t call, Stream stream) override {
     return Put(stream, [=]() -> Outcome {
-      function(argument);
+      HostCalls::Run(call);
       return {};
     }, {}, Work::Kind::kPause);
   }
@@ -475,6 +477,12 @@ void StreamTag::Give(std::function<void()> work) {
     return {};
   };
   (void)card->Put(this, run, {.kind = EmulatedActivity::Kind::kKernel, .name = "_ZN6vendor6kernelIfEEvPKT_", .device = card->facts().number});
+}
+bool StreamTag::GiveCall(std::function<void()> call) {
+  return card->Put(this, [call = std::move(call)]() -> Outcome {
+    call();
+    return {};
+  }, {}, Work::Kind::kPause).ok();
 }
 void StreamTag::GiveWords(std::function<void()> work) {
   (void)card->Put(this, [work = std::move(work)]() -> Outcome {
