@@ -110,7 +110,7 @@ class CublasLt::Work final : public LibraryWork {
     if (status == CUBLAS_STATUS_SUCCESS) {
       status = library_.f_.cublasLtMatmulAlgoGetHeuristic(library_.handle_, &product_, &right_, &left_, &out_, &out_, &preference, 1, &found, &count);
     }
-    if (status == CUBLAS_STATUS_SUCCESS) status = count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : found.state;
+    if (status == CUBLAS_STATUS_SUCCESS) status = count < 1 || found.workspaceSize > static_cast<size_t>(kMostLibraryWorkspace) ? CUBLAS_STATUS_NOT_SUPPORTED : found.state;
     algorithm_ = found.algo;
     workspace_bytes_ = static_cast<int64_t>(found.workspaceSize);
     alignment_ = kAlignment;

@@ -104,7 +104,7 @@ class Cudnn::Descriptor {
   template <class T>
   int64_t Get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, T* out, int64_t count) const {
     int64_t found = 0;
-    return ok() && library_.f_.cudnnBackendGetAttribute(get_, name, type, count, &found, out) == CUDNN_STATUS_SUCCESS ? std::min(found, count) : 0;
+    return ok() && library_.f_.cudnnBackendGetAttribute(get_, name, type, count, &found, out) == CUDNN_STATUS_SUCCESS ? std::clamp<int64_t>(found, 0, count) : 0;
   }
 
  private:
@@ -232,7 +232,7 @@ class Cudnn::Work final : public LibraryWork {
     Descriptor plan(library_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, library_.handle_).Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration).Finalize();
     int64_t bytes = 0;
-    if (plan.Get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, &bytes, 1) != 1 || bytes > kMostLibraryWorkspace) return;
+    if (plan.Get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, &bytes, 1) != 1 || bytes < 0 || bytes > kMostLibraryWorkspace) return;
     plan_ = std::move(plan);
     workspace_bytes_ = bytes;
     is_planned_ = true;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "emulation/driver_controls.h"
+#include "tenon/ext/draft/capture.h"
 #include "tests/device/tested.h"
 
 namespace tenon::device_test {
@@ -164,6 +165,26 @@ TEST(CudaDriver, QueuesThatWaitHoldUpNoOther) {
   EXPECT_EQ(device.Fill(last, data, 256, 1, {{}, gate, 1}), "");
   EXPECT_ENDS(EXPECT_EQ(device.Wait(gate, 1), "");
               for (tenon_queue* queue : queues) EXPECT_EQ(device.Finish(queue), ""));
+}
+
+// ---- Captures ----
+
+// A thread that captures may not wait: one that has given its capture up may.
+TEST(CudaDriver, CapturesThatAreGivenUpEnd) {
+  const Plugin plugin;
+  Device device(plugin, 0);
+  const auto* capture = static_cast<const tenon_graph_capture*>(plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
+  ASSERT_NE(capture, nullptr);
+  tenon_queue* const queue = device.Queue();
+  void* const data = device.Memory(256);
+  for (int i = 0; i < 3; ++i) {
+    tenon_queue* kept = nullptr;
+    ASSERT_EQ(Text(capture->begin(queue, &kept)), "");
+    EXPECT_EQ(device.Fill(kept, data, 256, 1), "");
+    plugin.driver->queue_destroy(kept);
+    EXPECT_EQ(device.Finish(device.Queue()), "");
+    EXPECT_NE(device.Memory(5 << 20, 1), nullptr);
+  }
 }
 
 // ---- A lost GPU ----

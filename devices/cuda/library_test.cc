@@ -2,6 +2,8 @@
 // The precision policy with NVIDIA's libraries, on emulated ones. Covers N4.
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 #include "emulation/element.h"
 #include "tests/device/libraries.h"
 
@@ -30,6 +32,20 @@ TEST(Libraries, AreAskedAgainInAMoreExactWayForWhatTheyRefuse) {
     for (size_t i = 0; i < left.size(); ++i) sum += gpu::Rounded(left[i], 10) * gpu::Rounded(right[i], 10);
     EXPECT_LT(WorstOf(With(kLibraries), given, {sum}), kRounding) << "under policy " << precision;
   }
+}
+
+// Our kernels compute then, which add up floats.
+TEST(Libraries, ThatTellSizesThatCannotBeAreNotUsed) {
+  for (const char* lie : {"1", "2"}) {
+    setenv("TENON_EMULATED_LIES", lie, 1);
+    for (const DeviceCase& given : {LongProduct(TENON_PRECISION_STRICT), LongConvolution(TENON_PRECISION_STRICT)}) {
+      if (*lie == '2' && given.op == "Conv2D") continue;
+      const double off = WorstOf(With(kLibraries), given, Exact(given));
+      EXPECT_GT(off, kRounding) << given.op << ' ' << lie;
+      EXPECT_LT(off, 1e-5) << given.op << ' ' << lie;
+    }
+  }
+  unsetenv("TENON_EMULATED_LIES");
 }
 
 // One session's, a second session's, a second step's.

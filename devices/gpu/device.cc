@@ -93,6 +93,7 @@ Device::~Device() {
   for (const auto& [address, block] : blocks_) {
     if (block.kind == kDeviceKind) card_->Free(block.base, nullptr);
   }
+  for (uint64_t* word : waited_words_) card_->FreeWaited(word);
   pinned_.reset();
   for (const auto& part : parts_) {
     if (part->module != nullptr) card_->UnloadModule(part->module);
@@ -209,7 +210,7 @@ uint64_t Device::memory_in_use() const {
   return in_use_;
 }
 
-Outcome Device::NewRecord(FaultRecord** out_record) {
+Outcome Device::NewRecord(Record* out_record) {
   std::unique_lock lock(memory_mutex_);
   while (spare_records_.empty()) {
     lock.unlock();
@@ -217,13 +218,26 @@ Outcome Device::NewRecord(FaultRecord** out_record) {
     if (Outcome outcome = card_->Activate(); !outcome.ok()) return outcome;
     if (Outcome outcome = pinned_->Allocate(kRecordsOfSlab * sizeof(FaultRecord), &slab); !outcome.ok()) return outcome;
     lock.lock();
-    for (uint64_t i = 0; i < kRecordsOfSlab; ++i) spare_records_.push_back(static_cast<FaultRecord*>(slab) + i);
+    for (uint64_t i = 0; i < kRecordsOfSlab; ++i) spare_records_.push_back({static_cast<FaultRecord*>(slab) + i, nullptr});
   }
-  *out_record = spare_records_.back();
+  Record record = spare_records_.back();
   spare_records_.pop_back();
+  lock.unlock();
+  if (record.waited == nullptr) {
+    Outcome outcome = card_->Activate();
+    if (outcome.ok()) outcome = card_->AllocateWaited(&record.waited);
+    if (!outcome.ok()) ReturnRecord(record);
+    if (!outcome.ok()) return outcome;
+    lock.lock();
+    if (record.waited != nullptr) waited_words_.push_back(record.waited);
+    else record.waited = &record.fault->word;
+    lock.unlock();
+  }
+  record.Reset(0);
+  *out_record = record;
   return {};
 }
-void Device::ReturnRecord(FaultRecord* record) {
+void Device::ReturnRecord(const Record& record) {
   const std::lock_guard lock(memory_mutex_);
   spare_records_.push_back(record);
 }
@@ -371,7 +385,7 @@ void Device::ReturnCaptureStream(Stream stream) {
 
 Outcome Device::MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline) {
   if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
-  FaultRecord* record = nullptr;
+  Record record;
   if (Outcome outcome = NewRecord(&record); !outcome.ok()) return Note(std::move(outcome));
   *out_timeline = std::make_shared<Timeline>(shared_from_this(), record, initial);
   return {};

@@ -20,6 +20,7 @@
 #include "options.h"
 #include "pinned.h"
 #include "profile.h"
+#include "record.h"
 #include "runtime.h"
 #include "tenon/sdk/device/device.h"
 #include "timeline.h"
@@ -101,9 +102,9 @@ class Device : public sdk::Handled<Device, tenon_device> {
   // Of captures, which follow each other: every stream that is made takes a hardware channel's place.
   Outcome TakeCaptureStream(Stream* out_stream);
   void ReturnCaptureStream(Stream stream);
-  void ReturnRecord(FaultRecord* record);
-  // May have to allocate pinned memory: not for who holds a lock or is in a turn.
-  Outcome NewRecord(FaultRecord** out_record);
+  void ReturnRecord(const Record& record);
+  // Its word is 0, it says nothing else. May have to allocate pinned memory: not for who holds a lock or is in a turn.
+  Outcome NewRecord(Record* out_record);
   PinnedMemory& pinned() const { return *pinned_; }
 
   // ---- Profile ----
@@ -163,7 +164,8 @@ class Device : public sdk::Handled<Device, tenon_device> {
   mutable std::mutex memory_mutex_;
   std::map<uintptr_t, Block> blocks_;
   uint64_t in_use_ = 0;
-  std::vector<FaultRecord*> spare_records_;
+  std::vector<Record> spare_records_;
+  std::vector<uint64_t*> waited_words_;  // that lie outside of their records
 
   std::mutex code_mutex_;
   std::unordered_map<std::string, Function> functions_;

@@ -28,6 +28,37 @@ TEST(Memory, IsRefusedBeyondTheLimitAndGivenAgain) {
   EXPECT_NE(device.Memory(65536), nullptr);
 }
 
+// Of each piece of memory and each stream that a queue needs: who asks is told, and may ask again.
+TEST(Memory, ThatIsRefusedOnceIsSaidAndLosesNothing) {
+  int refusals = 0;
+  for (int refused = 1; refused < 16; ++refused) {  // the first is what a device needs to be opened
+    const Plugin plugin{{"devices", "1"}, {"refuse_allocation", std::to_string(refused)}};
+    Device device(plugin, 0);
+    const auto twice = [&](const auto& call) {
+      std::string text = call();
+      if (text.empty()) return;
+      EXPECT_TRUE(text.starts_with("RESOURCE_EXHAUSTED: ") && text.find("no memory (option refuse_allocation=") != std::string::npos) << text;
+      ++refusals;
+      EXPECT_EQ(call(), "");
+    };
+    tenon_queue* queue = nullptr;
+    tenon_semaphore* done = nullptr;
+    void *data = nullptr, *pinned = nullptr;
+    twice([&] { return Text(plugin.driver->queue_create(device.device, 0, &queue)); });
+    twice([&] { return Text(plugin.driver->semaphore_create(device.device, 0, &done)); });
+    twice([&] { return Text(plugin.driver->allocate(device.device, 0, 3 << 20, 64, nullptr, &data)); });
+    twice([&] { return Text(plugin.driver->allocate(device.device, 1, 3 << 20, 64, nullptr, &pinned)); });
+    std::vector<char> host(3 << 20, 5), back(host.size());
+    twice([&] { return device.Copy(queue, host.data(), nullptr, data, device.device, host.size()); });
+    twice([&] { return device.Copy(queue, data, device.device, back.data(), nullptr, host.size(), {{}, done, 1}); });
+    EXPECT_EQ(device.Wait(done, 1), "");
+    EXPECT_EQ(back, host);
+    plugin.driver->queue_destroy(queue);
+    plugin.driver->semaphore_destroy(done);
+  }
+  EXPECT_GE(refusals, 6);
+}
+
 TEST(Queue, RefusesAddressesThatAreNotWhereTheySay) {
   const Plugin plugin;
   Device device(plugin, 0);

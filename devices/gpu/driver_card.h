@@ -48,8 +48,8 @@ class DriverCard final : public Card {
     if (outcome.ok()) outcome = Check(api_.CreatePool(device_, &pool_), "CreatePool");
     // What was freed stays ours: the host's own planner is what keeps it small.
     if (outcome.ok()) outcome = Check(api_.KeepPool(pool_), "KeepPool");
-    if constexpr (requires { api_.CheckWaits(allocation_stream_); }) {
-      if (outcome.ok()) outcome = api_.CheckWaits(allocation_stream_);
+    if constexpr (kHasSignals) {
+      if (outcome.ok()) outcome = api_.CheckWaits(allocation_stream_, &waits_for_signals_);
     }
     return outcome;
   }
@@ -70,6 +70,16 @@ class DriverCard final : public Card {
     return Check(api_.HostAllocate(out_data, bytes == 0 ? 1 : bytes), "HostAllocate");
   }
   void FreePinned(void* data) override { (void)api_.HostFree(data); }
+  Outcome AllocateWaited(uint64_t** out_word) override {
+    *out_word = nullptr;
+    if constexpr (kHasSignals) {
+      if (waits_for_signals_) return Check(api_.SignalAllocate(out_word), "SignalAllocate");
+    }
+    return {};
+  }
+  void FreeWaited(uint64_t* word) override {
+    if constexpr (kHasSignals) (void)api_.SignalFree(word);
+  }
   bool IsDeviceMemory(const void* address) override { return api_.IsMemoryOf(device_, address); }
   Outcome MemoryInUse(uint64_t* out_free, uint64_t* out_total) override {
     size_t free = 0, total = 0;
@@ -189,6 +199,8 @@ class DriverCard final : public Card {
   void DestroyGraph(CapturedGraph graph) override { (void)api_.ExecutableDestroy(reinterpret_cast<typename Api::ExecutableHandle>(graph)); }
 
  private:
+  // Whether there are releases whose streams wait for words of memory of a kind of its own.
+  static constexpr bool kHasSignals = requires(const Api& api, uint64_t* word) { api.SignalFree(word); };
   static typename Api::StreamHandle Native(Stream stream) { return reinterpret_cast<typename Api::StreamHandle>(stream); }
   static typename Api::EventHandle Native(Event event) { return reinterpret_cast<typename Api::EventHandle>(event); }
   Outcome Check(typename Api::Result result, const char* what) const { return ToOutcome(api_, result, what); }
@@ -198,6 +210,7 @@ class DriverCard final : public Card {
   typename Api::ContextHandle context_ = nullptr;
   typename Api::PoolHandle pool_ = nullptr;
   typename Api::StreamHandle allocation_stream_ = nullptr;
+  bool waits_for_signals_ = false;
 };
 
 // The driver as a Runtime: opened when somebody first asks how many GPUs there are.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "driver.h"
 #include "patience.h"
@@ -17,9 +18,8 @@ Outcome Queue::Open() {
   void* control = nullptr;
   if (outcome.ok()) outcome = card.Allocate(sizeof(FaultControl), nullptr, &control);
   control_ = static_cast<FaultControl*>(control);
-  for (FaultRecord** record : {&progress_, &called_}) {
+  for (Record* record : {&progress_, &called_}) {
     if (outcome.ok()) outcome = device_->NewRecord(record);
-    if (outcome.ok()) **record = {};
   }
   if (outcome.ok()) {
     staging_ = std::make_unique<Staging>(*device_);
@@ -37,6 +37,15 @@ Outcome Queue::OpenCapture(Queue& parent) {
   if (outcome.ok()) outcome = card().BeginCapture(stream_);
   is_capturing_ = outcome.ok();
   return outcome;
+}
+
+Outcome Queue::EndCapture(CapturedGraph* out_graph, uint64_t* out_nodes) {
+  Outcome joined = device_->Note(SubmitJoined());
+  Outcome ended = device_->Note(card().EndCapture(stream_, out_graph, out_nodes));
+  is_capturing_ = !ended.ok();
+  if (joined.ok() || !ended.ok()) return joined.ok() ? ended : joined;
+  card().DestroyGraph(std::exchange(*out_graph, nullptr));
+  return joined;
 }
 
 void Queue::OpenList(const Queue& parent) {
@@ -58,7 +67,7 @@ void Queue::Close() {
   }
   if (stream_ == nullptr || keeps_) return;
   // The stream does not wait for host calls any more; they are made all the same.
-  __atomic_store_n(&called_->word, kReleased, __ATOMIC_RELEASE);
+  if (called_.fault != nullptr) called_.Set(kReleased);  // none: it was not opened whole
   if (card().Activate().ok()) {
     (void)device_->Note(card().Synchronize(stream_));
     if (staging_ != nullptr) (void)device_->Note(staging_->Synchronize());
@@ -71,12 +80,17 @@ void Queue::Close() {
 Queue::~Queue() {
   Close();
   (void)card().Activate();
+  if (is_capturing_) {
+    CapturedGraph graph = nullptr;
+    uint64_t nodes = 0;
+    if (card().EndCapture(stream_, &graph, &nodes).ok()) card().DestroyGraph(graph);
+  }
   if (stream_ != nullptr && keeps_ && !is_capturing_) device_->ReturnCaptureStream(stream_);
   else if (stream_ != nullptr) card().DestroyStream(stream_);
   if (control_ != nullptr && !keeps_) card().Free(control_, nullptr);
   staging_.reset();
-  for (FaultRecord* record : {progress_, called_}) {
-    if (record != nullptr) device_->ReturnRecord(record);
+  for (const Record& record : {progress_, called_}) {
+    if (record.fault != nullptr) device_->ReturnRecord(record);
   }
 }
 
@@ -101,7 +115,7 @@ Outcome Queue::GiveListed(const WorkList& list, uint64_t first, uint64_t count) 
 
 // What kernels report from now on is said of this timeline.
 Outcome Queue::SwitchTo(Timeline* timeline) {
-  FaultRecord* const record = timeline == nullptr ? nullptr : timeline->record();
+  FaultRecord* const record = timeline == nullptr ? nullptr : timeline->record().fault;
   Outcome outcome = card().WriteWord(&control_->record, reinterpret_cast<uint64_t>(record), stream_);
   if (outcome.ok()) outcome = card().WriteWord(&control_->claimed, 0, stream_);
   if (outcome.ok()) current_ = timeline == nullptr ? 0 : timeline->number();
@@ -119,7 +133,7 @@ Outcome Queue::Await(const tenon_submission& submission, Timeline* timeline) {
       std::erase_if(waits_, [](const auto& wait) { return wait.first->At(wait.second) != Timeline::State::kOpen; });
       waits_.emplace_back(other.shared_from_this(), point.value);
     }
-    if (Outcome outcome = card().WaitForWord(&other.record()->word, point.value, stream_); !outcome.ok()) return outcome;
+    if (Outcome outcome = other.record().Await(card(), point.value, stream_); !outcome.ok()) return outcome;
   }
   return {};
 }
@@ -131,12 +145,12 @@ Outcome Queue::Tell(const tenon_submission& submission, Timeline* timeline) {
     if (timeline->word() == kReleased) return {};  // it has failed: who waits goes on
     timeline->NoteSubmitted(submission.signal);
   }
-  return card().WriteWord(&timeline->record()->word, submission.signal, stream_);
+  return timeline->record().Write(card(), submission.signal, stream_);
 }
 
 Outcome Queue::Mark(uint64_t* out_mark) {
   *out_mark = ++marks_;
-  return card().WriteWord(&progress_->word, *out_mark, stream_);
+  return card().WriteWord(&progress_.fault->word, *out_mark, stream_);
 }
 
 Outcome Queue::CallHost(const tenon_submission& submission, std::function<void(const Outcome&)> function) {
@@ -149,7 +163,7 @@ Outcome Queue::CallHost(const tenon_submission& submission, std::function<void(c
   if (outcome.ok()) outcome = Await(submission, timeline.get());
   if (outcome.ok()) outcome = Mark(&mark);
   const uint64_t call = ++calls_;
-  if (outcome.ok()) outcome = card().WaitForWord(&called_->word, call, stream_);
+  if (outcome.ok()) outcome = called_.Await(card(), call, stream_);
   if (outcome.ok()) outcome = Tell(submission, timeline.get());
   (void)device_->Note(std::move(outcome));
   {
@@ -162,7 +176,7 @@ Outcome Queue::CallHost(const tenon_submission& submission, std::function<void(c
       device_, [self, mark] { return self->device_->is_lost() || self->HasReached(mark); },
       [self, timeline, call, function = std::move(function)] {
         function(self->OutcomeOfCall(timeline.get()));
-        if (!self->closed_) __atomic_store_n(&self->called_->word, call, __ATOMIC_RELEASE);
+        if (!self->closed_) self->called_.Set(call);
         const std::lock_guard lock(self->call_mutex_);
         --self->open_calls_;
         self->call_ended_.notify_all();
@@ -199,7 +213,7 @@ class Queue::Words {
   // A stream that has not got there still writes them.
   ~Words() {
     const auto give_back = [device = queue_.device_, records = std::move(records_)] {
-      for (FaultRecord* record : records) device->ReturnRecord(record);
+      for (const Record& record : records) device->ReturnRecord(record);
     };
     if (is_written) give_back();
     else queue_.FreeLater(give_back);
@@ -210,7 +224,7 @@ class Queue::Words {
   // Before the turn that they are copied in.
   Outcome MakeRoom(size_t count) {
     for (size_t done = 0; done < count; done += kOfRecord) {
-      FaultRecord* record = nullptr;
+      Record record;
       if (Outcome outcome = queue_.device_->NewRecord(&record); !outcome.ok()) return outcome;
       records_.push_back(record);
     }
@@ -221,18 +235,18 @@ class Queue::Words {
     Outcome outcome;
     for (size_t done = 0; done < count && outcome.ok(); done += kOfRecord) {
       const size_t n = std::min(kOfRecord, count - done);
-      outcome = queue_.card().Copy(records_[done / kOfRecord], words + done, n * sizeof(int64_t), queue_.stream_);
+      outcome = queue_.card().Copy(records_[done / kOfRecord].fault, words + done, n * sizeof(int64_t), queue_.stream_);
     }
     return outcome;
   }
   void CopyTo(std::span<int64_t> out) const {
-    for (size_t i = 0; i < out.size(); ++i) out[i] = reinterpret_cast<const int64_t*>(records_[i / kOfRecord])[i % kOfRecord];
+    for (size_t i = 0; i < out.size(); ++i) out[i] = reinterpret_cast<const int64_t*>(records_[i / kOfRecord].fault)[i % kOfRecord];
   }
   bool is_written = true;  // no stream will write there
 
  private:
   Queue& queue_;
-  std::vector<FaultRecord*> records_;
+  std::vector<Record> records_;
 };
 
 Outcome Queue::Read(Timeline* timeline, const int64_t* words, std::span<int64_t> out, const std::function<bool()>& is_cancelled) {

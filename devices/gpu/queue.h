@@ -44,13 +44,8 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   // Of a capture: what its graph needs. By the thread that captures.
   void Keep(std::shared_ptr<Kept> kept) { kept_.push_back(std::move(kept)); }
   const std::vector<std::shared_ptr<Kept>>& kept() const { return kept_; }
-  Outcome EndCapture(CapturedGraph* out_graph, uint64_t* out_nodes) {
-    Outcome outcome = device_->Note(SubmitJoined());
-    if (!outcome.ok()) return outcome;
-    outcome = device_->Note(card().EndCapture(stream_, out_graph, out_nodes));
-    if (outcome.ok()) is_capturing_ = false;
-    return outcome;
-  }
+  // By the thread that captures, which until then may do little else; it is over however it ends.
+  Outcome EndCapture(CapturedGraph* out_graph, uint64_t* out_nodes);
   // Opens it as one that notes what it is given, for `parent`.
   void OpenList(const Queue& parent);
   // Of one that notes; else NULL.
@@ -119,7 +114,7 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
 
   // Asks the stream to say when it has got here; needs a Turn. Not of captures.
   Outcome Mark(uint64_t* out_mark);
-  bool HasReached(uint64_t mark) const { return __atomic_load_n(&progress_->word, __ATOMIC_ACQUIRE) >= mark; }
+  bool HasReached(uint64_t mark) const { return progress_.word() >= mark; }
 
   // Runs free() when the work submitted so far is done.
   void FreeLater(std::function<void()> free);
@@ -145,8 +140,8 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   std::vector<std::shared_ptr<Kept>> kept_;
   std::unique_ptr<WorkList> list_;
   WorkList::Joined joined_;           // of a capture
-  FaultRecord* progress_ = nullptr;   // its word is how far the stream has come
-  FaultRecord* called_ = nullptr;     // its word is which host calls have returned
+  Record progress_;                   // its word is how far the stream has come
+  Record called_;                     // its word is which host calls have returned
   uint64_t current_ = 0;              // number of the timeline that control_ names
   uint64_t marks_ = 0, calls_ = 0;
   std::vector<std::pair<std::shared_ptr<Timeline>, uint64_t>> waits_;  // that were open when they were submitted

@@ -73,6 +73,13 @@ class Card {
   // Memory of the host that this GPU and its peers reach by the same address.
   virtual Outcome AllocatePinned(uint64_t bytes, void** out_data) = 0;
   virtual void FreePinned(void* data) = 0;
+  // A word for WaitForWord, on any GPU of this runtime, where streams do not wait for words of pinned memory; host, kernels' streams and
+  // WriteWord reach it too. NULL: they do.
+  virtual Outcome AllocateWaited(uint64_t** out_word) {
+    *out_word = nullptr;
+    return {};
+  }
+  virtual void FreeWaited(uint64_t* /*word*/) {}
   // Whether it is memory of this GPU, whoever allocated it.
   virtual bool IsDeviceMemory(const void* address) = 0;
   virtual Outcome MemoryInUse(uint64_t* out_free, uint64_t* out_total) = 0;
@@ -91,8 +98,8 @@ class Card {
   virtual Outcome CopyBetween(void* target, Card& to, const void* source, Card& from, uint64_t bytes, Stream stream) = 0;
   // unit: 1, 2 or 4 bytes of `value` again and again; count units.
   virtual Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) = 0;
-  // Of an aligned word that host and device see: what stands before is seen before. A wait ends when the word less at_least is not
-  // negative, as a signed number.
+  // Of an aligned word that host and device see: what stands before is seen before. A wait, for a word of AllocateWaited() or where there is none of
+  // pinned memory, ends when the word less at_least is not negative, as a signed number.
   virtual Outcome WriteWord(uint64_t* word, uint64_t value, Stream stream) = 0;
   virtual Outcome WaitForWord(uint64_t* word, uint64_t at_least, Stream stream) = 0;
   // What the stream is given from now on begins when what the other one, of any library, was given so far has ended.

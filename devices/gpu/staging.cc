@@ -14,16 +14,15 @@ Staging::~Staging() {
   helper_calls_.Close();
   if (helper_ != nullptr) device_.card().DestroyStream(helper_);
   if (memory_ != nullptr) device_.pinned().Free(memory_);
-  for (FaultRecord* record : {begun_, full_, empty_}) {
-    if (record != nullptr) device_.ReturnRecord(record);
+  for (const Record& record : {begun_, full_, empty_}) {
+    if (record.fault != nullptr) device_.ReturnRecord(record);
   }
 }
 
 Outcome Staging::Open() {
   Outcome outcome;
-  for (FaultRecord** record : {&begun_, &full_, &empty_}) {
+  for (Record* record : {&begun_, &full_, &empty_}) {
     if (outcome.ok()) outcome = device_.NewRecord(record);
-    if (outcome.ok()) **record = {};
   }
   void* memory = nullptr;
   if (outcome.ok()) outcome = device_.pinned().Allocate(kPieces * kPiece + kSmall, &memory);
@@ -72,18 +71,18 @@ Outcome Staging::ToDevice(char* target, const char* source, uint64_t bytes, int3
   Outcome outcome = BeginHelper(priority);
   if (!outcome.ok()) return outcome;
   // What the stream has before it may make the source.
-  outcome = card.WriteWord(&begun_->word, ++copies_, stream);
-  if (outcome.ok()) outcome = card.WaitForWord(&begun_->word, copies_, helper_);
+  outcome = begun_.Tell(card, ++copies_, stream);
+  if (outcome.ok()) outcome = begun_.Await(card, copies_, helper_);
   if (outcome.ok()) {
     outcome = ForPieces(bytes, kPiece, [&](uint64_t at, uint64_t n) {
       char* const buffer = BufferOf(pieces_);
       const uint64_t number = ++pieces_;
-      Outcome given = number <= kPieces ? Outcome() : card.WaitForWord(&empty_->word, number - kPieces, helper_);
+      Outcome given = number <= kPieces ? Outcome() : empty_.Await(card, number - kPieces, helper_);
       if (given.ok()) given = CallHost(buffer, source + at, n, helper_calls_, helper_);
-      if (given.ok()) given = card.WriteWord(&full_->word, number, helper_);
-      if (given.ok()) given = card.WaitForWord(&full_->word, number, stream);
+      if (given.ok()) given = full_.Tell(card, number, helper_);
+      if (given.ok()) given = full_.Await(card, number, stream);
       if (given.ok()) given = card.Copy(target + at, buffer, n, stream);
-      return given.ok() ? card.WriteWord(&empty_->word, number, stream) : given;
+      return given.ok() ? empty_.Tell(card, number, stream) : given;
     });
   }
   NoteEnd(outcome);
@@ -104,14 +103,14 @@ Outcome Staging::FromDevice(char* target, const char* source, uint64_t bytes, in
   outcome = ForPieces(bytes, kPiece, [&](uint64_t at, uint64_t n) {
     char* const buffer = BufferOf(pieces_);
     const uint64_t number = ++pieces_;
-    Outcome given = number <= kPieces ? Outcome() : card.WaitForWord(&empty_->word, number - kPieces, stream);
+    Outcome given = number <= kPieces ? Outcome() : empty_.Await(card, number - kPieces, stream);
     if (given.ok()) given = card.Copy(buffer, source + at, n, stream);
-    if (given.ok()) given = card.WriteWord(&full_->word, number, stream);
-    if (given.ok()) given = card.WaitForWord(&full_->word, number, helper_);
+    if (given.ok()) given = full_.Tell(card, number, stream);
+    if (given.ok()) given = full_.Await(card, number, helper_);
     if (given.ok()) given = CallHost(target + at, buffer, n, helper_calls_, helper_);
-    return given.ok() ? card.WriteWord(&empty_->word, number, helper_) : given;
+    return given.ok() ? empty_.Tell(card, number, helper_) : given;
   });
-  if (outcome.ok()) outcome = card.WaitForWord(&empty_->word, pieces_, stream);
+  if (outcome.ok()) outcome = empty_.Await(card, pieces_, stream);
   NoteEnd(outcome);
   return outcome;
 }

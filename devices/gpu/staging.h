@@ -12,9 +12,8 @@
 
 #include <cstdint>
 
-#include "code/fault.h"
 #include "host_calls.h"
-#include "runtime.h"
+#include "record.h"
 
 namespace tenon::gpu {
 
@@ -51,7 +50,7 @@ class Staging {
   Device& device_;
   Stream helper_ = nullptr;  // made for the first large copy
   char* memory_ = nullptr;   // kPieces of kPiece bytes, and kSmall
-  FaultRecord *begun_ = nullptr, *full_ = nullptr, *empty_ = nullptr;  // their words: copies that the stream has come to; pieces
+  Record begun_, full_, empty_;  // their words: copies that the stream has come to; pieces
   uint64_t copies_ = 0, pieces_ = 0;  // that were submitted
   HostCalls calls_, helper_calls_;  // of the queue's stream, and of the helper
   bool broken_ = false;  // one was submitted in part: the words mean nothing any more

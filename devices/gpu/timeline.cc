@@ -10,10 +10,9 @@ namespace {
 std::atomic<uint64_t> timelines_made{0};
 }  // namespace
 
-Timeline::Timeline(std::shared_ptr<Device> device, FaultRecord* record, uint64_t initial)
+Timeline::Timeline(std::shared_ptr<Device> device, const Record& record, uint64_t initial)
     : device_(std::move(device)), record_(record), number_(++timelines_made), submitted_(initial) {
-  *record_ = {};
-  __atomic_store_n(&record_->word, initial, __ATOMIC_RELEASE);
+  record_.Reset(initial);
 }
 Timeline::~Timeline() { device_->ReturnRecord(record_); }
 
@@ -26,8 +25,9 @@ void Timeline::FailFrom(uint64_t point, const Outcome& why) {
 
 // What a kernel has reported since.
 void Timeline::NoteFault() {
-  if (__atomic_load_n(&record_->state, __ATOMIC_ACQUIRE) == kFaulted && (failure_.ok() || failed_at_ > record_->reached)) {
-    FailFrom(record_->reached + 1, device_->Describe(*record_));
+  const FaultRecord& fault = *record_.fault;
+  if (__atomic_load_n(&fault.state, __ATOMIC_ACQUIRE) == kFaulted && (failure_.ok() || failed_at_ > fault.reached)) {
+    FailFrom(fault.reached + 1, device_->Describe(fault));
   }
 }
 
@@ -72,7 +72,7 @@ uint64_t Timeline::value() {
 
 void Timeline::Signal(uint64_t value) {
   submitted_ = value;
-  __atomic_store_n(&record_->word, value, __ATOMIC_RELEASE);
+  record_.Set(value);
 }
 
 void Timeline::Fail(const Outcome& why) {
@@ -82,8 +82,10 @@ void Timeline::Fail(const Outcome& why) {
 }
 void Timeline::KeepReleased() {
   if (failure_.ok()) return;
-  if (word() == submitted_) word_stays_ = true;
-  __atomic_store_n(&record_->word, kReleased, __ATOMIC_RELEASE);
+  // Exchanged, so that what a stream writes meanwhile is seen now or the next time.
+  if (__atomic_exchange_n(&record_.fault->word, kReleased, __ATOMIC_ACQ_REL) == submitted_) word_stays_ = true;
+  if (!record_.has_copy()) waited_stays_ = word_stays_;
+  else if (__atomic_exchange_n(record_.waited, kReleased, __ATOMIC_ACQ_REL) == submitted_) waited_stays_ = true;
 }
 
 void Timeline::DependOn(std::shared_ptr<Timeline> other, uint64_t value, bool by_known) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timeline: what a timeline semaphore is here. Its value is a word that streams write and wait for, in pinned memory, so that
+// Timeline: what a timeline semaphore is here. Its value is a word that streams write and wait for, which the host sees (record.h), so that
 // queues of one driver wait for each other on the GPU and the host sees a point without a call of the driver.
 //
 // A stream cannot leave out what it was given, so a failure does not stop the GPU: it is known to the host. The value then
@@ -15,8 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "code/fault.h"
-#include "runtime.h"
+#include "record.h"
 #include "tenon/sdk/device/device.h"
 
 namespace tenon::gpu {
@@ -29,7 +28,7 @@ inline constexpr uint64_t kReleased = INT64_MAX;
 class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
  public:
   // record: of the device, given back when the last holder has gone.
-  Timeline(std::shared_ptr<Device> device, FaultRecord* record, uint64_t initial);
+  Timeline(std::shared_ptr<Device> device, const Record& record, uint64_t initial);
   ~Timeline();
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
@@ -55,17 +54,17 @@ class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
   // Lets waiting streams go again, where a late signal of a stream has put the word back.
   void KeepReleased();
   // Whether no stream will write the word any more: all the signals that were submitted have come.
-  bool word_stays() const { return word_stays_; }
+  bool word_stays() const { return word_stays_ && waited_stays_; }
   void DropDependencies() { dependencies_.clear(); }
 
   Device& device() const { return *device_; }
-  FaultRecord* record() const { return record_; }
+  const Record& record() const { return record_; }
   // Records serve one timeline after the other; numbers are never used again. 0 is none's.
   uint64_t number() const { return number_; }
   // How long the last wait for a point of it took, for the next: a timeline is of one program's work on one queue, step after step.
   std::chrono::nanoseconds usual_wait() const { return std::chrono::nanoseconds(usual_wait_.load(std::memory_order_relaxed)); }
   void set_usual_wait(std::chrono::nanoseconds took) { usual_wait_.store(took.count(), std::memory_order_relaxed); }
-  uint64_t word() const { return __atomic_load_n(&record_->word, __ATOMIC_ACQUIRE); }
+  uint64_t word() const { return record_.word(); }
 
  private:
   struct Dependency {
@@ -80,12 +79,12 @@ class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
   void FailFrom(uint64_t point, const Outcome& why);
 
   const std::shared_ptr<Device> device_;
-  FaultRecord* const record_;
+  const Record record_;
   const uint64_t number_;
   uint64_t submitted_;  // the last value that a queue was told to signal
   Outcome failure_;
   std::atomic<bool> has_failed_{false};
-  bool word_stays_ = false;
+  bool word_stays_ = false, waited_stays_ = false;  // no stream will write it any more
   uint64_t failed_at_ = kReleased;  // the last good point
   std::vector<Dependency> dependencies_;
   std::atomic<int64_t> usual_wait_{0};

@@ -66,20 +66,33 @@ std::string HipApi::ErrorText(Result result) const {
   return sdk::Concat(f_.hipGetErrorName(result), " (", f_.hipGetErrorString(result), ")");
 }
 
-Outcome HipApi::CheckWaits(StreamHandle stream) const {
-  void* word = nullptr;
-  Result result = HostAllocate(&word, sizeof(uint64_t));
-  if (result == hipSuccess) {
-    *static_cast<uint64_t*>(word) = 0;
-    result = WaitValue(stream, static_cast<uint64_t*>(word), 0);  // is over at once
-    const Result ended = StreamSynchronize(stream);
-    if (result == hipSuccess) result = ended;
-    (void)HostFree(word);
+HipApi::Result HipApi::TryWord(StreamHandle stream, uint64_t* word) const {
+  __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+  Result result = WaitValue(stream, word, 1);  // is over at once
+  if (result == hipSuccess) result = WriteValue(stream, word, 2);
+  const Result ended = StreamSynchronize(stream);
+  if (result == hipSuccess) result = ended;
+  return result != hipSuccess || __atomic_load_n(word, __ATOMIC_ACQUIRE) == 2 ? result : hipErrorNotSupported;
+}
+
+Outcome HipApi::CheckWaits(StreamHandle stream, bool* out_signals) const {
+  void* pinned = nullptr;
+  Result of_pinned = HostAllocate(&pinned, sizeof(uint64_t)), of_signals = hipSuccess;
+  if (of_pinned == hipSuccess) of_pinned = TryWord(stream, static_cast<uint64_t*>(pinned));
+  if (pinned != nullptr) (void)HostFree(pinned);
+  *out_signals = of_pinned != hipSuccess;
+  if (of_pinned != hipSuccess && !IsLost(of_pinned)) {
+    uint64_t* signal = nullptr;
+    of_signals = SignalAllocate(&signal);
+    if (of_signals == hipSuccess) of_signals = TryWord(stream, signal);
+    if (signal != nullptr) (void)SignalFree(signal);
+    if (of_signals == hipSuccess) return {};
   }
-  if (result == hipSuccess) return {};
-  if (IsLost(result)) return Fault(TENON_UNAVAILABLE, "hipStreamWaitValue64: ", ErrorText(result));
-  return Fault(TENON_FAILED_PRECONDITION, "the HIP runtime's streams do not wait for words of pinned memory: ", ErrorText(result),
-               "; install a newer ROCm, and leave GPU_STREAMOPS_CP_WAIT unset");
+  if (of_pinned == hipSuccess) return {};
+  const Result lost = IsLost(of_pinned) ? of_pinned : of_signals;
+  if (IsLost(lost)) return Fault(TENON_UNAVAILABLE, "hipStreamWaitValue64: ", ErrorText(lost));
+  return Fault(TENON_FAILED_PRECONDITION, "the HIP runtime's streams wait neither for words of pinned memory: ", ErrorText(of_pinned), ", nor of signal memory: ",
+               ErrorText(of_signals), "; install a newer ROCm");
 }
 
 Outcome HipApi::Facts(DeviceHandle device, CardFacts* out) const {

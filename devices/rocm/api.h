@@ -17,7 +17,7 @@ namespace tenon::gpu {
 #define TENON_HIP_FUNCTIONS(X)                                                                                              \
   X(hipInit) X(hipDriverGetVersion) X(hipGetErrorName) X(hipGetErrorString) X(hipGetDeviceCount) X(hipDeviceGet)            \
   X(hipDeviceGetName) X(hipDeviceTotalMem) X(hipDeviceGetAttribute) X(hipSetDevice) X(hipMemPoolCreate) X(hipMemPoolDestroy) \
-  X(hipMemPoolSetAttribute) X(hipMemPoolTrimTo) X(hipMemPoolSetAccess) X(hipFreeAsync) X(hipHostFree) X(hipMemGetInfo) X(hipDeviceCanAccessPeer) \
+  X(hipMemPoolSetAttribute) X(hipMemPoolTrimTo) X(hipMemPoolSetAccess) X(hipFreeAsync) X(hipHostFree) X(hipExtMallocWithFlags) X(hipFree) X(hipMemGetInfo) X(hipDeviceCanAccessPeer) \
   X(hipDeviceEnablePeerAccess) X(hipStreamCreateWithPriority) X(hipStreamDestroy) X(hipStreamSynchronize) X(hipStreamQuery)  \
   X(hipMemcpyAsync) X(hipMemcpyPeerAsync) X(hipMemsetD8Async) X(hipMemsetD16Async) X(hipMemsetD32Async)                      \
   X(hipStreamWriteValue64) X(hipStreamWaitValue64) X(hipStreamAddCallback) X(hipModuleLoadData) X(hipModuleUnload)              \
@@ -84,6 +84,9 @@ class HipApi {
   Result FreeToPool(void* data, StreamHandle stream) const { return f_.hipFreeAsync(data, stream); }
   Result HostAllocate(void** out, size_t bytes) const { return host_allocate_(out, bytes, hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent); }
   Result HostFree(void* data) const { return f_.hipHostFree(data); }
+  // The value of a signal, which the host reads and writes as well.
+  Result SignalAllocate(uint64_t** out) const { return f_.hipExtMallocWithFlags(reinterpret_cast<void**>(out), sizeof **out, hipMallocSignalMemory); }
+  Result SignalFree(uint64_t* word) const { return f_.hipFree(word); }
   Result MemoryInfo(size_t* free, size_t* total) const { return f_.hipMemGetInfo(free, total); }
   bool CanAccess(DeviceHandle from, DeviceHandle to) const {
     int can = 0;
@@ -111,9 +114,9 @@ class HipApi {
   Result WaitValue(StreamHandle stream, uint64_t* word, uint64_t at_least) const {
     return f_.hipStreamWaitValue64(stream, word, at_least, hipStreamWaitValueGte, UINT64_MAX);
   }
-  // Whether streams wait for words of pinned memory, which is documented for signal memory alone: newer runtimes take any memory that they know,
-  // older ones, and all with GPU_STREAMOPS_CP_WAIT set, refuse the call.
-  Outcome CheckWaits(StreamHandle stream) const;
+  // Whether streams wait for words of pinned memory, or of signal memory alone, as is documented: newer runtimes take any memory that they know,
+  // older ones, and all with GPU_STREAMOPS_CP_WAIT set, refuse the call. Both are tried; a status says that neither serves.
+  Outcome CheckWaits(StreamHandle stream, bool* out_signals) const;
   // hipLaunchHostFunc is declared from 5.2 on, and there from 5.3 on.
   Result CallHost(StreamHandle stream, uint64_t call) const {
     const auto run = [](hipStream_t, hipError_t, void* number) { HostCalls::Run(reinterpret_cast<uint64_t>(number)); };
@@ -154,6 +157,8 @@ class HipApi {
   }
 
  private:
+  // What a stream does with a word of ours: writes, waits for it, and lets the host see it and change it.
+  Result TryWord(StreamHandle stream, uint64_t* word) const;
   struct Functions {
 #define TENON_HIP_MEMBER(name) decltype(&::name) name;
     TENON_HIP_FUNCTIONS(TENON_HIP_MEMBER)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU tests of whole graphs use: the emulated one, or with TENON_TEST_GPU=tenon.cuda (or tenon.rocm) a real one of that plugin.
+// Which GPU tests of whole graphs use: the emulated one, or with TENON_TEST_GPU=tenon.cuda (or tenon.rocm) one of that plugin, real or of an emulated
+// driver. TENON_TEST_LIBRARIES: a folder with the vendor's libraries for it; unset: as the plugin finds them.
 #ifndef TENON_TESTS_DEVICE_GPU_H_
 #define TENON_TESTS_DEVICE_GPU_H_
 
@@ -17,12 +18,17 @@ inline std::string GpuPlugin() {
   return wished == nullptr || wished[0] == '\0' ? "tenon.gpu_emulated" : wished;
 }
 inline bool GpuIsEmulated() { return GpuPlugin() == "tenon.gpu_emulated"; }
+inline std::string GpuLibraries() {
+  const char* wished = std::getenv("TENON_TEST_LIBRARIES");
+  return wished == nullptr ? "" : wished;
+}
 
 // A runtime with `devices` of them.
 inline host::RuntimeOptions GpuOptions(int devices = 1) {
   host::RuntimeOptions options;
   if (GpuIsEmulated()) options.plugins = {TENON_TEST_BUILD_DIR "/tests/plugins/tenon_gpu_emulated.so"};
   options.plugin_options = {{GpuPlugin(), "devices", std::to_string(devices)}, {GpuPlugin(), "cache", "off"}};
+  if (!GpuLibraries().empty()) options.plugin_options.push_back({GpuPlugin(), "libraries", GpuLibraries()});
   return options;
 }
 

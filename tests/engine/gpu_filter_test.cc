@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters of a GPU's convolutions by the vendor's library, which wants another layout: turned once for each value, and never an old one.
-// Counted on the emulated GPU, with an emulated cuDNN. Covers D1, D3.
+// Counted on the emulated GPU, with an emulated cuDNN; with TENON_TEST_GPU=tenon.cuda through the real plugin on the emulated driver. Covers D1, D3.
+#include <dlfcn.h>
+
 #include <atomic>
 #include <filesystem>
 #include <random>
@@ -41,10 +43,10 @@ Turns& TheTurns() {
 }
 
 Runtime MakeRuntime(const std::string& option = "", const std::string& value = "") {
-  RuntimeOptions options;
-  options.plugins = {kPlugins + "tenon_gpu_emulated_cuda.so"};
-  options.plugin_options = {{"tenon.gpu_emulated", "devices", "1"}, {"tenon.gpu_emulated", "cache", "off"}, {"tenon.gpu_emulated", "libraries", kPlugins + "libraries"}};
-  if (!option.empty()) options.plugin_options.push_back({"tenon.gpu_emulated", option, value});
+  RuntimeOptions options = device_test::GpuOptions();
+  if (device_test::GpuIsEmulated()) options.plugins = {kPlugins + "tenon_gpu_emulated_cuda.so"};
+  if (device_test::GpuLibraries().empty()) options.plugin_options.push_back({device_test::GpuPlugin(), "libraries", kPlugins + "libraries"});
+  if (!option.empty()) options.plugin_options.push_back({device_test::GpuPlugin(), option, value});
   auto made = Runtime::Create(options);
   if (!made.ok()) {
     ADD_FAILURE() << made.status().message();
@@ -162,11 +164,17 @@ class Model {
 };
 constexpr char kCpu[] = "/device:CPU:0";
 
+// Whether tenon.cuda has the driver whose GPUs are emulated.
+bool HasEmulatedDriver() {
+  void* const driver = device_test::GpuPlugin() == "tenon.cuda" ? dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
+  return driver != nullptr && dlsym(driver, "tenon_emulated_driver") != nullptr;
+}
+
 class GpuFilters : public testing::Test {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(kPlugins + "tenon_gpu_emulated_cuda.so")) GTEST_SKIP() << "there is no toolkit with cuDNN";
-    if (!device_test::GpuIsEmulated()) GTEST_SKIP() << "only emulated kernels are counted";
+    if (!device_test::GpuIsEmulated() && !HasEmulatedDriver()) GTEST_SKIP() << "only emulated kernels are counted";
     TheTurns().Take();
   }
   const Tensor x_ = Numbers(kImage, 1), other_ = Numbers(kImage, 2);
@@ -348,6 +356,7 @@ TEST_F(GpuFilters, AreTurnedInEachLaunchWhereThereIsNoMemoryForThem) {
 }
 
 TEST_F(GpuFilters, OfALostGpuAreGivenUp) {
+  if (!device_test::GpuIsEmulated()) GTEST_SKIP() << "only the emulated plugin has the option lose_after";
   for (int after = 20; after < 260; after += 7) {
     const Runtime runtime = MakeRuntime("lose_after", std::to_string(after));
     const Model gpu(runtime, device_test::kGpu);

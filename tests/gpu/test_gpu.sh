@@ -21,8 +21,8 @@ run() {
   shift
   "$@" || failed+=("$*")
 }
-# What only the emulation can do: being lost when told to, having no device when none is asked for, having two of them.
-emulated='-Driver.HasNoDeviceUnlessItIsAskedForOne:*Lost*:*BetweenDevices*:CollectiveTable.*'
+# What only the emulation can do: being lost or out of memory when told to, having no device when none is asked for, having two of them.
+emulated='-Driver.HasNoDeviceUnlessItIsAskedForOne:*Lost*:*RefusedOnce*:*BetweenDevices*:CollectiveTable.*'
 run "the device and its kernels" env TENON_TESTED_PLUGIN="$library" "$build/tests/bin/gpu_test" --gtest_brief=1 --gtest_filter="$emulated"
 run "captured graphs" "$build/tests/bin/capture_test" --gtest_brief=1
 run "attention as one launch" "$build/tests/bin/gpu_attention_test" --gtest_brief=1

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The digit classifier trains unchanged on the CPU, on one simulated TPU, and on the CPU and two TPUs placed by the engine:
 // the losses agree. In bfloat16 it still learns. Covers E2, P1, P3, R9.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "tenon/tenon.h"
 #include "tenon/train/dataset.h"
@@ -22,6 +24,7 @@ struct Outcome {
   std::vector<float> losses;
   double accuracy = 0;
   std::string explanation;
+  uint64_t captured_launches = 0;
   std::vector<std::vector<float>> weights;                // of the model
   std::vector<std::vector<std::vector<float>>> mirrors;   // of each replica beyond the first
 };
@@ -90,6 +93,7 @@ Outcome Train(const Setting& setting) {
   if (Status status = trainer.Begin(*session); !status.ok()) return fail(status);
   if (Result<TrainingReport> report = trainer.Run(); !report.ok()) return fail(report.status());
   outcome.explanation = *trainer.callable().Explain();
+  outcome.captured_launches = session->Metrics()->captured_launches;
   Result<Tensor> images = data->held_out.ImageTensor();
   auto values = session->Run({{DigitNetwork::kImages, *images}}, {DigitNetwork::kAnswers});
   if (!values.ok()) return fail(values.status());
@@ -136,6 +140,27 @@ TEST(TrainingOnDevices, GivesTheLossesOfTheCpuOnAGpu) {
   setting.device = "GPU";
   const Outcome gpu = Train(setting);
   EXPECT_GE(Count(gpu.explanation, "\"kernel_plugin\":\"" + device_test::GpuPlugin() + "\""), 40) << "nodes of a step on the GPU";
+  EXPECT_GT(gpu.captured_launches, 0u);
+  ExpectAgree(cpu, gpu);
+}
+
+// Convolutions and products by the vendor's libraries, which here are emulated ones: in captured work too.
+TEST(TrainingOnDevices, GivesTheLossesOfTheCpuByTheLibrariesOfAGpu) {
+  if (device_test::GpuLibraries().empty()) GTEST_SKIP() << "TENON_TEST_LIBRARIES names no folder";
+  int (*plans)() = nullptr;  // of the emulated cuDNN there
+  for (const auto& file : std::filesystem::directory_iterator(device_test::GpuLibraries())) {
+    void* const cudnn = file.path().filename().string().starts_with("libcudnn.so.") ? dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    if (cudnn != nullptr) plans = reinterpret_cast<int (*)()>(dlsym(cudnn, "tenon_emulated_cudnn_plans"));
+  }
+  ASSERT_NE(plans, nullptr) << "there is no emulated cuDNN in " << device_test::GpuLibraries();
+  Setting setting{"0", ""};
+  setting.steps = 30;
+  const Outcome cpu = Train(setting);
+  setting.device = "GPU";
+  const int before = plans();
+  const Outcome gpu = Train(setting);
+  EXPECT_GE(plans() - before, 3) << "a convolution and its gradients";
+  EXPECT_GT(gpu.captured_launches, 0u);
   ExpectAgree(cpu, gpu);
 }
 

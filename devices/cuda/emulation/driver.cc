@@ -11,6 +11,7 @@
 // - A pool keeps what is freed. It gives a piece to the stream that freed it; with opportunistic reuse, which is on unless it is turned off, to
 //   any once it is past the free, and which one that is, or none, depends on the time: here it is another one each time. A trim gives back
 //   what the host has seen to be free, by a stream that it found idle.
+// Emulated libraries of the vendor compute on its streams (emulation/stream.h).
 // TENON_EMULATED_GPUS: how many there are (1). TENON_EMULATED_LOSE_AFTER: GPU 0 is lost after so many pieces of work (never).
 // TENON_EMULATED_CAPABILITY: 80, and the like. TENON_EMULATED_COUNTS: a file that gets what was given to the GPUs when the process ends, a
 // line of JSON. Tests set and see more (driver_controls.h).
@@ -50,9 +51,16 @@ struct CUctx_st {
   size_t streams = 0;            // that were made
   std::vector<Stream> spare;     // of captures that have ended
 };
-struct CUstream_st {
-  CUcontext context;
-  Stream channel;              // other streams' too
+// What emulated libraries of the vendor take it for.
+struct CUstream_st final : EmulatedStream {
+  CUstream_st(CUcontext context, Stream channel) : context(context), channel(channel) {}
+  void Give(std::function<void()> work) override;
+  bool GiveCall(std::function<void()> call) override { return on()->GiveCall(std::move(call)); }
+  void GiveAlways(std::function<void(bool)> work) override { reinterpret_cast<EmulatedStream*>(channel)->GiveAlways(std::move(work)); }
+  EmulatedStream* on() const { return reinterpret_cast<EmulatedStream*>(stream()); }
+
+  const CUcontext context;
+  const Stream channel;        // other streams' too
   Stream capture = nullptr;    // while it is captured: work is kept there
   size_t optimizers = 0;       // of what is kept
   Stream stream() const { return capture != nullptr ? capture : channel; }
@@ -239,8 +247,7 @@ CUresult Load(CUfunction function) {
 }
 
 CUresult CallHost(CUstream stream, std::function<void()> call) {
-  const bool is_taken = reinterpret_cast<EmulatedStream*>(stream->stream())->GiveCall(std::move(call));
-  return is_taken ? CUDA_SUCCESS : static_cast<CUresult>(Controls().lost_as.load());
+  return stream->GiveCall(std::move(call)) ? CUDA_SUCCESS : static_cast<CUresult>(Controls().lost_as.load());
 }
 
 CUresult Fill(CUdeviceptr target, uint32_t value, uint32_t unit, size_t count, CUstream stream) {
@@ -257,6 +264,11 @@ uint64_t BytesOf(const void* image) {
 }
 
 }  // namespace
+
+void CUstream_st::Give(std::function<void()> work) {
+  if (capture == nullptr) ++Controls().launches;
+  on()->Give(std::move(work));
+}
 
 extern "C" {
 
@@ -465,7 +477,7 @@ CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int prior
     TENON_TRY_DRIVER(ToResult(CardOf(current).CreateStream(priority, &stream)));
     current->channels.push_back(stream);
   }
-  *out = new CUstream_st{current, current->channels[channel]};
+  *out = new CUstream_st(current, current->channels[channel]);
   return CUDA_SUCCESS;
 }
 // Its work goes on; the place stays, for those who have freed memory there.

@@ -21,7 +21,7 @@ struct EmulatedDriverControls {
   std::atomic<uint64_t> waits_for_idle{0};  // calls that waited for everything that any stream had been given
   std::atomic<uint64_t> modules{0}, functions{0};  // that were loaded
   std::atomic<uint64_t> trims{0};          // of pools
-  std::atomic<uint64_t> launches{0};       // of kernels one by one
+  std::atomic<uint64_t> launches{0};       // of kernels one by one, the libraries' too
   std::atomic<uint64_t> graph_launches{0}, graph_nodes{0};  // and what these do, for each launch
   std::atomic<uint64_t> optimizers{0};     // of these and of graphs' kernels, those that apply gradients
   std::atomic<uint64_t> copies{0}, copied_bytes{0};         // one by one

@@ -96,7 +96,7 @@ Outcome Collectives::Begin(const std::shared_ptr<Queue>& queue, const tenon_fram
   const tenon_submission of_none = {TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, {}};
   outcome = queue->Submit(of_none, nullptr, [&] {
     part->number = ++parts_begun;
-    return queue->card().WriteWord(&part->ready->record()->word, 1, queue->stream());
+    return part->ready->record().Write(queue->card(), 1, queue->stream());
   });
   const tenon_timeline_point point = {part->done->handle(), 1};
   const tenon_submission waits = {TENON_HEAD(tenon_submission), &point, 1, frame.timeline, 0, frame.label};

@@ -25,6 +25,7 @@ const tenon_capability kCapabilities[] = {
 constexpr tenon_option_declaration kOptions[] = {
     TENON_GPU_OPTIONS("0"),
     TENON_GPU_OPTION("lose_after", "-1", TENON_OPTION_INT, "the first device is lost after so many pieces of work; -1: never"),
+    TENON_GPU_OPTION("refuse_allocation", "-1", TENON_OPTION_INT, "the allocation of that number, counted from 0, finds no memory; -1: none"),
 };
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {

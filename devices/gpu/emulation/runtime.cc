@@ -163,7 +163,7 @@ namespace {
 
 class EmulatedCard final : public Card {
  public:
-  EmulatedCard(int32_t number, int64_t lose_after) : lose_after_(lose_after) {
+  EmulatedCard(int32_t number, int64_t lose_after, int64_t refused) : lose_after_(lose_after), refused_(refused) {
     facts_.name = "Emulated GPU";
     facts_.number = number;
     facts_.dl_device_type = 17;  // one that no other device here has
@@ -178,7 +178,7 @@ class EmulatedCard final : public Card {
   Outcome Activate() override { return Alive(); }
 
   Outcome Allocate(uint64_t bytes, Stream, void** out_data) override {
-    if (Outcome alive = Alive(); !alive.ok()) return alive;
+    if (Outcome room = HasRoom(); !room.ok()) return room;
     if (bytes > facts_.memory_bytes) return Fault(TENON_RESOURCE_EXHAUSTED, "the emulated GPU has ", facts_.memory_bytes, " bytes");
     if (posix_memalign(out_data, 256, std::max<uint64_t>(bytes, 1)) != 0) return Fault(TENON_RESOURCE_EXHAUSTED, "the host has no ", bytes, " bytes");
     Memory::The().Add(*out_data, bytes, facts_.number);
@@ -193,7 +193,7 @@ class EmulatedCard final : public Card {
   }
   bool IsDeviceMemory(const void* address) override { return Memory::The().IsOf(facts_.number, address); }
   Outcome AllocatePinned(uint64_t bytes, void** out_data) override {
-    if (Outcome alive = Alive(); !alive.ok()) return alive;
+    if (Outcome room = HasRoom(); !room.ok()) return room;
     return posix_memalign(out_data, 256, std::max<uint64_t>(bytes, 1)) == 0 ? Outcome() : Fault(TENON_RESOURCE_EXHAUSTED, "the host has no ", bytes, " bytes");
   }
   void FreePinned(void* data) override { std::free(data); }
@@ -204,6 +204,7 @@ class EmulatedCard final : public Card {
   Outcome EnablePeer(Card&) override { return {}; }
 
   Outcome CreateStream(int32_t, Stream* out_stream) override {
+    if (Outcome room = HasRoom(); !room.ok()) return room;
     *out_stream = new StreamTag(this);
     return {};
   }
@@ -425,6 +426,10 @@ class EmulatedCard final : public Card {
   }
 
  private:
+  Outcome HasRoom() {
+    if (Outcome alive = Alive(); !alive.ok()) return alive;
+    return refused_ < 0 || allocations_++ != refused_ ? Outcome() : Fault(TENON_RESOURCE_EXHAUSTED, "no memory (option refuse_allocation=", refused_, ")");
+  }
   Outcome FindLoaded(Module module, const char* name, Function* out_function) {
     const auto body = reinterpret_cast<EmulatedKernel::Body>(dlsym(module, name));
     const auto* bytes = static_cast<const uint64_t*>(dlsym(module, sdk::Concat(name, "_params_bytes").c_str()));
@@ -438,7 +443,8 @@ class EmulatedCard final : public Card {
     return {};
   }
 
-  const int64_t lose_after_;
+  const int64_t lose_after_, refused_;
+  std::atomic<int64_t> allocations_{0};
   std::vector<std::unique_ptr<EmulatedKernel>> loaded_;
   std::atomic<int64_t> works_{0};
   std::atomic<bool> lost_{false};
@@ -450,15 +456,19 @@ class EmulatedCard final : public Card {
 class EmulatedRuntime final : public Runtime {
  public:
   explicit EmulatedRuntime(const Options& options) : devices_(options.devices) {
-    const auto found = options.more.find("lose_after");
-    if (found != options.more.end()) (void)ParseInteger(found->first, found->second, -1, INT64_MAX, &lose_after_);
+    const auto read = [&](const char* name, int64_t* out) {
+      const auto found = options.more.find(name);
+      if (found != options.more.end()) (void)ParseInteger(found->first, found->second, -1, INT64_MAX, out);
+    };
+    read("lose_after", &lose_after_);
+    read("refuse_allocation", &refused_);
   }
   Outcome Count(uint32_t* out_count) override {
     *out_count = static_cast<uint32_t>(std::max<int64_t>(devices_, 0));
     return *out_count > 0 ? Outcome() : Fault(TENON_NOT_FOUND, "no emulated GPU was asked for: set the option devices");
   }
   Outcome Open(uint32_t index, std::unique_ptr<Card>* out_card) override {
-    *out_card = std::make_unique<EmulatedCard>(static_cast<int32_t>(index), index == 0 ? lose_after_ : -1);
+    *out_card = std::make_unique<EmulatedCard>(static_cast<int32_t>(index), index == 0 ? lose_after_ : -1, index == 0 ? refused_ : -1);
     return {};
   }
   // Kernels are found in the library itself.
@@ -466,7 +476,7 @@ class EmulatedRuntime final : public Runtime {
 
  private:
   const int64_t devices_;
-  int64_t lose_after_ = -1;
+  int64_t lose_after_ = -1, refused_ = -1;
 };
 
 }  // namespace

@@ -76,6 +76,16 @@ TEST_P(CountsOf, AStep) {
               std::string(kind.name).c_str(), 1.0 * unfetched.launches / kSteps, 1.0 * unfetched.graphs / kSteps, 1.0 * unfetched.graph_nodes / kSteps,
               1.0 * unfetched.optimizers / kSteps, network.model().trainable().size(), 1.0 * unfetched.copies / kSteps, 1.0 * unfetched.bytes / kSteps,
               1.0 * unfetched.waits / kSteps, 1.0 * fetched.waits / kSteps, 1.0 * fetched.copies / kSteps);
+  // The loss alone: the forward pass.
+  auto forward = session->Prepare({}, {network.loss()}, {});
+  ASSERT_TRUE(forward.ok()) << forward.status();
+  for (int step = 0; step < 8; ++step) ASSERT_TRUE(forward->Run().ok());
+  const Counts before_forward = Now(*session);
+  for (uint64_t step = 0; step < kSteps; ++step) ASSERT_TRUE(forward->Run().ok());
+  const Counts alone = Since(*session, before_forward);
+  std::printf("%s: the loss alone %g launches, %g graphs of %g nodes, %g copies of %g bytes, %g waits\n", std::string(kind.name).c_str(), 1.0 * alone.launches / kSteps,
+              1.0 * alone.graphs / kSteps, 1.0 * alone.graph_nodes / kSteps, 1.0 * alone.copies / kSteps, 1.0 * alone.bytes / kSteps, 1.0 * alone.waits / kSteps);
+  EXPECT_EQ(alone.optimizers, 0u);
   EXPECT_GE(unfetched.optimizers, kSteps);
   EXPECT_LE(unfetched.optimizers, 4 * kSteps);
   EXPECT_LE(fetched.optimizers, 4 * kSteps);
