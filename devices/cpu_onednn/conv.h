@@ -114,7 +114,8 @@ struct Convolution {
   // Whether each pixel of y is the product of one of x and the filter, and nothing else: windows of one in float32, channels last.
   bool IsOfPixels() const {
     const auto one = [](const sdk::WindowDim& w) { return w.size == 1 && w.before == 0 && (w.output - 1) * w.stride < w.input; };
-    return one(height) && one(width) && groups == 1 && !channels_first && type == ElementType::f32;
+    const bool apart = y.width * width.stride <= height.stride * x.width;  // rows of what is read would overlap, which oneDNN's layouts do not
+    return one(height) && one(width) && apart && groups == 1 && !channels_first && type == ElementType::f32;
   }
   bool IsOfAllPixels() const { return IsOfPixels() && height.stride == 1 && width.stride == 1 && height.output == height.input && width.output == width.input; }
   // Pixels one after the other: rows of a matrix.

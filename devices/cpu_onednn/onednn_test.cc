@@ -69,6 +69,22 @@ TEST_F(OnednnTest, ConvolvesForwardAndBackward) {
   }
 }
 
+// Strides along one side, whose last step reaches beyond the image or ends with it.
+TEST_F(OnednnTest, ConvolvesPixelsThatLieApartAlongOneSide) {
+  for (const I& strides : {I{1, 1, 2, 1}, I{1, 2, 1, 1}, I{1, 1, 3, 1}, I{1, 3, 2, 1}}) {
+    for (const int64_t side : {5, 6, 7}) {
+      const I in = {2, side, side + 2, 3}, out = {2, (side + strides[1] - 1) / strides[1], (side + 2 + strides[2] - 1) / strides[2], 4};
+      const auto configure = [&](Kernel& k) {
+        k.Attr("strides", strides).Attr("dilations", I{1, 1, 1, 1}).Attr("padding", std::string("SAME")).Attr("data_format", std::string("NHWC"));
+      };
+      const Tensor x = Numbers(in, 1), f = Numbers({1, 1, 3, 4}, 2), dy = Numbers(out, 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+      Compare("Conv2D", {x, f}, out, configure);
+      Compare("Conv2DBackpropInput", {sizes, f, dy}, in, configure);
+      Compare("Conv2DBackpropFilter", {x, sizes, dy}, {1, 1, 3, 4}, configure);
+    }
+  }
+}
+
 // Large images of many channels go through Winograd's transforms on processors with AVX-512, forward and both ways back; tiles at the edges are cut.
 TEST_F(OnednnTest, ConvolvesForwardAndBackwardByWinogradsTransforms) {
   for (const ConvCase& c : {ConvCase{3, 22, 64, 64, 3, 1, 1, 1, true, false}, {2, 25, 80, 64, 3, 1, 1, 1, false, false}, {5, 16, 64, 112, 3, 1, 1, 1, true, false}}) {
