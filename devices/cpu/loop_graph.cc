@@ -190,6 +190,11 @@ LoopGraph::Source LoopGraph::SourceOf(Output edge) {
   return {Source::Kind::kInside, edge, -1};
 }
 
+sdk::Shape LoopGraph::ShapeOf(Output edge) {
+  const Source source = SourceOf(edge);
+  return pass().shape(source.kind == Source::Kind::kOutside ? source.edge : edge);
+}
+
 bool LoopGraph::IsUnchanged(int64_t merge, const Variable& variable) {
   Output edge = Plain(variable.next);
   const Nodes::Node& node = At(edge.node);

@@ -98,6 +98,8 @@ class LoopGraph {
   // Past identities, inside and outside.
   Output Plain(Output edge);
   Source SourceOf(Output edge);
+  // Of a value that comes from outside, as it is known there.
+  sdk::Shape ShapeOf(Output edge);
   std::optional<Variable> VariableOf(int64_t merge);
   bool IsUnchanged(int64_t merge, const Variable& variable);
   bool IsVariable(Output edge, int64_t merge);

@@ -209,7 +209,7 @@ class Pass {
       if (!Is(initial, {x[1], cell.cells}) || (initial[0] == 1) != (x[1] == 1)) return false;
     }
     for (const Output& bias : {cell.bias, cell.recurrent_bias})
-      if (!cell.joined && bias.node >= 0 && !Is(ShapeOf(loop, bias), {width})) return false;
+      if (!cell.joined && bias.node >= 0 && !Is(loop.ShapeOf(bias), {width})) return false;
     for (const List& list : found.lists) {
       if (list.is_array) continue;
       const std::optional<std::vector<int64_t>> element = p_.Integers(nodes_.At(list.reserve).inputs[0]);
@@ -218,18 +218,14 @@ class Pass {
     return true;
   }
   bool WeightsFit(LoopGraph& loop, const RecurrentCell& cell, const Shape& x, int64_t width) {
-    const Shape kernel = ShapeOf(loop, cell.kernel), recurrent = ShapeOf(loop, cell.recurrent);
+    const Shape kernel = loop.ShapeOf(cell.kernel), recurrent = loop.ShapeOf(cell.recurrent);
     return Is(kernel, {x[2], width}) && Is(recurrent, {cell.cells, width}) && Alike(kernel[1], recurrent[1]);
   }
   bool JoinedFits(LoopGraph& loop, const RecurrentCell& cell, const Shape& x) {
-    const int64_t rows = ShapeOf(loop, cell.kernel)[0], inputs = rows - cell.cells, width = (cell.kind == RecurrentCell::Kind::kGru ? 2 : 4) * cell.cells;
+    const int64_t rows = loop.ShapeOf(cell.kernel)[0], inputs = rows - cell.cells, width = (cell.kind == RecurrentCell::Kind::kGru ? 2 : 4) * cell.cells;
     if (rows < 0 || cell.cells < 0 || inputs < 1 || !Alike(x[2], inputs)) return false;  // where to cut it
-    const auto fits = [&](Output weights, std::initializer_list<int64_t> dims) { return weights.node < 0 || Is(ShapeOf(loop, weights), dims); };
+    const auto fits = [&](Output weights, std::initializer_list<int64_t> dims) { return weights.node < 0 || Is(loop.ShapeOf(weights), dims); };
     return fits(cell.kernel, {rows, width}) && fits(cell.bias, {width}) && fits(cell.candidate, {rows, cell.cells}) && fits(cell.candidate_bias, {cell.cells});
-  }
-  Shape ShapeOf(LoopGraph& loop, Output edge) {
-    const LoopGraph::Source source = loop.SourceOf(edge);
-    return p_.shape(source.kind == LoopGraph::Source::Kind::kOutside ? source.edge : edge);
   }
   static bool Alike(int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; }
   static bool Is(const Shape& shape, std::initializer_list<int64_t> wanted) {

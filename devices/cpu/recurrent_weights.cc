@@ -48,8 +48,7 @@ std::vector<Output> JoinedWeights(LoopGraph& loop, const RecurrentCell& cell) {
   const bool gru = cell.kind == RecurrentCell::Kind::kGru;
   const Output weights = InOrder(loop, cell, loop.Outside(cell.kernel), gru ? loop.Outside(cell.candidate) : kNothing, 1);
   const Output bias = InOrder(loop, cell, Bias(loop, cell, cell.bias, gru ? 2 : 4), gru ? Bias(loop, cell, cell.candidate_bias, 1) : kNothing, 0);
-  const LoopGraph::Source kernel = loop.SourceOf(cell.kernel);
-  const int64_t inputs = p.shape(kernel.kind == LoopGraph::Source::Kind::kOutside ? kernel.edge : cell.kernel)[0] - cell.cells;
+  const int64_t inputs = loop.ShapeOf(cell.kernel)[0] - cell.cells;
   const int64_t rows = p.Node("SplitV", {weights, p.Vector({inputs, cell.cells}), Axis(p, 0)}, {{"num_split", 2}});
   return {{rows, 0, 0}, {rows, 1, 0}, bias};
 }
