@@ -28,7 +28,7 @@ tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool w
 
 namespace {
 
-uint32_t ThreadsOf(const Environment& env) { return env.threads == nullptr ? 1 : env.threads->threads(); }
+uint32_t ThreadsOf(const Environment& env) { return env.threads == nullptr ? 1 : env.threads->at_once(); }
 
 }  // namespace
 

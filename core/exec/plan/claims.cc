@@ -302,7 +302,7 @@ Result<std::shared_ptr<const CompiledRegion>> Compiled(const Plan& plan, const E
                           out.size(),
                           device.device->handle,
                           plan.env().precision,
-                          plan.env().threads == nullptr ? 1 : plan.env().threads->threads(),
+                          plan.env().threads == nullptr ? 1 : plan.env().threads->at_once(),
                           reinterpret_cast<tenon_compile_context*>(compilation),
                           &Compilation::Get,
                           0,

@@ -38,6 +38,8 @@ class HostThreads {
   HostThreads& operator=(const HostThreads&) = delete;
 
   uint32_t threads() const { return threads_; }
+  // Of these, how many a Run may use: no more than there are cores.
+  uint32_t at_once() const { return static_cast<uint32_t>(helpers_.size()) + 1; }
 
   // Calls function over [0, total) in shares. cost: nanoseconds of a unit. out_waits_ns: when this thread began to wait for helpers' shares, by the monotonic
   // clock, if it had to; may be nullptr.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -59,6 +60,20 @@ TEST(HostThreads, DoNotShareWhatIsSmall) {
   threads.Run(100, 1.0, &Cover::Range, &cover);
   EXPECT_EQ(cover.calls.load(), 1);
   EXPECT_EQ(HostThreads(0).threads(), 1u);
+}
+
+TEST(HostThreads, RunNoMoreAtOnceThanThereAreCores) {
+  EXPECT_EQ(HostThreads(1).at_once(), 1u);
+  cpu_set_t allowed, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  HostThreads many(64);
+  EXPECT_EQ(many.threads(), 64u);
+  EXPECT_EQ(many.at_once(), static_cast<uint32_t>(std::min(64, CPU_COUNT(&allowed))));
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(HostThreads(4).at_once(), 1u);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
 }
 
 TEST(HostThreads, CoverEachIndexOnceWhenAShareSharesAgain) {
