@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "large_pages.h"
 #include "tenon/sdk/kernel/element.h"
 
 namespace tenon::cpu_onednn {
@@ -59,7 +60,7 @@ void Gemm(const MatrixProduct& p, const float* a, const float* b, float* out) {
 }  // namespace
 
 struct PackedConstant {
-  PackedConstant(tenon_buffer* source, dnnl::memory memory) : source(source), memory(std::move(memory)) {
+  PackedConstant(tenon_buffer* source, std::shared_ptr<void> place, dnnl::memory memory) : source(source), place(std::move(place)), memory(std::move(memory)) {
     if (source != nullptr) tenon_plugin_host->buffer_retain(source);
   }
   PackedConstant(const PackedConstant&) = delete;
@@ -67,6 +68,7 @@ struct PackedConstant {
     if (source != nullptr) tenon_plugin_host->buffer_release(source);
   }
   tenon_buffer* source;  // kept, so that no other constant can take its address
+  std::shared_ptr<void> place;
   dnnl::memory memory;
 };
 
@@ -115,10 +117,11 @@ std::shared_ptr<const PackedConstant> PackAndKeep(const tenon_tensor_view& const
   const SingleThread single;
   dnnl::stream stream(Engine());
   dnnl::memory source(from, Engine(), const_cast<void*>(values));
-  dnnl::memory target(key.wanted, Engine());
+  auto place = InLargePages(key.wanted.get_size());
+  dnnl::memory target(key.wanted, Engine(), place.get());
   dnnl::reorder(source, target).execute(stream, source, target);
   stream.wait();
-  auto packed = std::make_shared<const PackedConstant>(constant.buffer, std::move(target));
+  auto packed = std::make_shared<const PackedConstant>(constant.buffer, std::move(place), std::move(target));
   // A constant without a buffer may go, and its address with it.
   if (constant.buffer != nullptr) PackedConstants::The().Keep(std::move(key), packed);
   return packed;
