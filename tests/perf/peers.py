@@ -10,8 +10,8 @@ openvino, onnxruntime; default: this one), round after round, so that what else 
 TensorFlow's, is left out, and the page says why. Of each process the least and the median step are taken; of the rounds the least of the least, and the median of the medians.
 
 --busy 1 runs it again beside so many processes that do nothing but take time; the page then says what the medians are over the quiet ones. --isa avx2 holds Tenon's
-oneDNN, and the others where they can be, to that level. --beside adds a column: Tenon with a plugin more, as tenon_onednn3=build/release/lib/tenon/onednn3/tenon_cpu_onednn3.so,
-of rows that the program `tenon` runs. --against names the rows whose ratio to the best peer fell by 5 % or more since that page.
+kernels, oneDNN and code generator (`ninja tenon_cpu_v3` builds the kernels), and the others where they can be, to that level; JAX's products and ONNX Runtime cannot be.
+--beside adds a column: Tenon with a plugin more, as tenon_onednn3=build/release/lib/tenon/onednn3/tenon_cpu_onednn3.so, of rows that the program `tenon` runs. --against names the rows whose ratio to the best peer fell by 5 % or more since that page.
 Writes peers.md and peers.tsv (a line a row, threads, busy processes and engine: microseconds) into --out.
 """
 import argparse
@@ -32,6 +32,10 @@ from peer_rows import ENGINES, ROWS, about, load
 LONGEST = 1800  # seconds that one program may take
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 FELL = 0.95
+
+# What holds whom to a level: variables of the environment; Tenon's kernels and its code generator. ONNX Runtime knows none, nor do JAX's products (its generated code does).
+HELD = {"avx2": ({"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}, "v3", "avx2")}
+NOT_HELD = ("jax", "onnxruntime")
 
 
 class Left(Exception):
@@ -119,14 +123,24 @@ class Bench:
         return self.program([self.python(library), "-B", __file__, *words], environment).strip().rpartition("\n")[2]
 
     def program(self, command, environment=None):
-        held = {"ONEDNN_MAX_CPU_ISA": self.options.isa.upper()} if self.options.isa else {}
+        held = HELD[self.options.isa][0] if self.options.isa else {}
         return program(command, {**held, **(environment or {})})
+
+    def level(self):
+        """Words that hold the program `tenon` to the level."""
+        if not self.options.isa:
+            return []
+        _, variant, code = HELD[self.options.isa]
+        kernels = self.options.build.resolve() / f"lib/tenon/plugins/tenon_cpu_{variant}.so"
+        if not kernels.exists():
+            raise Left(f"{kernels} is not there: build tenon_cpu_{variant}")
+        return ["--plugin", kernels, "--option", f"tenon.cpu_codegen.level={code}"]
 
     def tenon(self, row, threads, plugin=None):
         folder, model = self.folder(row), about(self.folder(row))
         command = [self.options.build / "bin/tenon", "run", folder / "graph.pb", "--time", "--threads", threads, "--precision", row.precision]
         command += ["--feed", folder / "feeds.npz"] if model["feeds"] else []
-        command += ["--plugin", pathlib.Path(plugin).resolve()] if plugin else []
+        command += self.level() + (["--plugin", pathlib.Path(plugin).resolve()] if plugin else [])
         ends = folder / "tenon.npz"
         for flag, names in (("--fetch", [f"{one}={ends}" for one in model["fetches"]]), ("--target", model["targets"]), ("--init", model["init"])):
             command += [word for one in names for word in (flag, one)]
@@ -256,7 +270,7 @@ def processor():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], metavar="WORDS", help="rows whose names hold these words; may be repeated")
-    parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES))
+    parser.add_argument("--engines", nargs="+", choices=list(ENGINES), help="default: all; with --isa those that can be held to it")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=3)
@@ -265,7 +279,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/peers"))
     parser.add_argument("--against", type=pathlib.Path, help="an earlier peers.tsv")
-    parser.add_argument("--isa", default="", help="of oneDNN, such as avx2")
+    parser.add_argument("--isa", choices=list(HELD), help="the level that all are held to")
     parser.add_argument("--beside", action="append", default=[], metavar="NAME=PLUGIN", help="a column of Tenon with this plugin, too; may be repeated")
     parser.add_argument("--made", action="store_true", help="rows that --out holds already are not made again")
     parser.add_argument("--list", action="store_true", help="the rows' names, and nothing else")
@@ -284,6 +298,7 @@ def main():
     if options.peer:
         engine, name, folder, threads, seconds = options.peer
         return print(json.dumps(run_peer(engine, ROWS[name], pathlib.Path(folder), int(threads), float(seconds))))
+    options.engines = options.engines or [one for one in ENGINES if not (options.isa and one in NOT_HELD)]
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
     bench = Bench(options)
