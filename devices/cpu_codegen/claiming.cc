@@ -20,7 +20,7 @@ bool IsOnlyTiled(std::string_view op) {
 
 class Claiming {
  public:
-  Claiming(const tenon_graph_cursor& cursor, Level level, int64_t least, const sdk::Claims& claims)
+  Claiming(const tenon_graph_cursor& cursor, Level level, LeastElements least, const sdk::Claims& claims)
       : cursor_(cursor), level_(level), least_(least), claims_(claims), graph_(cursor), nodes_(graph_.size()), regions_(graph_.size()) {}
 
   void Run(std::span<const int64_t> ids) {
@@ -85,15 +85,16 @@ class Claiming {
     return IsSmall(ShapeOf({id, 0, 0})) ? Kind::kSmall : Kind::kGenerated;
   }
   // Shapes are a stranger's: their product may be no number.
-  bool IsSmall(const std::vector<int64_t>& shape) const {
+  bool IsSmall(const std::vector<int64_t>& shape) const { return IsSmallerThan(least_.all, shape); }
+  static bool IsSmallerThan(int64_t least, const std::vector<int64_t>& shape) {
     if (std::any_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; })) return false;
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
     int64_t count = 1;
     for (const int64_t dim : shape) {
-      if (count > least_ / dim) return false;
+      if (count > least / dim) return false;
       count *= dim;
     }
-    return count < least_;
+    return count < least;
   }
 
   // Of the last or the first dims alone, as far as the graph says it: axes that are constant, and rows of so many elements that code is worth it.
@@ -108,6 +109,7 @@ class Claiming {
     const ReducedDims dims = reduces ? DimsReducedBy(id, shape.size()) : ReducedDims{1, 0};
     if (dims.trailing + dims.leading == 0) return Kind::kOther;
     const bool is_whole = reduces && dims.trailing == shape.size();
+    if (dims.leading > 0 && IsSmallerThan(least_.columns, shape)) return Kind::kOther;
     if (!is_whole && !HasRowsFor(shape, dims)) return Kind::kOther;
     sdk::NodeContext node(&graph_.services(), graph_.at(id).node);
     if (IsBiasGradient(op) && node.String("data_format") == "NCHW") return Kind::kOther;
@@ -239,7 +241,7 @@ class Claiming {
 
   const tenon_graph_cursor& cursor_;
   const Level level_;
-  const int64_t least_;
+  const LeastElements least_;
   const sdk::Claims& claims_;
   const sdk::RegionGraph graph_;
   std::vector<Info> nodes_;
@@ -257,7 +259,7 @@ NodeTypes TypesOf(const tenon_graph_cursor& cursor, int64_t id) {
   return types;
 }
 
-void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, int64_t least, const sdk::Claims& claims) {
+void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, LeastElements least, const sdk::Claims& claims) {
   // Two that follow one another: else the graph is not read.
   const auto is_ours = [&](int64_t id) {
     const std::string_view op = sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, id)));

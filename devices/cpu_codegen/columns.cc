@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kBlockRows = 64, kShareBlocks = 16;
 constexpr int64_t kWide = 128;           // elements of a wide row, at most
 constexpr int64_t kLeastWide = 16;       // wide rows that are worth it
+constexpr int64_t kMostSums = kWide / 2 * kSumGrain;  // of a wide row
 constexpr int64_t kPiece = 1024;         // columns of a unit, or so: their sums stay in the nearest cache
 constexpr int64_t kScratchBytes = 48 << 10;  // of a thread's stack
 
@@ -23,7 +24,7 @@ Function StepOf(Function reduction) {
   return reduction == kProd ? kMul : reduction == kMax ? kMaximum : reduction == kMin ? kMinimum : kAdd;
 }
 
-// The program with sums as inputs behind the others. numbers: of the region's values in it.
+// The program with sums as inputs behind the others, and their nodes behind the others. numbers: of the region's values in it.
 Program WithSums(const Region& region, std::vector<int>* numbers) {
   const Program& old = region.program;
   Program made{old.level, false, old.inputs, {}, {}};
@@ -34,16 +35,20 @@ Program WithSums(const Region& region, std::vector<int>* numbers) {
     made.nodes.push_back(std::move(node));
     return static_cast<int>(made.inputs.size() + made.nodes.size()) - 1;
   };
-  auto sum = static_cast<int>(old.inputs.size());
+  numbers->resize(old.inputs.size() + old.nodes.size());
+  const auto number = [&](size_t node) -> int& { return (*numbers)[old.inputs.size() + node]; };
   for (size_t n = 0; n < old.nodes.size(); ++n) {
+    if (std::find(region.columns.begin(), region.columns.end(), n) != region.columns.end()) continue;
     Node node = old.nodes[n];
     for (int& operand : node.operands) operand = (*numbers)[static_cast<size_t>(operand)];
-    if (std::find(region.columns.begin(), region.columns.end(), n) != region.columns.end()) {
-      const uint32_t wide = BlockType(node.dtype);
-      const int value = wide == node.dtype ? node.operands[0] : add({Function::kCast, wide, node.operands});
-      node = {StepOf(node.function), wide, {sum++, value}};
-    }
-    numbers->push_back(add(std::move(node)));
+    number(n) = add(std::move(node));
+  }
+  auto sum = static_cast<int>(old.inputs.size());
+  for (const size_t n : region.columns) {
+    const int from = (*numbers)[static_cast<size_t>(old.nodes[n].operands[0])];
+    const uint32_t dtype = old.nodes[n].dtype, wide = BlockType(dtype);
+    const int value = wide == dtype ? from : add({Function::kCast, wide, {from}});
+    number(n) = add({StepOf(old.nodes[n].function), wide, {sum++, value}});
   }
   for (const int output : old.outputs) made.outputs.push_back((*numbers)[static_cast<size_t>(output)]);
   return made;
@@ -77,7 +82,11 @@ void ColumnExecutable::MakeCode(const Region& region) {
   const int64_t pieces = region.reduced > 0 ? 1 : std::max<int64_t>(1, width() / kPiece);
   piece_ = pieces == 1 ? width() : ((width() + pieces - 1) / pieces + 63) / 64 * 64;
   if (region.reduced == 0) {
-    stages_ = Stages(program, false);
+    int64_t bytes = 0;
+    for (size_t i = 0; i < inputs_.size(); ++i) bytes += region.shapes[i] == region.shape ? element_bytes_[i] : 0;
+    for (const int output : program.outputs) bytes += program.IsSum(output) ? 0 : BytesOf(program.DtypeOf(output));
+    program.streams = sdk::Multiply(bytes, region.total()) >= kStreamedBytes;
+    stages_ = Stages(program);
     return AddInPlace(region, [&](int32_t input, int32_t output) { return Stages::MayLieInPlace(program, input, output); });
   }
   program.row = columns_;
@@ -117,7 +126,7 @@ void ColumnExecutable::MakeSums(const Region& region) {
     const auto output = std::find(outputs.begin(), outputs.end(), static_cast<int>(region.shapes.size() + node)) - outputs.begin();
     const uint32_t dtype = region.program.nodes[node].dtype;
     sums_.push_back({region.program.nodes[node].function, dtype, BytesOf(BlockType(dtype)), static_cast<int32_t>(output), static_cast<int64_t>(workspace_bytes)});
-    workspace_bytes += static_cast<uint64_t>((sdk::Multiply(Blocks() * width(), sums_.back().size) + 63) / 64 * 64);
+    workspace_bytes += static_cast<uint64_t>(Blocks() * SumBytes(sums_.back()));
   }
 }
 
@@ -142,14 +151,16 @@ void ColumnExecutable::Run(tenon_frame& frame) const {
 void ColumnExecutable::RunUnit(const tenon_frame& frame, const Unit& unit) const {
   for (const Column& column : sums_) {
     ForReduction(column.function, column.dtype, [&]<Function kFunction, class T, class Block>() {
-      std::fill_n(reinterpret_cast<Block*>(SumsOf(frame, column, unit.block)) + unit.first, unit.count, Neutral<kFunction, Block>());
+      auto* const sums = reinterpret_cast<Block*>(SumsOf(frame, column, unit.block));
+      const int64_t all = SumBytes(column) / column.size, last = unit.first + unit.count == width() ? all : unit.first + unit.count;
+      std::fill(sums + unit.first, sums + last, Neutral<kFunction, Block>());
     });
   }
   const int64_t begin = unit.block * kBlockRows, end = std::min(wide_rows_, begin + kBlockRows);
   if (unit.block == wide_blocks_) return RunRows(frame, {unit.block, 0, columns_}, wide_rows_ * together_, rows_, 0);
   if (together_ == 1) return RunRows(frame, unit, begin, end, 0);
   if (is_flat_) return RunWide(frame, unit, begin, end);
-  for (int64_t wide = begin; wide < end; ++wide) RunRows(frame, {unit.block, 0, columns_}, wide * together_, (wide + 1) * together_, columns_);
+  for (int64_t wide = begin; wide < end; ++wide) RunRows(frame, {unit.block, 0, columns_}, wide * together_, (wide + 1) * together_, step());
 }
 
 // Wide rows.
@@ -234,10 +245,11 @@ void ColumnExecutable::Finish(const tenon_frame& frame, const Column& column, in
       for (int64_t block = 0; block < wide_blocks_; ++block) AddUp<kFunction>(sums(block), end - begin, total);
     } else {
       for (int64_t share = 0; share < wide_blocks_; share += kShareBlocks) {
-        Total own[kWide];
-        std::fill_n(own, kWide, Neutral<kFunction, Total>());
-        for (int64_t block = share; block < std::min(wide_blocks_, share + kShareBlocks); ++block) AddUp<kFunction>(sums(block), width(), own);
-        for (int64_t j = 0; j < width(); ++j) total[j % columns_] = Combined<kFunction>(total[j % columns_], own[j]);
+        Total own[kMostSums];
+        std::fill_n(own, kMostSums, Neutral<kFunction, Total>());
+        for (int64_t block = share; block < std::min(wide_blocks_, share + kShareBlocks); ++block) AddUp<kFunction>(sums(block), width_of_sums(), own);
+        for (int64_t r = 0; r < together_; ++r)
+          for (int64_t j = 0; j < columns_; ++j) total[j] = Combined<kFunction>(total[j], own[r * step() + j]);
       }
       if (Blocks() > wide_blocks_) AddUp<kFunction>(sums(wide_blocks_), columns_, total);
     }

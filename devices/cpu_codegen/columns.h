@@ -18,6 +18,8 @@
 
 namespace tenon::cpu_codegen {
 
+inline constexpr int64_t kSumGrain = 16;  // elements of a register, at most
+
 struct ColumnExecutable : Executable {
   static std::unique_ptr<Executable> Make(Region region);
   void Run(tenon_frame& frame) const override;
@@ -44,9 +46,13 @@ struct ColumnExecutable : Executable {
   void AddSums(const tenon_frame& frame, const Unit& unit, int64_t step, Operands* operands) const;
   void Call(const Operands& operands, int64_t rows, int64_t count) const;
   void Finish(const tenon_frame& frame, const Column& column, int64_t begin, int64_t end) const;
-  char* SumsOf(const tenon_frame& frame, const Column& column, int64_t block) const { return static_cast<char*>(frame.workspace) + column.workspace + block * width() * column.size; }
-  // Of a wide row.
+  // Elements of a wide row.
   int64_t width() const { return together_ * columns_; }
+  // Where the code is called with rows that are not wide ones, each of those that are one has sums of its own, whole registers' worth of them.
+  int64_t step() const { return is_flat_ ? columns_ : (columns_ + kSumGrain - 1) / kSumGrain * kSumGrain; }
+  int64_t width_of_sums() const { return together_ * step(); }
+  int64_t SumBytes(const Column& column) const { return (width_of_sums() + kSumGrain - 1) / kSumGrain * kSumGrain * column.size; }
+  char* SumsOf(const tenon_frame& frame, const Column& column, int64_t block) const { return static_cast<char*>(frame.workspace) + column.workspace + block * SumBytes(column); }
 
   Stages stages_;
   std::shared_ptr<const Code> code_;  // where rows are reduced too; else stages_

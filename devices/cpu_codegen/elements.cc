@@ -14,7 +14,6 @@ constexpr int64_t kMostTile = 2048, kLeastTile = 256, kGrain = 64;
 constexpr int64_t kSlotBytes = 48 << 10;     // of a thread's stack, for what is laid out
 constexpr int64_t kLeastRow = 16;            // shorter ones are laid out where functions take long
 constexpr int64_t kPiece = 8192;             // elements of a unit, where nothing else says it
-constexpr int64_t kStreamedBytes = 24 << 20; // of inputs and results, from which on results go past the caches
 
 }  // namespace
 
@@ -85,7 +84,8 @@ class ElementMaker {
   void MakeStages() {
     int64_t bytes = 0;
     for (const int64_t size : made_->sizes_) bytes += size * made_->total_;
-    made_->stages_ = Stages(program_, bytes >= kStreamedBytes && made_->spreads_.empty());
+    program_.streams = bytes >= kStreamedBytes && made_->spreads_.empty();
+    made_->stages_ = Stages(program_);
   }
 
   // Results that may lie where an input lies.

@@ -110,6 +110,13 @@ int Program::Lanes() const {
   return (level == Level::kAvx512 ? 64 : 32) / (has_long ? 8 : 4);
 }
 
+bool Program::IsSum(int value) const {
+  const auto count = static_cast<int>(inputs.size());
+  if (value < count) return inputs[static_cast<size_t>(value)].is_sum;
+  const std::vector<int>& operands = nodes[static_cast<size_t>(value - count)].operands;
+  return std::any_of(operands.begin(), operands.end(), [&](int operand) { return operand < count && inputs[static_cast<size_t>(operand)].is_sum; });
+}
+
 std::vector<bool> Program::OfRows() const {
   std::vector<bool> of_row;
   for (const Input& input : inputs) of_row.push_back(input.is_single);

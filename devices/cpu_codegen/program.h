@@ -48,7 +48,7 @@ bool IsApproximate(Function function);
 struct Input {
   uint32_t dtype = 0;
   bool is_single = false;  // one element, read again for each call
-  bool is_sum = false;     // the memory of the result that the only node makes which reads it: each row adds to what the one before has left there
+  bool is_sum = false;     // the memory of the result that the only node makes which reads it: each row adds to what the one before has left there. It has whole registers' worth of elements
 };
 struct Node {
   Function function = Function::kUnknown;
@@ -69,6 +69,8 @@ struct Program {
     const auto count = static_cast<int>(inputs.size());
     return value < count ? inputs[static_cast<size_t>(value)].dtype : nodes[static_cast<size_t>(value - count)].dtype;
   }
+  // Whether the value is a sum that rows add to, as an input or as the result.
+  bool IsSum(int value) const;
   // Of values: whether they are one of a row, as single inputs, reductions, and what is made of these alone. Of programs without reductions single inputs.
   std::vector<bool> OfRows() const;
   // Equal for programs of equal code.

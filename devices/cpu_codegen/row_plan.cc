@@ -89,16 +89,11 @@ class Planner {
       plan_.scratch_bytes += (program_.row * static_cast<int64_t>(sdk::ElementSize(program_.DtypeOf(static_cast<int>(value)))) + 63) / 64 * 64;
     }
   }
-  // What earlier rows have left in its memory is needed.
-  bool IsSum(size_t value) const {
-    const std::vector<int>& operands = program_.nodes[value - inputs_].operands;
-    return std::any_of(operands.begin(), operands.end(), [&](int operand) { return static_cast<size_t>(operand) < inputs_ && program_.inputs[static_cast<size_t>(operand)].is_sum; });
-  }
   // A result's memory that is free as long as the value lives.
   int MemoryFor(size_t value, const Written& life, std::vector<std::vector<Written>>& taken) const {
     for (size_t k = 0; k < program_.outputs.size(); ++k) {
       const auto output = static_cast<size_t>(program_.outputs[k]);
-      if (!IsElements(output) || IsSum(output) || sdk::ElementSize(program_.DtypeOf(static_cast<int>(output))) != sdk::ElementSize(program_.DtypeOf(static_cast<int>(value)))) continue;
+      if (!IsElements(output) || program_.IsSum(static_cast<int>(output)) || sdk::ElementSize(program_.DtypeOf(static_cast<int>(output))) != sdk::ElementSize(program_.DtypeOf(static_cast<int>(value)))) continue;
       const Written result{output - inputs_, 0, plan_.pass[output - inputs_], plan_.passes};
       const auto is_apart = [&](const Written& other) { return IsBefore(other, life) || IsBefore(life, other); };
       if (!IsBefore(life, result) || !std::all_of(taken[k].begin(), taken[k].end(), is_apart)) continue;

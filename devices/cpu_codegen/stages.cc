@@ -9,13 +9,27 @@
 namespace tenon::cpu_codegen {
 namespace {
 
-constexpr int64_t kMostTurn = 1024, kGrain = 64;  // elements that stages take turns over
+constexpr int64_t kMostTurn = 1024, kMostTurnOfSums = 2048, kGrain = 64;  // elements that stages take turns over
 constexpr int64_t kTurnBytes = 24 << 10;          // of a thread's stack, for values between stages
 constexpr int kLongChain = 30;                    // instructions or so, from which on it is two stages
 
 int WeightOf(Function function) { return IsApproximate(function) ? 20 : function >= Function::kTanhGrad && function <= Function::kSoftsignGrad ? 4 : 2; }
 
 bool Reads(const Node& node, int value) { return std::find(node.operands.begin(), node.operands.end(), value) != node.operands.end(); }
+
+// Sums of columns, and the casts before them, which stand behind all others.
+size_t FirstSum(const Program& program) {
+  const auto inputs = static_cast<int>(program.inputs.size());
+  const auto is_sum = [&](size_t node) { return program.IsSum(inputs + static_cast<int>(node)); };
+  size_t first = program.nodes.size();
+  while (first > 0 && (is_sum(first - 1) || (first < program.nodes.size() && program.nodes[first - 1].function == Function::kCast && is_sum(first) && Reads(program.nodes[first], inputs + static_cast<int>(first) - 1)))) --first;
+  return first;
+}
+// Whether sums are a stage of their own: results that leave for outer caches hold up what stays in the nearest one. Results that go past all of them do not.
+bool AreSumsApart(const Program& program) {
+  const auto is_sum = [&](int output) { return program.IsSum(output); };
+  return !program.streams && std::any_of(program.outputs.begin(), program.outputs.end(), is_sum) && !std::all_of(program.outputs.begin(), program.outputs.end(), is_sum);
+}
 
 // Where the nodes are cut: each stage has a function or two that take long, and as few values as can be go from one to the next. The last cut is behind all.
 std::vector<size_t> Cuts(const Program& program) {
@@ -46,7 +60,8 @@ std::vector<size_t> Cuts(const Program& program) {
     }
     weight += WeightOf(program.nodes[n].function);
   }
-  cuts.push_back(count);
+  if (const size_t first = FirstSum(program); AreSumsApart(program) && first > (cuts.empty() ? 0 : cuts.back())) cuts.push_back(first);
+  if (cuts.empty() || cuts.back() < count) cuts.push_back(count);
   return cuts;
 }
 
@@ -75,7 +90,7 @@ bool Stages::MayLieInPlace(const Program& program, int32_t input, int32_t output
   return is_read && !is_behind;
 }
 
-Stages::Stages(const Program& program, bool streams) : first_between_(program.inputs.size() + program.outputs.size()), streams_(streams) {
+Stages::Stages(const Program& program) : first_between_(program.inputs.size() + program.outputs.size()) {
   for (const Input& input : program.inputs) steps_.push_back(input.is_single ? 0 : static_cast<int64_t>(sdk::ElementSize(input.dtype)));
   for (const int output : program.outputs) steps_.push_back(static_cast<int64_t>(sdk::ElementSize(program.DtypeOf(output))));
   // -1: within a stage alone.
@@ -89,7 +104,8 @@ Stages::Stages(const Program& program, bool streams) : first_between_(program.in
   }
   const auto between = static_cast<int64_t>(steps_.size() - first_between_);
   for (size_t own = first_between_; own < steps_.size(); ++own) largest_between_ = std::max(largest_between_, steps_[own]);
-  turn_ = between == 0 ? kMostTurn : std::min(kMostTurn, kTurnBytes / (between * largest_between_)) / kGrain * kGrain;
+  const int64_t most = AreSumsApart(program) ? kMostTurnOfSums : kMostTurn;
+  turn_ = between == 0 ? most : std::min(most, kTurnBytes / (between * largest_between_)) / kGrain * kGrain;
   if (turn_ < kGrain) sdk::Fail(TENON_UNIMPLEMENTED, "so many values from one stage to the next");
 }
 
@@ -125,7 +141,7 @@ Stages::Stage Stages::MakeStage(const Program& program, size_t begin, size_t end
   stage.code = CodeOf(part);
   if (stage.code == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "no code can be had");
   const bool is_between = std::any_of(stage.outputs.begin(), stage.outputs.end(), [&](int32_t own) { return static_cast<size_t>(own) >= first_between_; });
-  if (streams_ && !stage.outputs.empty() && !is_between) {
+  if (program.streams && !stage.outputs.empty() && !is_between) {
     part.streams = true;
     stage.streaming = CodeOf(part);
   }
@@ -155,11 +171,11 @@ void Stages::CallStage(const Stage& stage, const Operands& operands, char* value
     *step = operands.row[own];
     return operands.at[own] + row * operands.row[own] + first * steps_[own];
   };
-  bool is_aligned = rows == 1;
+  bool is_aligned = true;
   for (size_t i = 0; i < stage.inputs.size(); ++i) call.inputs[i] = place(stage.inputs[i], &call.input_steps[i]);
   for (size_t k = 0; k < stage.outputs.size(); ++k) {
     call.outputs[k] = place(stage.outputs[k], &call.output_steps[k]);
-    is_aligned = is_aligned && reinterpret_cast<uintptr_t>(call.outputs[k]) % 64 == 0;
+    is_aligned = is_aligned && reinterpret_cast<uintptr_t>(call.outputs[k]) % 64 == 0 && (rows == 1 || call.output_steps[k] % 64 == 0);
   }
   (stage.streaming != nullptr && is_aligned ? *stage.streaming : *stage.code).Run(call);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chain without reductions as code: one loop, or, where it is long, several that take turns over a few elements, since a processor overlaps the turns of a loop only as far as it sees.
+// Sums of columns beside other results are a loop of their own.
 #ifndef TENON_DEVICES_CPU_CODEGEN_STAGES_H_
 #define TENON_DEVICES_CPU_CODEGEN_STAGES_H_
 
@@ -12,6 +13,8 @@
 
 namespace tenon::cpu_codegen {
 
+inline constexpr int64_t kStreamedBytes = 24 << 20;  // of inputs and results, from which on results go past the caches
+
 // Where the program's inputs and then its outputs are: the first element of the first row, and bytes from row to row.
 struct Operands {
   std::array<char*, kMostInputs + kMostOutputs> at;
@@ -22,13 +25,10 @@ struct Operands {
 class Stages {
  public:
   Stages() = default;
-  // streams: results are too large to stay in caches. Fails with UNIMPLEMENTED where no code can be had.
-  Stages(const Program& program, bool streams);
+  // Nodes that make sums of columns are the last ones. Fails with UNIMPLEMENTED where no code can be had.
+  explicit Stages(const Program& program);
   // `rows` rows of `count` elements. Of a result whose row step is 0, and an input at the same place, each row reads what the one before has written.
   void Run(const Operands& operands, int64_t rows, int64_t count) const;
-  // Bytes from element to element of inputs, 0 of single ones; and of the outputs' elements.
-  const std::vector<int64_t>& steps() const { return steps_; }
-
   // Whether the output may have the input's memory: whoever reads it does so before it is written, element by element.
   static bool MayLieInPlace(const Program& program, int32_t input, int32_t output);
   // Nanoseconds of an element, roughly.
@@ -47,7 +47,6 @@ class Stages {
   int64_t turn_ = 0;              // elements of a stage's turn
   size_t first_between_ = 0;      // of the values between stages
   int64_t largest_between_ = 0;   // bytes of an element
-  bool streams_ = false;
 };
 
 }  // namespace tenon::cpu_codegen

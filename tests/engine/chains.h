@@ -24,7 +24,7 @@ inline Runtime* RuntimeOf(const std::string& level) {
   const auto [found, is_new] = all.emplace(level, nullptr);
   if (!is_new) return found->second;
   RuntimeOptions options;
-  options.plugin_options = {{"tenon.cpu_codegen", "level", level}, {"tenon.cpu_codegen", "least", "2"}};
+  options.plugin_options = {{"tenon.cpu_codegen", "level", level}, {"tenon.cpu_codegen", "least", "2"}, {"tenon.cpu_codegen", "least_columns", "2"}};
   auto made = Runtime::Create(options);
   if (!made.ok() && level == "none") made = Runtime::Create();  // it was not built
   if (made.ok()) found->second = new Runtime(std::move(*made));
