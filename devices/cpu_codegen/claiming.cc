@@ -20,7 +20,7 @@ bool IsOnlyTiled(std::string_view op) {
 
 class Claiming {
  public:
-  Claiming(const tenon_graph_cursor& cursor, Level level, int64_t least, const sdk::Claims& claims)
+  Claiming(const tenon_graph_cursor& cursor, Level level, LeastElements least, const sdk::Claims& claims)
       : cursor_(cursor), level_(level), least_(least), claims_(claims), graph_(cursor), nodes_(graph_.size()), regions_(graph_.size()) {}
 
   void Run(std::span<const int64_t> ids) {
@@ -39,12 +39,14 @@ class Claiming {
     int32_t age = 0;
     int64_t parent = -1;     // towards the node that the region is found by; -1: in none
     size_t reduced = 0;      // trailing dims that it reduces
+    size_t leading = 0;      // or leading ones
     bool is_final = false;   // nothing in the region may read it
   };
   struct Region {
     std::vector<int64_t> nodes;
     std::vector<int64_t> shape;  // of elements, as far as the graph says it; {INT64_MIN} where the rank is not known
     size_t reduced = 0;          // trailing dims that are reduced; 0: none yet
+    size_t leading = 0;          // leading ones
     size_t size = 0;             // nodes of the program
     bool is_spoiled = false;     // a node of it is not generated
   };
@@ -83,18 +85,19 @@ class Claiming {
     return IsSmall(ShapeOf({id, 0, 0})) ? Kind::kSmall : Kind::kGenerated;
   }
   // Shapes are a stranger's: their product may be no number.
-  bool IsSmall(const std::vector<int64_t>& shape) const {
+  bool IsSmall(const std::vector<int64_t>& shape) const { return IsSmallerThan(least_.all, shape); }
+  static bool IsSmallerThan(int64_t least, const std::vector<int64_t>& shape) {
     if (std::any_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; })) return false;
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
     int64_t count = 1;
     for (const int64_t dim : shape) {
-      if (count > least_ / dim) return false;
+      if (count > least / dim) return false;
       count *= dim;
     }
-    return count < least_;
+    return count < least;
   }
 
-  // Of the last dims alone, as far as the graph says it: axes that are constant, and rows of so many elements that code is worth it.
+  // Of the last or the first dims alone, as far as the graph says it: axes that are constant, and rows of so many elements that code is worth it.
   Kind KindOfRows(int64_t id) {
     const std::string_view op = graph_.at(id).op;
     const NodeTypes types = TypesOf(cursor_, id);
@@ -103,27 +106,37 @@ class Claiming {
     const std::vector<int64_t> shape = ShapeOf(graph_.at(id).inputs.at(0));
     if (reduces ? !IsGeneratedReduction(function, types.inputs.at(0), level_) : !IsGenerated(Function::kExp, {types.inputs.at(0)}, types.inputs.at(0), level_)) return Kind::kOther;
     if (shape.empty() || shape[0] == INT64_MIN || IsSmall(shape)) return Kind::kOther;
-    const size_t reduced = reduces ? TrailingOf(graph_.at(id).inputs.at(1), shape.size()) : 1;
-    if (reduced == 0) return Kind::kOther;
-    const bool is_whole = reduces && reduced == shape.size();
-    if (!is_whole) {
-      int64_t row = 1;
-      for (const int64_t dim : sdk::Dims(shape).last(reduced)) {
-        if (dim < 0 || dim > kMostReduced) return Kind::kOther;
-        row = std::min(row * dim, kMostReduced + 1);
-      }
-      if (row < kLeastReduced || row > kMostReduced) return Kind::kOther;
-    }
+    const ReducedDims dims = reduces ? DimsReducedBy(id, shape.size()) : ReducedDims{1, 0};
+    if (dims.trailing + dims.leading == 0) return Kind::kOther;
+    const bool is_whole = reduces && dims.trailing == shape.size();
+    if (dims.leading > 0 && IsSmallerThan(least_.columns, shape)) return Kind::kOther;
+    if (!is_whole && !HasRowsFor(shape, dims)) return Kind::kOther;
     sdk::NodeContext node(&graph_.services(), graph_.at(id).node);
-    nodes_[At(id)].is_final = reduces && (is_whole || !node.Bool("keep_dims"));
+    if (IsBiasGradient(op) && node.String("data_format") == "NCHW") return Kind::kOther;
+    nodes_[At(id)].is_final = reduces && (is_whole || dims.leading > 0 || !node.Bool("keep_dims"));
     sdk::Check(node.Finish());
-    nodes_[At(id)].reduced = reduced;
+    nodes_[At(id)].reduced = dims.trailing;
+    nodes_[At(id)].leading = dims.leading;
     return reduces ? Kind::kReduced : Kind::kSoftmax;
   }
-  // 0: they are not constant, or not the last ones.
-  size_t TrailingOf(const tenon_output& axes, size_t rank) const {
-    const tenon_tensor_view* const value = ConstantOf(axes);
-    return value == nullptr ? 0 : TrailingDims(*value, rank);
+  // Rows of as many elements as the graph says, which are worth it.
+  static bool HasRowsFor(const std::vector<int64_t>& shape, const ReducedDims& dims) {
+    constexpr int64_t kMostColumns = int64_t{1} << 24;
+    const int64_t most = dims.leading > 0 ? kMostColumns : kMostReduced;
+    const sdk::Dims all(shape), own = dims.leading > 0 ? all.subspan(dims.leading) : all.last(dims.trailing);
+    int64_t row = 1;
+    for (const int64_t dim : own) {
+      if (dim < 0 || dim > most) return false;
+      row = std::min(row * dim, most + 1);
+    }
+    if (row > most || row < (dims.leading > 0 ? 2 : kLeastReduced)) return false;
+    return dims.leading == 0 || std::any_of(shape.begin(), shape.begin() + static_cast<int64_t>(dims.leading), [](int64_t dim) { return dim != 1; });
+  }
+  // None: they are not constant, or neither the first nor the last ones.
+  ReducedDims DimsReducedBy(int64_t id, size_t rank) const {
+    if (IsBiasGradient(graph_.at(id).op)) return {0, rank - 1};
+    const tenon_tensor_view* const value = ConstantOf(graph_.at(id).inputs.at(1));
+    return value == nullptr ? ReducedDims() : DimsOfAxes(*value, rank);
   }
   // A power that products compute.
   bool IsPower(int64_t id) const {
@@ -197,7 +210,7 @@ class Claiming {
     constexpr size_t kNodesOfSoftmax = 8, kNodesOfPower = 4;
     const bool is_spoiled = info.kind == Kind::kTiled || info.kind == Kind::kSmall;
     const size_t size = info.kind == Kind::kSoftmax ? kNodesOfSoftmax : graph_.at(id).op == "Pow" ? kNodesOfPower : 1;
-    return {{id}, ShapeOf(info.reduced > 0 ? graph_.at(id).inputs[0] : tenon_output{id, 0, 0}), info.reduced, size, is_spoiled};
+    return {{id}, ShapeOf(info.reduced + info.leading > 0 ? graph_.at(id).inputs[0] : tenon_output{id, 0, 0}), info.reduced, info.leading, size, is_spoiled};
   }
   // Whether the node's region can be one with another, and if so, makes it what both are. shape: of the node, or what it reduces.
   static bool MayTake(Region* own, const Region& other, Kind kind, const std::vector<int64_t>& shape, bool is_first) {
@@ -209,10 +222,14 @@ class Claiming {
     }
     if (own->shape != other.shape || own->size + other.size > kMostNodes) return false;
     if (own->reduced != 0 && other.reduced != 0 && own->reduced != other.reduced) return false;
+    if (own->leading != 0 && other.leading != 0 && own->leading != other.leading) return false;
     own->size += other.size;
     own->reduced = std::max(own->reduced, other.reduced);
+    own->leading = std::max(own->leading, other.leading);
+    // Rows are what is left of the leading dims.
+    if (own->reduced != 0 && own->leading != 0 && own->reduced + own->leading != own->shape.size()) return false;
     own->is_spoiled = own->is_spoiled || other.is_spoiled;
-    return own->reduced == 0 || !own->is_spoiled;
+    return own->reduced + own->leading == 0 || !own->is_spoiled;
   }
   // The shape of what has one element for each row; none where there are no rows.
   static std::vector<int64_t> RowsOf(const Region& region) {
@@ -224,7 +241,7 @@ class Claiming {
 
   const tenon_graph_cursor& cursor_;
   const Level level_;
-  const int64_t least_;
+  const LeastElements least_;
   const sdk::Claims& claims_;
   const sdk::RegionGraph graph_;
   std::vector<Info> nodes_;
@@ -242,7 +259,7 @@ NodeTypes TypesOf(const tenon_graph_cursor& cursor, int64_t id) {
   return types;
 }
 
-void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, int64_t least, const sdk::Claims& claims) {
+void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, LeastElements least, const sdk::Claims& claims) {
   // Two that follow one another: else the graph is not read.
   const auto is_ours = [&](int64_t id) {
     const std::string_view op = sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, id)));

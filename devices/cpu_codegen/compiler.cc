@@ -13,14 +13,15 @@
 // What the options say.
 struct tenon_plugin_self {
   tenon::cpu_codegen::Level level = tenon::cpu_codegen::BestLevel();
-  int64_t least = 256;
+  int64_t least = 256, least_columns = 128 << 10;
 };
 
 namespace tenon::cpu_codegen {
 
 constinit const tenon_option_declaration kOptions[] = {
     {TENON_SPAN("level"), TENON_SPAN("best"), TENON_SPAN("instructions of the code: best (that this machine has), avx512, avx2, or none: nothing is generated"), TENON_OPTION_STRING, 0},
-    {TENON_SPAN("least"), TENON_SPAN("256"), TENON_SPAN("elements of a value, from which on code is generated"), TENON_OPTION_INT, 0}};
+    {TENON_SPAN("least"), TENON_SPAN("256"), TENON_SPAN("elements of a value, from which on code is generated"), TENON_OPTION_INT, 0},
+    {TENON_SPAN("least_columns"), TENON_SPAN("131072"), TENON_SPAN("elements of a value, from which on reductions of its first dims are in the code"), TENON_OPTION_INT, 0}};
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {
   return sdk::Guard([&]() -> tenon_status* {
@@ -36,11 +37,12 @@ tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) 
         } else if (value != "best") {
           return sdk::Failure(TENON_INVALID_ARGUMENT, "option level is '", value, "'; it may be best, avx512, avx2 or none");
         }
-      } else if (key == "least") {
-        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), self->least);
-        if (error != std::errc() || end != value.data() + value.size() || self->least < 1) return sdk::Failure(TENON_INVALID_ARGUMENT, "option least is '", value, "'; expected a number from 1 on");
+      } else if (key == "least" || key == "least_columns") {
+        int64_t& least = key == "least" ? self->least : self->least_columns;
+        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), least);
+        if (error != std::errc() || end != value.data() + value.size() || least < 1) return sdk::Failure(TENON_INVALID_ARGUMENT, "option ", key, " is '", value, "'; expected a number from 1 on");
       } else {
-        return sdk::Failure(TENON_INVALID_ARGUMENT, "unknown option '", key, "'; there are level and least");
+        return sdk::Failure(TENON_INVALID_ARGUMENT, "unknown option '", key, "'; there are level, least and least_columns");
       }
     }
     *out_self = self.release();
@@ -67,7 +69,7 @@ struct Compiler {
   using Executable = cpu_codegen::Executable;
 
   static void Claim(const tenon_plugin_self* self, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const tenon_device*, const sdk::Claims& claims) {
-    if (MayGenerate(*self)) ClaimRegions(cursor, nodes, self->level, self->least, claims);
+    if (MayGenerate(*self)) ClaimRegions(cursor, nodes, self->level, {self->least, self->least_columns}, claims);
   }
   static std::unique_ptr<Executable> Compile(const tenon_plugin_self* self, const tenon_compile_args& args) { return Executable::Make(args, self->level, self->least); }
 };

@@ -12,7 +12,7 @@ namespace tenon::cpu_codegen {
 extern const tenon_compiler kCompiler;
 extern const tenon_loop_compiler kLoopCompiler;
 extern const tenon_option_declaration kOptions[];
-inline constexpr uint64_t kOptionCount = 2;
+inline constexpr uint64_t kOptionCount = 3;
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self);
 void OnUnload(tenon_plugin_self* self);
 

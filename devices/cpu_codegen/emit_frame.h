@@ -120,8 +120,11 @@ class Frame : public Functions {
     if (place.pointer < 0) mov(rax, ptr[rdi + place.offset]);
     return ptr[base + r15 * bytes + place.beyond + at_ * bytes];
   }
+  // Lanes behind the last element of a sum are nobody's: there is memory for them, and what is read with a mask from what was written with one waits for the cache.
+  bool IsSum(int v) const { return program_.IsSum(v); }
   void Load(int v, int reg) {
     const uint32_t dtype = values_[Index(v)].dtype;
+    if (IsSum(v)) return LoadFrom(At(places_[Index(v)], BytesOf(dtype)), R(reg, SizeOf(dtype)), dtype);
     if (masked_ && values_[Index(v)].tail >= 0) return vmovups(R(reg, SizeOf(dtype)), ptr[rsp + values_[Index(v)].tail]);
     const int bytes = BytesOf(dtype);
     const Address from = At(places_[Index(v)], bytes);
@@ -201,6 +204,7 @@ class Frame : public Functions {
     const int bytes = BytesOf(dtype);
     const Address to = At(place, bytes);
     const Xmm from = R(value.reg, SizeOf(dtype));
+    if (IsSum(v)) return StoreTo(to, from, dtype);
     if (!masked_ && program_.streams && bytes >= 4) return vmovntps(to, from);
     if (wide_) return StoreTo(masked_ ? to | k1 : to, from, dtype);
     if (!masked_) return StoreTo(to, from, dtype);

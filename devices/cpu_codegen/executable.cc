@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executable.h"
 
+#include "columns.h"
 #include "elements.h"
 #include "region.h"
 #include "rows.h"
@@ -10,6 +11,7 @@ namespace tenon::cpu_codegen {
 
 std::unique_ptr<Executable> Executable::Make(const tenon_compile_args& args, Level level, int64_t least) {
   Region region = ReadRegion(args, level, least);
+  if (region.leading > 0) return ColumnExecutable::Make(std::move(region));
   if (region.reduced == 0 && region.sources.size() != args.input_count) sdk::Fail(TENON_UNIMPLEMENTED, "a region whose reductions nobody wants");
   if (region.reduced == 0) return ElementExecutable::Make(std::move(region));
   return region.is_whole ? WholeExecutable::Make(std::move(region)) : RowExecutable::Make(std::move(region));

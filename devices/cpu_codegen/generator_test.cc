@@ -16,6 +16,7 @@
 
 #include "code.h"
 #include "generator_testing.h"
+#include "stages.h"
 #include "tenon/dtype.h"
 #include "tenon/sdk/kernel/half.h"
 
@@ -242,6 +243,43 @@ TEST(Generator, ElementsDoNotDependOnTheirPlace) {
     for (size_t k = 0; k < whole.size(); ++k) ASSERT_EQ(whole[k], single[k]) << "round " << round << ", result " << k << " of type " << program.DtypeOf(program.outputs[k]) << ", level " << static_cast<int>(level);
   }
   EXPECT_GT(tried, Levels().empty() ? -1 : 300);
+}
+
+// Rows that add to sums, beside a result that ends where nobody may touch: of every count, the sums' own registers' worth behind the last of them.
+TEST(Generator, RowsAddToSums) {
+  const Guarded x, y;
+  for (const Level level : Levels())
+    for (const bool is_half : {false, true})
+      for (const bool stores : {false, true})
+        for (int64_t count = 1; count <= 70; ++count) {
+          constexpr int64_t kRows = 5;
+          const uint32_t dtype = is_half ? TENON_DT_BFLOAT16 : TENON_DT_FLOAT;
+          const int64_t size = is_half ? 2 : 4;
+          Program program{level, false, {{dtype, false}, {TENON_DT_FLOAT, false, true}}, {{Function::kRelu, dtype, {0}}}, {}};
+          if (is_half) program.nodes.push_back({Function::kCast, TENON_DT_FLOAT, {2}});
+          const int last = is_half ? 3 : 2;
+          program.nodes.push_back({Function::kAdd, TENON_DT_FLOAT, {1, last}});
+          program.outputs = {last + 1};
+          if (stores) program.outputs.push_back(2);
+          const Stages stages(program);
+          char *const from = x.end() - kRows * count * size, *const to = y.end() - kRows * count * size;
+          std::vector<float> sums(80, 0.f), right(80, 0.f);
+          for (int64_t i = 0; i < kRows * count; ++i) {
+            const float value = static_cast<float>((i * 37) % 64) - 32;
+            if (is_half) reinterpret_cast<sdk::Bfloat16*>(from)[i] = sdk::Bfloat16(value);
+            else reinterpret_cast<float*>(from)[i] = value;
+            right[static_cast<size_t>(i % count)] += std::max(0.f, value);
+          }
+          Operands operands{};
+          operands.at = {from, reinterpret_cast<char*>(sums.data()), reinterpret_cast<char*>(sums.data()), to};
+          operands.row = {count * size, 0, 0, count * size};
+          stages.Run(operands, kRows, count);
+          for (int64_t j = 0; j < count; ++j) ASSERT_EQ(sums[static_cast<size_t>(j)], right[static_cast<size_t>(j)]) << count << " columns, level " << static_cast<int>(level);
+          for (int64_t i = 0; stores && i < kRows * count; ++i) {
+            const float got = is_half ? static_cast<float>(reinterpret_cast<sdk::Bfloat16*>(to)[i]) : reinterpret_cast<float*>(to)[i];
+            ASSERT_EQ(got, std::max(0.f, static_cast<float>((i * 37) % 64) - 32)) << count << " columns, level " << static_cast<int>(level);
+          }
+        }
 }
 
 TEST(Generator, EqualProgramsAreOne) {

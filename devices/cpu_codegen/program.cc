@@ -52,7 +52,7 @@ Function FunctionOf(std::string_view op) {
 
 Function ReductionOf(std::string_view op) {
   using enum Function;
-  return op == "Sum" ? kSum : op == "Mean" ? kMean : op == "Prod" ? kProd : op == "Max" ? kMax : op == "Min" ? kMin : kUnknown;
+  return op == "Sum" || IsBiasGradient(op) ? kSum : op == "Mean" ? kMean : op == "Prod" ? kProd : op == "Max" ? kMax : op == "Min" ? kMin : kUnknown;
 }
 
 bool IsGeneratedReduction(Function function, uint32_t dtype, Level level) {
@@ -110,6 +110,13 @@ int Program::Lanes() const {
   return (level == Level::kAvx512 ? 64 : 32) / (has_long ? 8 : 4);
 }
 
+bool Program::IsSum(int value) const {
+  const auto count = static_cast<int>(inputs.size());
+  if (value < count) return inputs[static_cast<size_t>(value)].is_sum;
+  const std::vector<int>& operands = nodes[static_cast<size_t>(value - count)].operands;
+  return std::any_of(operands.begin(), operands.end(), [&](int operand) { return operand < count && inputs[static_cast<size_t>(operand)].is_sum; });
+}
+
 std::vector<bool> Program::OfRows() const {
   std::vector<bool> of_row;
   for (const Input& input : inputs) of_row.push_back(input.is_single);
@@ -125,7 +132,7 @@ std::string Program::Key() const {
   add(static_cast<uint32_t>(row));
   add(static_cast<uint32_t>(row >> 32));
   add(static_cast<uint32_t>(inputs.size()));
-  for (const Input& input : inputs) add(input.dtype << 1 | (input.is_single ? 1u : 0u));
+  for (const Input& input : inputs) add(input.dtype << 2 | (input.is_sum ? 2u : 0u) | (input.is_single ? 1u : 0u));
   add(static_cast<uint32_t>(nodes.size()));
   for (const Node& node : nodes) {
     add(static_cast<uint32_t>(node.function) | node.dtype << 8);

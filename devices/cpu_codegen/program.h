@@ -34,8 +34,10 @@ enum class Function : uint8_t {
 Function FunctionOf(std::string_view op);
 // Whether it is generated with these types (TENON_DT_*; of the inputs, which are alike where the op says so, and of the output).
 bool IsGenerated(Function function, const std::vector<uint32_t>& inputs, uint32_t output, Level level);
-// What the op computes of rows (kSum to kMin), or kUnknown; and whether that is generated.
+// What the op computes of rows or columns (kSum to kMin), or kUnknown; and whether that is generated.
 Function ReductionOf(std::string_view op);
+// A sum of all dims but the last, without axes.
+inline bool IsBiasGradient(std::string_view op) { return op == "BiasAddGrad"; }
 inline bool IsReduction(Function function) { return function >= Function::kSum && function <= Function::kLargest; }
 bool IsGeneratedReduction(Function function, uint32_t dtype, Level level);
 // Softmax and LogSoftmax, which several nodes compute.
@@ -46,6 +48,7 @@ bool IsApproximate(Function function);
 struct Input {
   uint32_t dtype = 0;
   bool is_single = false;  // one element, read again for each call
+  bool is_sum = false;     // the memory of the result that the only node makes which reads it: each row adds to what the one before has left there. It has whole registers' worth of elements
 };
 struct Node {
   Function function = Function::kUnknown;
@@ -66,6 +69,8 @@ struct Program {
     const auto count = static_cast<int>(inputs.size());
     return value < count ? inputs[static_cast<size_t>(value)].dtype : nodes[static_cast<size_t>(value - count)].dtype;
   }
+  // Whether the value is a sum that rows add to, as an input or as the result.
+  bool IsSum(int value) const;
   // Of values: whether they are one of a row, as single inputs, reductions, and what is made of these alone. Of programs without reductions single inputs.
   std::vector<bool> OfRows() const;
   // Equal for programs of equal code.

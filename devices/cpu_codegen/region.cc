@@ -2,6 +2,7 @@
 #include "region.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -34,7 +35,7 @@ class Reader {
 
  private:
   // What may be done with a value inside of the region.
-  enum class Kind : uint8_t { kElements, kOfRow, kFinal };
+  enum class Kind : uint8_t { kElements, kOfRow, kFinal, kColumn };
   struct Source {
     int64_t id;
     std::vector<tenon_output> inputs;
@@ -69,25 +70,39 @@ class Reader {
       if (is_found && shape != region_.shape) sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces shapes ", sdk::Dims(shape), " and ", sdk::Dims(region_.shape));
       is_found = true;
       region_.shape = shape;
-      const size_t trailing = reduces ? TrailingOf(InputOf(args_.nodes[n], 1)) : 1;
-      if (trailing > shape.size() || (region_.reduced != 0 && region_.reduced != trailing)) sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces various dims");
-      region_.reduced = trailing;
-      region_.is_whole = reduces && trailing == shape.size();
       if (!reduces) has_softmax_ = true;
+      AddDims(reduces ? DimsReducedBy(op, args_.nodes[n]) : ReducedDims{1, 0});
     }
     if (!is_found) return;
-    if (has_softmax_) region_.is_whole = false;
+    const size_t rank = region_.shape.size();
+    region_.is_whole = !has_softmax_ && region_.reduced == rank;
     if (region_.is_whole && region_.total() < 2) sdk::Fail(TENON_UNIMPLEMENTED, "one element, which is its own sum");
-    if (!region_.is_whole && (region_.row() < kLeastReduced || region_.row() > kMostReduced)) sdk::Fail(TENON_UNIMPLEMENTED, "rows of ", region_.row(), " elements");
+    if (!region_.is_whole && region_.reduced > 0 && (region_.row() < kLeastReduced || region_.row() > kMostReduced)) sdk::Fail(TENON_UNIMPLEMENTED, "rows of ", region_.row(), " elements");
+    if (region_.leading > 0 && region_.reduced > 0 && region_.leading + region_.reduced != rank) sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces various dims");
     row_shape_ = region_.shape;
     std::fill(row_shape_.end() - static_cast<int64_t>(region_.reduced), row_shape_.end(), 1);
   }
-  size_t TrailingOf(const tenon_output& axes) {
+  void AddDims(const ReducedDims& dims) {
+    const auto add = [](size_t* all, size_t own) {
+      if (own != 0 && *all != 0 && *all != own) sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces various dims");
+      *all = std::max(*all, own);
+    };
+    if (dims.trailing > region_.shape.size()) sdk::Fail(TENON_UNIMPLEMENTED, "a softmax of one element");
+    add(&region_.reduced, dims.trailing);
+    add(&region_.leading, dims.leading);
+  }
+  ReducedDims DimsReducedBy(std::string_view op, int64_t id) {
+    const size_t rank = region_.shape.size();
+    if (IsBiasGradient(op)) {
+      if (rank < 2) sdk::Fail(TENON_UNIMPLEMENTED, "a value that its kernel refuses");
+      return {0, rank - 1};
+    }
+    const tenon_output axes = InputOf(id, 1);
     const tenon_tensor_view& view = ViewOf(axes);
     if (view.dl.data == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "axes that are not known");
     if (!IsAxes(axes)) axes_.push_back(axes);
-    const size_t found = TrailingDims(view, region_.shape.size());
-    if (found == 0) sdk::Fail(TENON_UNIMPLEMENTED, "axes that are not the last ones");
+    const ReducedDims found = DimsOfAxes(view, rank);
+    if (found.trailing + found.leading == 0) sdk::Fail(TENON_UNIMPLEMENTED, "axes that are neither the first nor the last ones");
     return found;
   }
 
@@ -122,7 +137,9 @@ class Reader {
     for (const Source& source : sources)
       if (needed.contains(source.id)) AddNode(source);
     if (region_.program.nodes.size() > kMostNodes) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", region_.program.nodes.size(), " nodes");
-    const auto reductions = std::count_if(region_.program.nodes.begin(), region_.program.nodes.end(), [](const Node& node) { return IsReduction(node.function); });
+    const auto columns = static_cast<int64_t>(region_.columns.size());
+    const auto reductions = std::count_if(region_.program.nodes.begin(), region_.program.nodes.end(), [](const Node& node) { return IsReduction(node.function); }) - columns;
+    if (columns == 0) region_.leading = 0;
     if (reductions > kMostReductions) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", reductions, " reductions");
     if (reductions > 0) return;
     region_.reduced = 0;  // nobody asked for them
@@ -185,6 +202,10 @@ class Reader {
     const int operand = WholeOperand(op, source.inputs.at(0));
     const uint32_t dtype = region_.program.DtypeOf(operand);
     if (!IsGeneratedReduction(ReductionOf(op), dtype, level_)) sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
+    if (IsBiasGradient(op) || DimsReducedBy(op, source.id).leading > 0) {
+      region_.columns.push_back(region_.program.nodes.size());
+      return Add(source.id, {ReductionOf(op), dtype, {operand}}, Kind::kColumn);
+    }
     sdk::NodeContext context(cursor_.node_services, cursor_.node(cursor_.graph, source.id));
     const bool keeps = context.Bool("keep_dims");
     sdk::Check(context.Finish());
@@ -213,7 +234,7 @@ class Reader {
   int Append(Node node, Kind kind) {
     region_.program.nodes.push_back(std::move(node));
     kinds_.push_back(kind);
-    region_.of_row.push_back(kind != Kind::kElements);
+    region_.of_row.push_back(kind == Kind::kOfRow || kind == Kind::kFinal);
     return static_cast<int>(region_.program.inputs.size() + region_.program.nodes.size()) - 1;
   }
   void Add(int64_t id, Node node, Kind kind) {
@@ -270,18 +291,20 @@ int PowerOf(const tenon_tensor_view& exponent) {
   return value == 2 ? 2 : value == 3 ? 3 : 0;
 }
 
-size_t TrailingDims(const tenon_tensor_view& axes, size_t rank) {
-  if (axes.dl.data == nullptr || (axes.dtype != TENON_DT_INT32 && axes.dtype != TENON_DT_INT64) || rank > TENON_MAX_RANK) return 0;
-  const int64_t count = sdk::Count(axes);
-  if (count < 1 || count > static_cast<int64_t>(rank)) return 0;
+ReducedDims DimsOfAxes(const tenon_tensor_view& axes, size_t rank) {
+  if (axes.dl.data == nullptr || (axes.dtype != TENON_DT_INT32 && axes.dtype != TENON_DT_INT64) || rank > TENON_MAX_RANK) return {};
+  const int64_t count = sdk::Count(axes), all = static_cast<int64_t>(rank);
+  if (count < 1 || count > all) return {};
   std::vector<bool> is_chosen(rank, false);
   for (int64_t i = 0; i < count; ++i) {
     int64_t axis = sdk::IndexAt(sdk::Data<const void>(axes), axes.dtype, i);
-    if (axis < 0) axis += static_cast<int64_t>(rank);
-    if (axis < static_cast<int64_t>(rank) - count || axis >= static_cast<int64_t>(rank) || is_chosen[static_cast<size_t>(axis)]) return 0;
+    if (axis < 0) axis += all;
+    if (axis < 0 || axis >= all || is_chosen[static_cast<size_t>(axis)]) return {};
     is_chosen[static_cast<size_t>(axis)] = true;
   }
-  return static_cast<size_t>(count);
+  const auto chosen = static_cast<size_t>(count);
+  if (std::all_of(is_chosen.end() - count, is_chosen.end(), std::identity())) return {chosen, 0};
+  return std::all_of(is_chosen.begin(), is_chosen.begin() + count, std::identity()) ? ReducedDims{0, chosen} : ReducedDims{};
 }
 
 }  // namespace tenon::cpu_codegen

@@ -21,16 +21,22 @@ struct Region {
   std::vector<bool> of_row;                  // of nodes: the value has one element for each row
   size_t reduced = 0;                        // trailing dims that are a row; 0: there are no reductions
   bool is_whole = false;                     // reductions are of all elements, and nothing in the region reads them
+  size_t leading = 0;                        // leading dims that `columns` reduce; where there are rows too, those are what is left
+  std::vector<size_t> columns;               // nodes that reduce the leading dims, one value for each column, which nothing in the region reads
 
   int64_t total() const { return sdk::Count(shape); }
   int64_t row() const { return sdk::Count(sdk::Dims(shape).last(reduced)); }
+  int64_t column_count() const { return sdk::Count(sdk::Dims(shape).subspan(leading)); }
 };
 
 // Fails with UNIMPLEMENTED where nodes do not fit together, their kernels would refuse something, or there are fewer than `least` elements.
 Region ReadRegion(const tenon_compile_args& args, Level level, int64_t least);
 
-// The dims of a reduction's axes where they are trailing ones, each once: how many. 0: they are not.
-size_t TrailingDims(const tenon_tensor_view& axes, size_t rank);
+// The dims of a reduction's axes, each of which stands once: how many of the last, which may be all, or of the first. Neither: they are others, or no axes.
+struct ReducedDims {
+  size_t trailing = 0, leading = 0;
+};
+ReducedDims DimsOfAxes(const tenon_tensor_view& axes, size_t rank);
 
 // 2 or 3, where this is the exponent of a Pow that products compute; else 0.
 int PowerOf(const tenon_tensor_view& exponent);

@@ -93,7 +93,7 @@ class Planner {
   int MemoryFor(size_t value, const Written& life, std::vector<std::vector<Written>>& taken) const {
     for (size_t k = 0; k < program_.outputs.size(); ++k) {
       const auto output = static_cast<size_t>(program_.outputs[k]);
-      if (!IsElements(output) || sdk::ElementSize(program_.DtypeOf(static_cast<int>(output))) != sdk::ElementSize(program_.DtypeOf(static_cast<int>(value)))) continue;
+      if (!IsElements(output) || program_.IsSum(static_cast<int>(output)) || sdk::ElementSize(program_.DtypeOf(static_cast<int>(output))) != sdk::ElementSize(program_.DtypeOf(static_cast<int>(value)))) continue;
       const Written result{output - inputs_, 0, plan_.pass[output - inputs_], plan_.passes};
       const auto is_apart = [&](const Written& other) { return IsBefore(other, life) || IsBefore(life, other); };
       if (!IsBefore(life, result) || !std::all_of(taken[k].begin(), taken[k].end(), is_apart)) continue;

@@ -13,22 +13,27 @@
 
 namespace tenon::cpu_codegen {
 
+// An input beside rows.
+struct RowInput {
+  int32_t source;     // among the frame's
+  int64_t row_bytes;  // of one of its own rows
+  bool is_single;     // which has one element
+  SpreadSteps steps;  // in its own rows
+};
+// Those of the region whose last `reduced` dims are a row. Fails with UNIMPLEMENTED where one is broadcast otherwise than by rows or within a row of one dim.
+std::vector<RowInput> RowInputs(const Region& region, size_t reduced, SpreadDims* out_dims);
+
 struct RowExecutable : Executable {
   static std::unique_ptr<Executable> Make(Region region);
   void Run(tenon_frame& frame) const override;
 
  private:
-  struct Input {
-    int32_t source;     // among the frame's
-    int64_t row_bytes;  // of one of its own rows
-    SpreadSteps steps;  // in its own rows
-  };
   void RunRows(const tenon_frame& frame, int64_t begin, int64_t end) const;
 
   std::shared_ptr<const Code> code_;
   SpreadDims dims_;  // of rows
   int64_t row_ = 0, rows_ = 0;
-  std::vector<Input> inputs_;
+  std::vector<RowInput> inputs_;
   std::vector<int64_t> output_bytes_;  // of a row
   double cost_ = 0;                    // nanoseconds of a row
 };

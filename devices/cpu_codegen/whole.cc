@@ -3,10 +3,9 @@
 #include "whole.h"
 
 #include <algorithm>
-#include <limits>
 
+#include "combine.h"
 #include "row_plan.h"
-#include "tenon/sdk/kernel/half.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::cpu_codegen {
@@ -17,69 +16,24 @@ constexpr int64_t kSlotBytes = 48 << 10;  // of a thread's stack, for inputs tha
 
 int64_t BytesOf(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }
 
-// Total: what blocks' values are added in.
-template <class Total, class Block>
-Total Combined(Function function, Total total, Block block) {
-  const auto next = static_cast<Total>(block);
-  switch (function) {
-    case Function::kProd:
-      if constexpr (std::is_integral_v<Total>) return static_cast<Total>(static_cast<std::make_unsigned_t<Total>>(total) * static_cast<std::make_unsigned_t<Total>>(next));
-      else return total * next;
-    case Function::kMax: return total != total ? total : total > next ? total : next;  // NaN wins
-    case Function::kMin: return total != total ? total : total < next ? total : next;
-    default:
-      if constexpr (std::is_integral_v<Total>) return static_cast<Total>(static_cast<std::make_unsigned_t<Total>>(total) + static_cast<std::make_unsigned_t<Total>>(next));
-      else return total + next;
-  }
-}
-template <class Total>
-Total First(Function function) {
-  using Limits = std::numeric_limits<Total>;
-  switch (function) {
-    case Function::kProd: return Total(1);
-    case Function::kMax: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case Function::kMin: return Limits::has_infinity ? Limits::infinity() : Limits::max();
-    default: return Total(0);
-  }
-}
-
 // Shares from first to last, where there is more than one.
-template <class Total, class Block>
-Total Reduced(Function function, const Block* blocks, int64_t count) {
-  Total all = First<Total>(function);
+template <Function kFunction, class Total, class Block>
+Total Reduced(const Block* blocks, int64_t count) {
+  Total all = Neutral<kFunction, Total>();
   for (int64_t share = 0; share < count; share += kShareBlocks) {
-    Total own = First<Total>(function);
-    for (int64_t i = share; i < std::min(count, share + kShareBlocks); ++i) own = Combined(function, own, blocks[i]);
+    Total own = Neutral<kFunction, Total>();
+    for (int64_t i = share; i < std::min(count, share + kShareBlocks); ++i) own = Combined<kFunction>(own, static_cast<Total>(blocks[i]));
     if (count <= kShareBlocks) return own;
-    all = Combined(function, all, own);
+    all = Combined<kFunction>(all, own);
   }
   return all;
 }
 
-template <class T, class Total>
-void Put(Total total, int64_t divisor, void* out) {
-  const Total result = divisor == 0 ? total : static_cast<Total>(total / static_cast<Total>(divisor));
-  if constexpr (std::is_arithmetic_v<T>) *static_cast<T*>(out) = static_cast<T>(result);
-  else *static_cast<T*>(out) = T(static_cast<float>(result));
-}
-template <class T, class Block>
-void Finish(Function function, const void* blocks, int64_t count, int64_t elements, void* out) {
-  const auto* const sums = static_cast<const Block*>(blocks);
-  const bool is_sum = function == Function::kSum || function == Function::kMean;
-  if constexpr (std::is_same_v<Block, float>) {
-    if (is_sum) return Put<T>(Reduced<double>(function, sums, count), function == Function::kMean ? elements : 0, out);
-  }
-  Put<T>(Reduced<Block>(function, sums, count), function == Function::kMean ? elements : 0, out);
-}
 void Finish(uint32_t dtype, Function function, const void* blocks, int64_t count, int64_t elements, void* out) {
-  switch (dtype) {
-    case TENON_DT_FLOAT: return Finish<float, float>(function, blocks, count, elements, out);
-    case TENON_DT_DOUBLE: return Finish<double, double>(function, blocks, count, elements, out);
-    case TENON_DT_HALF: return Finish<sdk::Half, float>(function, blocks, count, elements, out);
-    case TENON_DT_BFLOAT16: return Finish<sdk::Bfloat16, float>(function, blocks, count, elements, out);
-    case TENON_DT_INT32: return Finish<int32_t, int32_t>(function, blocks, count, elements, out);
-    default: return Finish<int64_t, int64_t>(function, blocks, count, elements, out);
-  }
+  ForReduction(function, dtype, [&]<Function kFunction, class T, class Block>() {
+    const auto total = Reduced<kFunction, TotalOf<kFunction, Block>>(static_cast<const Block*>(blocks), count);
+    *static_cast<T*>(out) = Finished<T>(total, function == Function::kMean ? elements : 0);
+  });
 }
 
 }  // namespace
@@ -108,7 +62,7 @@ std::unique_ptr<Executable> WholeExecutable::Make(Region region) {
     if (own.function != Function::kUnknown) {
       // The code gives a block's sum as it is.
       if (node.function == Function::kMean) node.function = Function::kSum;
-      if (node.dtype == TENON_DT_HALF || node.dtype == TENON_DT_BFLOAT16) node.dtype = own.sum = TENON_DT_FLOAT;
+      node.dtype = own.sum = BlockType(node.dtype);
       own.workspace = static_cast<int64_t>(made->workspace_bytes);
       made->workspace_bytes += static_cast<uint64_t>((made->Blocks() * BytesOf(own.sum) + 63) / 64 * 64);
     }

@@ -24,7 +24,7 @@ inline Runtime* RuntimeOf(const std::string& level) {
   const auto [found, is_new] = all.emplace(level, nullptr);
   if (!is_new) return found->second;
   RuntimeOptions options;
-  options.plugin_options = {{"tenon.cpu_codegen", "level", level}, {"tenon.cpu_codegen", "least", "2"}};
+  options.plugin_options = {{"tenon.cpu_codegen", "level", level}, {"tenon.cpu_codegen", "least", "2"}, {"tenon.cpu_codegen", "least_columns", "2"}};
   auto made = Runtime::Create(options);
   if (!made.ok() && level == "none") made = Runtime::Create();  // it was not built
   if (made.ok()) found->second = new Runtime(std::move(*made));
@@ -179,13 +179,14 @@ class RandomChain {
   size_t Add(const char* op, const std::vector<size_t>& operands) { return Add({op, operands, 0, type_}); }
   size_t Cast(size_t value, DType type) { return Add({"Cast", {value}, 0, type}); }
 
-  // Of some of the last dims, or of any.
+  // Of some of the last dims, or of the first, or of any.
   size_t Reduce(const char* op, size_t value, bool keeps) {
     const auto rank = static_cast<int32_t>(ranks_[value]);
     Step step{op, {value}, 0, type_, {}, keeps};
     const int32_t count = Up(2) == 0 ? 1 : 1 + static_cast<int32_t>(Up(ranks_[value]));
     for (int32_t i = 0; i < count; ++i) step.axes.push_back(Up(2) == 0 ? i - count : rank - count + i);
     if (Up(6) == 0) step.axes = {static_cast<int32_t>(Up(ranks_[value]))};
+    if (Up(4) == 0) std::iota(step.axes.begin(), step.axes.end(), 0);
     return Add(std::move(step));
   }
   void AddRows() {

@@ -2,6 +2,8 @@
 // Reductions, softmax and normalisations as machine code: which nodes of a graph are one pass, with the bits of their kernels where these are exact; and what is left to kernels. Random graphs are
 // codegen_test.cc's. Covers N8.
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "tests/engine/codegen.h"
 
@@ -100,7 +102,7 @@ TEST_P(Codegen, WhatReadsAnEndOfARegionIsNotInIt) {
   EXPECT_EQ(Compare(g, {{x, Ramp({64, 64})}}, {g.Op("Neg", {g.Op("Sub", {square, kept})}), kept, square}), 4);
 }
 
-// Axes that a step feeds, that stand twice or nowhere, that are none or not the last: the kernel's, with its answer or its failure.
+// Axes that a step feeds, that stand twice or nowhere, that are none or neither the first nor the last: the kernel's, with its answer or its failure.
 TEST_P(Codegen, OtherAxesAreLeftToKernels) {
   Graph g(*runtime_);
   const Output x = g.Placeholder("x", DType::kFloat, {30, 40, 20}), axes = g.Placeholder("axes", DType::kInt32, Shape::Unknown());
@@ -111,11 +113,102 @@ TEST_P(Codegen, OtherAxesAreLeftToKernels) {
     EXPECT_EQ(Compare(g, {{x, Ramp({30, 40, 20})}, {axes, fed(values)}}, {by_feed}), RunIt(*runtime_, g, {{x, Ramp({30, 40, 20})}, {axes, fed(values)}}, {by_feed}, true).failure.empty() ? 2 : 0);
     Compare(g, {{x, Ramp({30, 40, 20})}, {constant, fed(values)}}, {by_constant});
   }
-  for (const auto& values : std::vector<std::vector<int32_t>>{{0}, {0, 1}, {1}, {0, 2}, {}}) {
+  for (const auto& values : std::vector<std::vector<int32_t>>{{1}, {0, 2}, {}}) {
     Graph h(*runtime_);
     const Output z = h.Placeholder("z", DType::kFloat, {30, 40, 20});
     EXPECT_EQ(Compare(h, {{z, Ramp({30, 40, 20})}}, {h.Op("Max", {h.Op("Square", {h.Op("Neg", {z})}), h.Const(values, Shape{static_cast<int64_t>(values.size())})})}), 2);
   }
+}
+
+// ---- Columns: reductions of the first dims ----
+
+// As many rows and columns as the kernels have ways for: few columns side by side with rows behind them and several shares of them, many columns, blocks that are cut short.
+const Shape kColumnShapes[] = {{64, 512}, {65, 100}, {7, 3000}, {200, 10}, {40, 10}, {2100, 2}, {12289, 5}, {1000, 64}, {130, 65}, {2, 1500}, {300, 127}, {3, 50, 33}, {2, 3, 20, 16}, {4097, 33}, {129, 2500}};
+
+TEST_P(Codegen, ABiasGradientIsTakenOnTheWay) {
+  for (const Shape& shape : kColumnShapes)
+    for (const DType dtype : {DType::kFloat, DType::kBfloat16, DType::kHalf, DType::kDouble, DType::kInt32}) {
+      Graph g(*runtime_);
+      const Output x = g.Placeholder("x", DType::kFloat, shape), y = g.Placeholder("y", DType::kFloat, shape);
+      const auto as = [&](const Output& value) { return dtype == DType::kFloat ? value : g.Op("Cast", {value}, {{"DstT", dtype}}); };
+      const Output gradient = g.Op("ReluGrad", {as(x), as(y)}), bias = g.Op("BiasAddGrad", {gradient});
+      const int casts = dtype == DType::kFloat ? 0 : 2;
+      EXPECT_EQ(Compare(g, {{x, Ramp(shape)}, {y, Ramp(shape)}}, {gradient, bias}, "both: "), 2 + casts) << shape[0];
+      EXPECT_EQ(Compare(g, {{x, Ramp(shape)}, {y, Ramp(shape)}}, {bias}, "the sum alone: "), 2 + casts) << shape[0];
+      EXPECT_EQ(Compare(g, {{x, Ramp(shape)}, {y, Ramp(shape)}}, {g.Op("Neg", {gradient}), bias}, "and one more: "), 3 + casts) << shape[0];
+    }
+}
+
+// With inputs that have one element for each row, one for each column, and one for all; -0, NaN and infinities.
+TEST_P(Codegen, ColumnsAreReducedOfWhateverIsBroadcast) {
+  for (const Shape& shape : kColumnShapes) {
+    std::vector<float> odd = Values<float>(Ramp(shape));
+    for (size_t i = 0; i < odd.size(); ++i)
+      if (i % 501 == 7) odd[i] = i % 3 == 0 ? -0.f : i % 5 == 0 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+    Graph g(*runtime_);
+    const int32_t rank = shape.rank();
+    const int64_t width = shape[static_cast<size_t>(rank - 1)];
+    std::vector<int64_t> dims;
+    for (int32_t d = 0; d < rank; ++d) dims.push_back(d + 1 == rank ? 1 : shape[static_cast<size_t>(d)]);
+    std::vector<int64_t> last = dims;
+    last[0] = 1;
+    last.back() = width;
+    std::vector<int32_t> axes(static_cast<size_t>(rank - 1));
+    std::iota(axes.begin(), axes.end(), 0);
+    const Output x = g.Placeholder("x", DType::kFloat, shape), of_rows = g.Placeholder("of_rows", DType::kFloat, Shape(dims)), of_columns = g.Placeholder("of_columns", DType::kFloat, {width}),
+                 of_some = g.Placeholder("of_some", DType::kFloat, Shape(last)), leading = g.Const(axes, Shape{rank - 1});
+    const Feeds feeds = {{x, *Tensor::From(odd, shape)}, {of_rows, Ramp(Shape(dims))}, {of_columns, Ramp({width})}, {of_some, Ramp(Shape(last))}};
+    for (const char* op : {"Sum", "Mean", "Max", "Min", "Prod"})
+      for (const bool keeps : {false, true}) {
+        const auto reduced = [&](const Output& value) { return g.Op(op, {value, leading}, {{"keep_dims", keeps}}); };
+        const Output one = g.Op("Mul", {g.Op("AddV2", {x, of_columns}), of_rows}), other = g.Op("Maximum", {g.Op("Sub", {one, of_some}), g.Const(0.25f)});
+        EXPECT_EQ(Compare(g, feeds, {reduced(one)}, op), 3) << shape[0];
+        EXPECT_EQ(Compare(g, feeds, {other, reduced(one), reduced(other)}, op), 6) << shape[0];
+        EXPECT_EQ(Compare(g, feeds, {reduced(g.Op("Abs", {g.Op("Neg", {x})}))}, op), 3) << shape[0];
+      }
+  }
+}
+
+// The gradients of a normalisation: sums of rows, what is made of them, and sums of columns, in one pass.
+TEST_P(Codegen, RowsAndColumnsGoTogether) {
+  for (const Shape& shape : {Shape{64, 128}, Shape{3, 50, 33}, Shape{500, 16}, Shape{130, 1100}, Shape{2, 2, 64}, Shape{3000, 20}}) {
+    Graph g(*runtime_);
+    const int32_t rank = shape.rank();
+    const int64_t width = shape[static_cast<size_t>(rank - 1)];
+    std::vector<int32_t> axes(static_cast<size_t>(rank - 1));
+    std::iota(axes.begin(), axes.end(), 0);
+    const Output x = g.Placeholder("x", DType::kFloat, shape), dy = g.Placeholder("dy", DType::kFloat, shape), scale = g.Placeholder("scale", DType::kFloat, {width}), leading = g.Const(axes, Shape{rank - 1}),
+                 last = g.Const<int32_t>({-1});
+    const Output scaled = g.Op("Mul", {dy, scale}), sum = g.Op("Sum", {g.Op("Mul", {scaled, x}), last}, {{"keep_dims", true}}), dx = g.Op("Sub", {scaled, g.Op("Mul", {x, sum})});
+    const Output of_scale = g.Op("Sum", {g.Op("Mul", {dy, x}), leading}), of_dx = g.Op("Max", {dx, leading}), chained = g.Op("Square", {dx});
+    const Feeds feeds = {{x, Ramp(shape)}, {dy, Ramp(shape)}, {scale, Ramp({width})}};
+    EXPECT_EQ(Compare(g, feeds, {dx, of_dx}), 6) << width;
+    EXPECT_EQ(Compare(g, feeds, {chained, of_dx, sum}), 7) << width;
+    Compare(g, feeds, {of_scale, dx});
+  }
+}
+
+TEST_P(Codegen, ColumnsTakeMemoryOver) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {64, 64}), product = g.Op("MatMul", {x, x}), y = g.Op("ReluGrad", {product, x}), z = g.Op("Mul", {y, product});
+  const Feeds feeds = {{x, Ramp({64, 64})}};
+  EXPECT_EQ(Compare(g, feeds, {g.Op("BiasAddGrad", {y}), y}), 2);
+  EXPECT_EQ(Compare(g, feeds, {g.Op("BiasAddGrad", {z}), y, z}), 3);
+  EXPECT_EQ(Compare(g, feeds, {g.Op("BiasAddGrad", {z}), y, z, g.Op("MatMul", {product, x})}), 3);
+}
+
+// Nobody in the region may read what columns were reduced to; one row, one column and no elements are their kernel's; channels that come first too.
+TEST_P(Codegen, ColumnsThatAreNone) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, {-1, 64}), square = g.Op("Square", {g.Op("Neg", {x})}), sum = g.Op("Sum", {square, g.Const<int32_t>({0})});
+  for (const int64_t rows : {1, 0}) EXPECT_EQ(Compare(g, {{x, Ramp({rows, 64})}}, {sum}), 0) << rows;
+  EXPECT_EQ(Compare(g, {{x, Ramp({64, 64})}}, {g.Op("Neg", {g.Op("Sub", {square, sum})})}), 5);
+  Graph h(*runtime_);
+  const Output image = h.Placeholder("image", DType::kFloat, {2, 20, 5, 6}), negative = h.Op("Abs", {h.Op("Neg", {image})});
+  EXPECT_EQ(Compare(h, {{image, Ramp({2, 20, 5, 6})}}, {h.Op("BiasAddGrad", {negative}, {{"data_format", "NCHW"}}), negative}), 2);
+  Graph k(*runtime_);
+  const Output thin = k.Placeholder("thin", DType::kFloat, {600, 1}), changed = k.Op("Abs", {k.Op("Neg", {thin})});
+  EXPECT_EQ(Compare(k, {{thin, Ramp({600, 1})}}, {k.Op("BiasAddGrad", {changed}), changed}), 2);
 }
 
 // A stranger may feed what is reduced, the results inside, and shapes that do not go together.
@@ -148,7 +241,7 @@ TEST_P(Codegen, RowsTakeMemoryOver) {
 
 // The same bits for any number of threads, with many rows and with one.
 TEST(CodegenRows, DoNotDependOnThreads) {
-  for (const Shape& shape : {Shape{4000, 100}, Shape{300, 3000}}) {
+  for (const Shape& shape : {Shape{4000, 100}, Shape{300, 3000}, Shape{20000, 17}}) {
     std::vector<Tensor> first;
     for (const uint32_t threads : {1u, 2u, 5u}) {
       RuntimeOptions options;
@@ -157,10 +250,10 @@ TEST(CodegenRows, DoNotDependOnThreads) {
       ASSERT_TRUE(runtime.ok()) << runtime.status().message();
       Graph g(*runtime);
       const Output x = g.Placeholder("x", DType::kFloat, shape), y = g.Op("Tanh", {g.Op("Neg", {x})});
-      const Answer answer = RunIt(*runtime, g, {{x, Ramp(shape)}}, {g.Op("Sum", {y, g.Const<int32_t>({0, 1})}), g.Op("Softmax", {g.Op("Sigmoid", {x})})}, true);
+      const Answer answer = RunIt(*runtime, g, {{x, Ramp(shape)}}, {g.Op("Sum", {y, g.Const<int32_t>({0, 1})}), g.Op("Softmax", {g.Op("Sigmoid", {x})}), g.Op("Mean", {g.Op("Sqrt", {g.Op("Abs", {x})}), g.Const<int32_t>({0})})}, true);
       ASSERT_EQ(answer.failure, "");
       if (first.empty()) first = answer.values;
-      for (size_t i = 0; i < 2; ++i) EXPECT_EQ(DifferenceOf(first[i], answer.values[i]), "") << threads << " threads";
+      for (size_t i = 0; i < 3; ++i) EXPECT_EQ(DifferenceOf(first[i], answer.values[i]), "") << threads << " threads";
     }
   }
 }
