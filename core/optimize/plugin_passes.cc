@@ -44,7 +44,8 @@ class PassCall {
                                         &NodeOf, &InputOf, &Begin, &Replace, &AddTarget, this, question_.precision, question_.compiles ? 1u : 0u, Span(question_.calibration), &Explain, &ControlInputCount, &ControlInput};
     Status status = pass_.plugin->Call("graph_pass.run", nullptr, nullptr, [&](tenon_plugin_self* self) { return pass_.table->run(self, &args); });
     if (!status.ok()) return std::move(status).Annotate("the graph pass '", pass_.name, "'");
-    return graph_->size() != before || replaced_;
+    PassBy();
+    return graph_->size() != before || !replaced_.empty();
   }
 
  private:
@@ -102,7 +103,7 @@ class PassCall {
     return nullptr;
   }
 
-  // The node becomes an identity of the values, so its readers need no change.
+  // The node becomes an identity of the values, for whoever fetches it.
   Status ReplaceNode(int64_t id, std::span<const tenon_output> outputs) {
     if (!Has(id)) return NoNode(id);
     const graph::Node& node = graph_->node(NodeId(id));
@@ -119,8 +120,23 @@ class PassCall {
     TENON_ASSIGN_OR_RETURN(spec.op, graph_->registry().FindRole(outputs.empty() ? "no_op" : "identity_n"));
     spec.controls = node.controls;
     spec.device = node.device;
-    replaced_ = true;
+    replaced_.insert(NodeId(id));
     return graph_->Replace(NodeId(id), std::move(spec)).status();
+  }
+
+  // Who reads a node that one value stands for reads that value: passes and compilers that come after find the nodes beside each other.
+  void PassBy() {
+    const auto is_passed = [this](const Edge& edge) {
+      if (!edge.node || !replaced_.contains(edge.node) || graph_->node(edge.node).inputs.size() != 1 || !graph_->node(edge.node).controls.empty()) return false;
+      return std::find(request_->feeds.begin(), request_->feeds.end(), edge) == request_->feeds.end();
+    };
+    if (replaced_.empty()) return;
+    for (const NodeId id : graph_->ids()) {
+      for (Edge& edge : graph_->mutable_node(id).inputs) {
+        // Values may be replaced in a circle, which is said where the graph is put in order.
+        for (size_t hop = 0; hop < replaced_.size() && is_passed(edge); ++hop) edge = graph_->node(edge.node).inputs[0];
+      }
+    }
   }
 
   const PluginPass& pass_;
@@ -130,7 +146,7 @@ class PassCall {
   NodeNotes* const notes_;
   graph::Builder builder_;
   std::vector<int64_t> nodes_;
-  bool replaced_ = false;
+  std::set<NodeId> replaced_;
 };
 
 }  // namespace
@@ -163,11 +179,13 @@ Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQu
   for (const PluginPass& pass : passes) {
     if (pass.precision != 0 && !is_for_it(pass)) continue;
     TENON_ASSIGN_OR_RETURN(const bool by_this, PassCall(pass, question, graph, request, notes).Run());
+    // The next one sees no node that nobody needs any more.
+    if (by_this) {
+      TENON_ASSIGN_OR_RETURN(*graph, Prune(*graph, request));
+    }
     changed = changed || by_this;
   }
-  if (!changed) return false;
-  TENON_ASSIGN_OR_RETURN(*graph, Prune(*graph, request));
-  return true;
+  return changed;
 }
 
 }  // namespace tenon::optimize

@@ -18,6 +18,7 @@
 #include "core/graph/op_registry.h"
 #include "core/place/device_name.h"
 #include "sdk/host/objects.h"
+#include "tenon/ext/draft/graph_pass.h"
 #include "tenon/sdk/near_miss.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
@@ -193,10 +194,12 @@ void tenon_runtime::OpenForKernels(std::string_view op) {
 void tenon_runtime::OpenDevices() {
   std::lock_guard lock(mutex);
   WarnOfRefused([](const plugins::Manifest& manifest) { return !manifest.devices.empty(); });
-  // A compiler comes with its package's device or kernels; one without either belongs to a device of somebody else's.
+  // A compiler comes with its package's device or kernels, a pass with these or with the package's ops; one without any is for what other packages bring.
   const auto only_compiles = [](const plugins::Manifest& manifest) {
-    const auto is_compiler = [](const plugins::ManifestCapability& each) { return each.id == TENON_CAPABILITY_COMPILER; };
-    return manifest.kernels.empty() && std::any_of(manifest.capabilities.begin(), manifest.capabilities.end(), is_compiler);
+    const auto is_for_others = [&](const plugins::ManifestCapability& each) {
+      return each.id == TENON_CAPABILITY_COMPILER || (each.id == TENON_CAPABILITY_GRAPH_PASS && manifest.ops.empty());
+    };
+    return manifest.kernels.empty() && std::any_of(manifest.capabilities.begin(), manifest.capabilities.end(), is_for_others);
   };
   for (const auto& package : loader.packages())
     if (package->manifest && (!package->manifest->devices.empty() || only_compiles(*package->manifest))) OpenPackage(package->manifest->id);

@@ -125,6 +125,37 @@ TEST(GpuAttentionGradient, SeesMasksOfAnyBroadcast) {
   }
 }
 
+// As of a network whose batch is fed: what a gradient would be summed up along is known nevertheless, where one input has the batch.
+TEST(GpuAttentionGradient, OfAnUnknownBatchIsTwoLaunches) {
+  for (const bool masked : {false, true}) {
+    Graph g(Gpus());
+    const Output x = g.Placeholder("x", DType::kFloat, Shape{-1, 20, 32});
+    std::vector<Output> weights;
+    const auto shaped = [&](const Output& of, const std::vector<int32_t>& dims) { return g.Op("Reshape", {of, g.Const(dims, Shape{static_cast<int64_t>(dims.size())})}); };
+    const auto heads = [&](uint32_t seed) {
+      weights.push_back(g.Const(Numbers({32, 32}, seed, 1.0f / 128), Shape{32, 32}));
+      const Output rows = g.Op("MatMul", {shaped(x, {-1, 32}), weights.back()});
+      return g.Op("Transpose", {shaped(rows, {-1, 20, 2, 16}), g.Const(std::vector<int32_t>{0, 2, 1, 3}, Shape{4})});
+    };
+    const Output query = heads(3), key = heads(4), value = heads(5);
+    Output scores = g.Op("Mul", {g.Op("BatchMatMulV2", {query, key}, {{"adj_y", true}}), g.Const(0.25f)});
+    if (masked) scores = g.Op("AddV2", {scores, shaped(g.Op("Mul", {g.Op("Mean", {x, g.Const(-1)}), g.Const(-2.0f)}), {-1, 1, 1, 20})});
+    const Output y = g.Op("BatchMatMulV2", {g.Op("Softmax", {scores}), value});
+    const Output loss = g.Op("Sum", {g.Op("Square", {y}), g.Const(std::vector<int32_t>{0, 1, 2, 3}, Shape{4})});
+    std::vector<Name> fetches = {y};
+    for (const Gradient& gradient : g.Gradients({loss}, weights)) fetches.push_back(gradient.dense);
+    for (const int64_t rows : {3, 1, 0}) {
+      const std::vector<Feed> feeds = {{x, *Tensor::From(Numbers({rows, 20, 32}, 1, 1.0f / 64), Shape{rows, 20, 32})}};
+      const Answer alone = AnswerOf(g, feeds, fetches, false), together = AnswerOf(g, feeds, fetches, true);
+      EXPECT_EQ(together.products, 7) << masked;
+      for (size_t n = 0; n < fetches.size(); ++n) {
+        ASSERT_EQ(together.values[n].size(), alone.values[n].size());
+        for (size_t i = 0; i < alone.values[n].size(); ++i) ASSERT_NEAR(together.values[n][i], alone.values[n][i], 1e-4) << masked << " " << n << " " << i;
+      }
+    }
+  }
+}
+
 // Rows without a key that counts make all that they reach no number; so do those that see one.
 TEST(GpuAttentionGradient, OfRowsThatAreMaskedOrNoNumbersIsAsItsKernelsGive) {
   const Sizes s = {2, 1, 70, 90, 32, 32};

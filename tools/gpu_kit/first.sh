@@ -3,10 +3,12 @@
 # first.sh [--tiny] [--minutes M] [--python PYTHON]: the first minutes of Tenon on a machine with a GPU. From an unpacked gpu-kit.
 #
 # Looks at what there is, runs the tests in order, measures products, launches and three steps of each large network, beside PyTorch where
-# PYTHON (python3) has it, and writes results/page.md: what came out, and what each line means. Each part has a limit of its own, all of them together
-# M minutes (9.5); what there is no time for is said to be left out. Ends with 0 where everything that ran has passed and nothing was left out.
+# PYTHON (python3) has it, and writes results/page.md: what came out, and what each line means. Each part has a limit of its own, all of them together,
+# with what is looked for before and between them, M minutes (9.5); what there is no time for is said to be left out. Ends with 0 where everything that
+# ran has passed and nothing was left out.
 # --tiny: tiny networks and matrices, for a GPU that is emulated.
 set -u
+begin=$SECONDS
 kit=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tiny="" minutes=9.5 python=python3
 while (($#)); do
@@ -42,9 +44,9 @@ for file in debian/*; do
   ldconfig -p 2>/dev/null | grep -qF "$name " || ln -s "$PWD/$file" "$own/$name"
 done
 export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$own
-if ! "$build/bin/tenon" --version >"$results/start.log" 2>&1; then
+if ! timeout -k 1 10 "$build/bin/tenon" --version >"$results/start.log" 2>&1; then
   for name in libstdc++.so.6 libgcc_s.so.1; do ln -sf "$PWD/debian/$name" "$own/$name"; done
-  if ! "$build/bin/tenon" --version >"$results/start.log" 2>&1; then
+  if ! timeout -k 1 10 "$build/bin/tenon" --version >"$results/start.log" 2>&1; then
     echo "The programs do not start here; glibc 2.36 or newer is what they need:" >&2
     cat "$results/start.log" >&2
     exit 1
@@ -53,7 +55,7 @@ fi
 # The vendor's, as Python packages bring them.
 while IFS= read -r folder; do
   export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folder
-done < <("$python" - 2>/dev/null <<'PY'
+done < <(timeout -k 1 20 "$python" - 2>/dev/null <<'PY'
 import glob, site, sys
 folders = {*site.getsitepackages(), site.getusersitepackages(), *sys.path}
 print(*sorted({each for folder in folders for each in glob.glob(folder + "/nvidia/*/lib")}), sep="\n")
@@ -62,7 +64,6 @@ PY
 
 # ---- The page ----
 
-begin=$SECONDS
 bad=0
 {
   echo "# The first minutes on $plugin"
@@ -74,7 +75,8 @@ line() { printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "$4" >>"$page" && print
 
 # part NAME LIMIT MEANING COMMAND...: runs it with a limit; its output goes into results/NAME.log. The result is what `said NAME` makes of it.
 part() {
-  local name=$1 limit meaning=$3 left=$((seconds - (SECONDS - begin))) from=$SECONDS code
+  # Five are kept for one that has to be killed.
+  local name=$1 limit meaning=$3 left=$((seconds - (SECONDS - begin) - 5)) from=$SECONDS code
   limit=$(awk -v l="$2" -v s="$slower" 'BEGIN { printf "%d", l * s }')
   shift 3
   ((limit = limit < left ? limit : left))
@@ -110,7 +112,7 @@ said() {
 # ---- What there is ----
 
 device=/device:GPU:0
-if command -v nvidia-smi >/dev/null; then nvidia-smi >"$results/nvidia-smi.log" 2>&1; fi
+if command -v nvidia-smi >/dev/null; then timeout -k 1 20 nvidia-smi >"$results/nvidia-smi.log" 2>&1; fi
 part devices 30 "The driver was opened, and a GPU is offered. Without one everything below is pointless: the log says what is missing." "$build/bin/tenon" devices
 if ! grep -Eq "GPU:0 +GPU +$plugin " "$results/devices.log"; then
   bad=1
@@ -151,7 +153,8 @@ for network in resnet50 bert_base lstm; do
   part "steps_$network" 60 "A training step. No captured launches: its graphs were refused, and the log says why. More than one wait of the host a step: something is read back." \
     "$build/bin/gpu_bench" train --network "$network" --device "$device" $(size --tiny "") --losses 3 --seconds "$(size 0.05 0.5)" --log info
 done
-if "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+left=$((seconds - (SECONDS - begin) - 5))
+if ((left < 3)) || timeout -k 1 "$((left < 30 ? left : 30))" "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
   part pytorch 120 "The same steps beside PyTorch, with its first weights the same; bench_gpu.md in this folder has the table." \
     tests/perf/gpu/bench_gpu.sh build/release "$plugin" --python "$python" --quick --only resnet50 --only bert_base --only lstm --modes eager --seconds 0.3 --out "$results" --limit 60
 else
