@@ -77,6 +77,9 @@ std::optional<Dims> Joined(Dims first, std::span<const Dim> second) {
   return first;
 }
 
+// Smaller types cut sizes off.
+bool HoldsSizes(uint32_t dtype) { return dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64; }
+
 constexpr size_t kMostElements = 32;  // that are kept of a tensor
 
 }  // namespace
@@ -171,7 +174,7 @@ std::optional<Dims> Sizes::ShapeByOp(int64_t id, NodeContext& c) {
 std::optional<Dims> Sizes::ElementsByOp(int64_t id, NodeContext& c) {
   const std::string_view op = c.op();
   if (op == "Shape") return ShapeOfInput(id, 0);
-  if (op == "Identity" || op == "Cast" || op == "Reshape") return sdk::IsInteger(c.input_type(0)) && sdk::IsInteger(c.output_type(0)) ? ElementsOfInput(id, 0) : std::nullopt;
+  if (op == "Identity" || op == "Cast" || op == "Reshape") return HoldsSizes(c.input_type(0)) && HoldsSizes(c.output_type(0)) ? ElementsOfInput(id, 0) : std::nullopt;
   if (op == "StridedSlice") return ElementsOfSlice(id, c);
   if (op == "Pack" || op == "ConcatV2") {
     Dims all;
@@ -183,7 +186,7 @@ std::optional<Dims> Sizes::ElementsByOp(int64_t id, NodeContext& c) {
     }
     return all;
   }
-  if (op == "Prod" || op == "Mul") {
+  if ((op == "Prod" || op == "Mul") && HoldsSizes(c.output_type(0))) {
     const std::optional<Dims> first = ElementsOfInput(id, 0), second = ElementsOfInput(id, 1);
     if (!first.has_value() || !second.has_value()) return {};
     // Of a vector along its one axis, or of two numbers.
