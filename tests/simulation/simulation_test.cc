@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iterator>
 
 #include "net/cluster/planted.h"
 #include "tests/simulation/world.h"
@@ -47,13 +48,21 @@ TEST(SimulationTest, EqualSeedsMakeEqualRuns) {
 class PlantedBug : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Each, PlantedBug, testing::Range(1, static_cast<int>(cluster::Bug::kCount)));
 
+// The seed by which each was found when this was last written. It is tried first, since the rarest shows in one of a thousand; what runs otherwise since
+// then moves it, and it costs minutes until the seed that the test then says stands here.
+constexpr uint64_t kFoundBy[] = {1, 300, 1774, 57, 13, 79, 1, 8, 73, 3, 893, 915, 7, 1, 57, 1, 929, 1, 1, 13};
+static_assert(std::size(kFoundBy) + 1 == static_cast<size_t>(cluster::Bug::kCount));
+
 TEST_P(PlantedBug, IsFoundWithinSixThousandSeeds) {
   Prepare();
-  for (uint64_t seed = 1; seed <= 6000; ++seed) {  // the rarest shows in one of four hundred
+  const uint64_t last = kFoundBy[GetParam() - 1];
+  EXPECT_EQ(Simulate({.seed = last}).violation, "") << "without the bug";
+  if (!Simulate({.seed = last, .planted_bug = GetParam()}).violation.empty()) return;
+  for (uint64_t seed = 1; seed <= 6000; ++seed) {
     const Outcome outcome = Simulate({.seed = seed, .planted_bug = GetParam()});
     if (outcome.violation.empty()) continue;
-    RecordProperty("seed", static_cast<int>(seed));
-    std::printf("seed %d: %s\n", static_cast<int>(seed), outcome.violation.substr(0, 200).c_str());
+    std::printf("planted bug %d: kFoundBy says seed %d, and it is found by %d: %s\n", GetParam(), static_cast<int>(last), static_cast<int>(seed),
+                outcome.violation.substr(0, 200).c_str());
     return;
   }
   ADD_FAILURE() << "planted bug " << GetParam() << " was not found";
