@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <charconv>
+#include <iterator>
 
 #include "claiming.h"
 #include "code.h"
@@ -22,6 +23,8 @@ constinit const tenon_option_declaration kOptions[] = {
     {TENON_SPAN("level"), TENON_SPAN("best"), TENON_SPAN("instructions of the code: best (that this machine has), avx512, avx2, or none: nothing is generated"), TENON_OPTION_STRING, 0},
     {TENON_SPAN("least"), TENON_SPAN("256"), TENON_SPAN("elements of a value, from which on code is generated"), TENON_OPTION_INT, 0},
     {TENON_SPAN("least_columns"), TENON_SPAN("131072"), TENON_SPAN("elements of a value, from which on reductions of its first dims are in the code"), TENON_OPTION_INT, 0}};
+
+static_assert(std::size(kOptions) == kOptionCount);
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {
   return sdk::Guard([&]() -> tenon_status* {

@@ -8,7 +8,7 @@
 //     }
 //   }
 //   constexpr tenon_span kOps[] = {TENON_SPAN("Vendor>Op")};
-//   constexpr tenon_graph_pass kPass = sdk::DefinePass<Fuse>("fused ops", kOps);
+//   constexpr tenon_graph_pass kPass = sdk::DefinePass<Fuse>("fused-ops", kOps);
 //   const tenon_capability kCapabilities[] = {..., TENON_PROVIDES(GRAPH_PASS, &kPass)};
 //
 // A failure sticks (node.h), and is the step's.
