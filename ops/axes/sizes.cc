@@ -137,7 +137,9 @@ std::vector<Sizes::Facts> Sizes::ByOp(int64_t id, NodeContext& c) {
       if (!facts.shape.has_value()) facts.shape = std::move(shape);
     }
     if (!facts.elements.has_value()) facts.elements = is_shapes ? ShapeOfInput(id, i) : ElementsByOp(id, c);
-    if (facts.elements.has_value() && facts.elements->size() > kMostElements) facts.elements.reset();
+    // Of a matrix nothing is said: whoever takes rows or sums of it would take elements.
+    const bool is_list = facts.shape.has_value() && facts.shape->size() <= 1;
+    if (facts.elements.has_value() && (!is_list || facts.elements->size() > kMostElements)) facts.elements.reset();
     all.push_back(std::move(facts));
   }
   return all;

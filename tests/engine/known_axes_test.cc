@@ -100,6 +100,20 @@ TEST(KnownAxes, OfTwoInputsAreWhatTheyAreFed) {
   for (const auto& [a, b] : {std::pair<int64_t, int64_t>{6, 6}, {1, 6}, {6, 1}}) EXPECT_GT(AskedFor({{-1}, {-1}}, {{a}, {b}}, shaped), 0) << a << " " << b;
 }
 
+// A row of a matrix of sizes is another size than the element of that number.
+TEST(KnownAxes, OfSizesInAMatrixAreAskedFor) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{-1, -1, -1, -1});
+  const Output matrix = g.Op("Reshape", {g.Op("Shape", {x}), g.Const(std::vector<int32_t>{2, 2}, Shape{2})});
+  const Output row = g.Op("GatherV2", {matrix, g.Const(int32_t{1}), g.Const(int32_t{0})});
+  const Output sums = g.Op("Sum", {x, g.Const(std::vector<int32_t>{0, 2, 3}, Shape{3})});
+  const Operation axes = g.AddNode("BroadcastGradientArgs", {row, row});
+  const Output y = g.Op("Reshape", {g.Op("Sum", {sums, axes.output(0)}), row});
+  const Result result = ResultOf(g, {{x, Counted({5, 6, 2, 3})}}, {y});
+  ASSERT_EQ(result.shapes.size(), 1u);
+  EXPECT_EQ(result.shapes[0], (std::vector<int64_t>{2, 3}));
+}
+
 // A branch that is not taken gives no gradient, whatever is known of its sizes.
 TEST(KnownAxes, OfBranchesStay) {
   for (const bool taken : {false, true}) {
