@@ -155,6 +155,8 @@ class Bench:
 
     def once(self, row, engine, threads):
         if hasattr(row, "run"):
+            if engine == "tenon" and self.options.isa:
+                raise Left(f"not timed: only the program tenon is held to {self.options.isa}")
             return row.run(self, engine, threads)
         if engine == "tenon" or engine in self.beside:
             return self.tenon(row, threads, self.beside.get(engine))
