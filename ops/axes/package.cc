@@ -5,4 +5,4 @@
 #include "pass.h"
 
 static const tenon_capability kCapabilities[] = {TENON_PROVIDES(GRAPH_PASS, &tenon::ops::kAxesPass)};
-TENON_PLUGIN("tenon.axes", "0.1.0", "Sums of gradients along axes that are known, whatever sizes a step is fed.", kCapabilities)
+TENON_PLUGIN("tenon.axes", "0.1.0", "Sums of gradients along axes that are known, whatever sizes a step is fed; products of the steps of a sequence as one.", kCapabilities)

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "products.h"
 #include "sizes.h"
 
 namespace tenon::ops {
@@ -87,6 +88,7 @@ void Run(sdk::PassContext& p) {
     return is;
   };
   if (std::any_of(p.nodes().begin(), p.nodes().end(), asks)) Pass(p).Run();
+  JoinProducts(p);
 }
 
 }  // namespace
