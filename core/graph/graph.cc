@@ -398,11 +398,13 @@ void Graph::Truncate(size_t size) {
   }
 }
 
-Result<std::vector<NodeId>> Graph::TopologicalOrder(const std::function<bool(NodeId)>& keep) const {
+Result<std::vector<NodeId>> Graph::TopologicalOrder(const std::function<bool(NodeId)>& keep, const std::function<NodeId(NodeId)>& place) const {
   NodeMap<int32_t> pending(size());
   NodeMap<std::vector<NodeId>> users(size());
   size_t kept = 0;
-  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  using Placed = std::pair<NodeId, NodeId>;
+  std::priority_queue<Placed, std::vector<Placed>, std::greater<>> ready;
+  const auto push = [&](NodeId id) { ready.emplace(place ? place(id) : id, id); };
   for (const NodeId id : ids()) {
     if (keep && !keep(id)) continue;
     ++kept;
@@ -414,16 +416,16 @@ Result<std::vector<NodeId>> Graph::TopologicalOrder(const std::function<bool(Nod
     for (const Edge& edge : node(id).inputs)
       if (!edge.node || !IsBackEdge(node(edge.node), node(id))) depend(edge.node);
     for (NodeId control : node(id).controls) depend(control);
-    if (pending[id] == 0) ready.push(id);
+    if (pending[id] == 0) push(id);
   }
   std::vector<NodeId> order;
   order.reserve(kept);
   while (!ready.empty()) {
-    const NodeId id = ready.top();
+    const NodeId id = ready.top().second;
     ready.pop();
     order.push_back(id);
     for (NodeId user : users[id])
-      if (--pending[user] == 0) ready.push(user);
+      if (--pending[user] == 0) push(user);
   }
   if (order.size() == kept) return order;
   std::string names;

@@ -80,7 +80,8 @@ class Graph {
 
   // Ids in an order in which every node comes after its inputs, back edges excepted, lower ids first; only those that
   // `keep` accepts (all when empty). INVALID_ARGUMENT names a cycle that is no loop.
-  Result<std::vector<NodeId>> TopologicalOrder(const std::function<bool(NodeId)>& keep = {}) const;
+  // place: a node comes as near as it can to where that one stands; without it, to where itself does.
+  Result<std::vector<NodeId>> TopologicalOrder(const std::function<bool(NodeId)>& keep = {}, const std::function<NodeId(NodeId)>& place = {}) const;
   // Drops all but the first `size` nodes; only for nodes that nothing before uses.
   void Truncate(size_t size);
 

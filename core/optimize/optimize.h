@@ -25,7 +25,8 @@ struct Request {
 
 // Keeps the ancestors of fetches and targets, cut at feeds. A fed node stays (its outputs are named by the feeds) but
 // its inputs are not followed, unless another of its outputs is wanted.
-Result<graph::Graph> Prune(const graph::Graph& graph, Request* request);
+// place: as of Graph::TopologicalOrder.
+Result<graph::Graph> Prune(const graph::Graph& graph, Request* request, const std::function<graph::NodeId(graph::NodeId)>& place = {});
 
 // Whether one of the devices on which a node may run has a kernel for it.
 using HasKernel = std::function<bool(const graph::Node&)>;

@@ -45,7 +45,10 @@ class PassCall {
     Status status = pass_.plugin->Call("graph_pass.run", nullptr, nullptr, [&](tenon_plugin_self* self) { return pass_.table->run(self, &args); });
     if (!status.ok()) return std::move(status).Annotate("the graph pass '", pass_.name, "'");
     PassBy();
-    return graph_->size() != before || !replaced_.empty();
+    if (graph_->size() == before && replaced_.empty()) return false;
+    // The next one sees no node that nobody needs any more, and what is new where it belongs: updates do not wait between new nodes that stand at the end.
+    TENON_ASSIGN_OR_RETURN(*graph_, Prune(*graph_, request_, [this](NodeId id) { return PlaceOf(id); }));
+    return true;
   }
 
  private:
@@ -72,6 +75,7 @@ class PassCall {
     call.builder_.set_scope(node == nullptr ? std::string() : node->name);
     call.builder_.set_controls(node == nullptr ? std::vector<NodeId>() : node->controls);
     call.builder_.set_device(std::string(View(device)));
+    call.begun_.emplace_back(call.graph_->size(), id);
     return nullptr;
   }
   static tenon_status* Replace(const tenon_graph_pass_args* args, int64_t id, const tenon_output* outputs, uint64_t count) {
@@ -139,6 +143,12 @@ class PassCall {
     }
   }
 
+  // Beside the node that a new one was made for.
+  NodeId PlaceOf(NodeId id) const {
+    const auto after = std::upper_bound(begun_.begin(), begun_.end(), id.number(), [](int64_t number, const auto& each) { return number < static_cast<int64_t>(each.first); });
+    return after == begun_.begin() || std::prev(after)->second < 0 ? id : NodeId(std::prev(after)->second);
+  }
+
   const PluginPass& pass_;
   const PassQuestion& question_;
   Graph* const graph_;
@@ -147,6 +157,7 @@ class PassCall {
   graph::Builder builder_;
   std::vector<int64_t> nodes_;
   std::set<NodeId> replaced_;
+  std::vector<std::pair<size_t, int64_t>> begun_;  // nodes from the first one's number on are made for the second; -1: for none
 };
 
 }  // namespace
@@ -179,10 +190,6 @@ Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQu
   for (const PluginPass& pass : passes) {
     if (pass.precision != 0 && !is_for_it(pass)) continue;
     TENON_ASSIGN_OR_RETURN(const bool by_this, PassCall(pass, question, graph, request, notes).Run());
-    // The next one sees no node that nobody needs any more.
-    if (by_this) {
-      TENON_ASSIGN_OR_RETURN(*graph, Prune(*graph, request));
-    }
     changed = changed || by_this;
   }
   return changed;

@@ -11,7 +11,7 @@ using graph::Edge;
 using graph::Graph;
 using graph::Node;
 
-Result<Graph> Prune(const Graph& graph, Request* request) {
+Result<Graph> Prune(const Graph& graph, Request* request, const std::function<graph::NodeId(graph::NodeId)>& place) {
   const auto count = graph.size();
   graph::NodeMap<bool> keep(count, false), named(count, false);
   std::set<Edge> fed(request->feeds.begin(), request->feeds.end());
@@ -41,7 +41,7 @@ Result<Graph> Prune(const Graph& graph, Request* request) {
         if (fed.contains(edge)) named[edge.node] = true;
 
   TENON_ASSIGN_OR_RETURN(const std::vector<graph::NodeId> order,
-                         graph.TopologicalOrder([&](graph::NodeId id) { return keep[id] || named[id]; }));
+                         graph.TopologicalOrder([&](graph::NodeId id) { return keep[id] || named[id]; }, place));
   Graph out(&graph.registry());
   out.library() = graph.library();
   out.set_producer(graph.producer());
