@@ -33,7 +33,7 @@ class Claiming {
 
  private:
   // kSmall: generated, but of so few elements that it is not worth it, unless beside the rows that they were reduced from.
-  enum class Kind : uint8_t { kOther, kTiled, kSmall, kGenerated, kReduced, kSoftmax };
+  enum class Kind : uint8_t { kOther, kTiled, kSmall, kGenerated, kReduced, kSoftmax, kUpdate };
   struct Info {
     Kind kind = Kind::kOther;
     int32_t age = 0;
@@ -48,6 +48,7 @@ class Claiming {
     size_t reduced = 0;          // trailing dims that are reduced; 0: none yet
     size_t leading = 0;          // leading ones
     size_t size = 0;             // nodes of the program
+    bool has_update = false;     // the last node changes variables
     bool is_spoiled = false;     // a node of it is not generated
   };
   static size_t At(int64_t id) { return static_cast<size_t>(id); }
@@ -64,7 +65,14 @@ class Claiming {
 
   void Read(int64_t id) {
     const std::string_view op = graph_.at(id).op;
+    if (const UpdateOp* const update = UpdateOpOf(op)) return ReadUpdate(id, *update);
     nodes_[At(id)].kind = ReductionOf(op) != Function::kUnknown || IsSoftmax(op) ? KindOfRows(id) : KindOf(id);
+  }
+  // Nothing in its region comes after it.
+  void ReadUpdate(int64_t id, const UpdateOp& op) {
+    if (!IsGeneratedUpdate(op, graph_.services(), graph_.at(id).node, level_) || IsSmall(ShapeOf(graph_.at(id).inputs.at(static_cast<size_t>(op.gradient))))) return;
+    nodes_[At(id)].kind = Kind::kUpdate;
+    nodes_[At(id)].is_final = true;
   }
   Kind KindOf(int64_t id) const {
     const std::string_view op = graph_.at(id).op;
@@ -208,9 +216,10 @@ class Claiming {
   Region Alone(int64_t id) const {
     const Info& info = nodes_[At(id)];
     constexpr size_t kNodesOfSoftmax = 8, kNodesOfPower = 4;
+    if (info.kind == Kind::kUpdate) return {{id}, ShapeOf(graph_.at(id).inputs[static_cast<size_t>(UpdateOpOf(graph_.at(id).op)->gradient)]), 0, 0, kNodesOfUpdate, true, false};
     const bool is_spoiled = info.kind == Kind::kTiled || info.kind == Kind::kSmall;
     const size_t size = info.kind == Kind::kSoftmax ? kNodesOfSoftmax : graph_.at(id).op == "Pow" ? kNodesOfPower : 1;
-    return {{id}, ShapeOf(info.reduced + info.leading > 0 ? graph_.at(id).inputs[0] : tenon_output{id, 0, 0}), info.reduced, info.leading, size, is_spoiled};
+    return {{id}, ShapeOf(info.reduced + info.leading > 0 ? graph_.at(id).inputs[0] : tenon_output{id, 0, 0}), info.reduced, info.leading, size, false, is_spoiled};
   }
   // Whether the node's region can be one with another, and if so, makes it what both are. shape: of the node, or what it reduces.
   static bool MayTake(Region* own, const Region& other, Kind kind, const std::vector<int64_t>& shape, bool is_first) {
@@ -221,6 +230,11 @@ class Claiming {
       own->is_spoiled = false;
     }
     if (own->shape != other.shape || own->size + other.size > kMostNodes) return false;
+    if (own->has_update || other.has_update) {
+      // One at most, of elements.
+      if ((own->has_update && other.has_update) || own->reduced + own->leading + other.reduced + other.leading != 0) return false;
+      own->has_update = true;
+    }
     if (own->reduced != 0 && other.reduced != 0 && own->reduced != other.reduced) return false;
     if (own->leading != 0 && other.leading != 0 && own->leading != other.leading) return false;
     own->size += other.size;
@@ -263,7 +277,7 @@ void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nod
   // Two that follow one another: else the graph is not read.
   const auto is_ours = [&](int64_t id) {
     const std::string_view op = sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, id)));
-    return FunctionOf(op) != Function::kUnknown || op == "Pow" || ReductionOf(op) != Function::kUnknown || IsSoftmax(op);
+    return FunctionOf(op) != Function::kUnknown || op == "Pow" || ReductionOf(op) != Function::kUnknown || IsSoftmax(op) || UpdateOpOf(op) != nullptr;
   };
   if (std::count_if(nodes.begin(), nodes.end(), is_ours) >= 2) Claiming(cursor, level, least, claims).Run(nodes);
 }

@@ -21,14 +21,18 @@ constexpr int64_t kPiece = 8192;             // elements of a unit, where nothin
 
 class ElementMaker {
  public:
-  explicit ElementMaker(Region region) : program_(std::move(region.program)), shapes_(std::move(region.shapes)), out_(std::move(region.shape)) {}
+  explicit ElementMaker(Region region) : program_(std::move(region.program)), shapes_(std::move(region.shapes)), out_(std::move(region.shape)), made_(std::make_unique<ElementExecutable>()) {
+    made_->sources_ = std::move(region.sources);
+    made_->update_ = std::move(region.update);
+    made_->shape_ = out_;
+  }
 
   std::unique_ptr<Executable> Make() {
-    made_ = std::make_unique<ElementExecutable>();
     made_->total_ = sdk::Count(out_);
     Arrange();
     MakeStages();
     AddInPlace();
+    if (made_->update_.has_value()) CheckUpdate();
     return std::move(made_);
   }
 
@@ -84,6 +88,7 @@ class ElementMaker {
   void MakeStages() {
     int64_t bytes = 0;
     for (const int64_t size : made_->sizes_) bytes += size * made_->total_;
+    if (made_->update_.has_value()) bytes -= static_cast<int64_t>(made_->update_->scalar_count()) * static_cast<int64_t>(sdk::ElementSize(made_->update_->wide())) * made_->total_;
     program_.streams = bytes >= kStreamedBytes && made_->spreads_.empty();
     made_->stages_ = Stages(program_);
   }
@@ -91,11 +96,19 @@ class ElementMaker {
   // Results that may lie where an input lies.
   void AddInPlace() const {
     const auto inputs = static_cast<int32_t>(program_.inputs.size());
-    for (int32_t i = 0; i < inputs; ++i) {
+    const size_t updated = made_->update_.has_value() ? made_->update_->op().variables : 0;
+    for (int32_t i = 0; i < static_cast<int32_t>(made_->sources_.size()); ++i) {
       if (!made_->is_even_[static_cast<size_t>(i)]) continue;
-      for (size_t k = 0; k < program_.outputs.size(); ++k)
-        if (made_->sizes_[static_cast<size_t>(inputs) + k] == made_->sizes_[static_cast<size_t>(i)] && Stages::MayLieInPlace(program_, i, static_cast<int32_t>(k))) made_->in_place.push_back({i, static_cast<int32_t>(k)});
+      for (size_t k = 0; k < program_.outputs.size() - updated; ++k)
+        if (made_->sizes_[static_cast<size_t>(inputs) + k] == made_->sizes_[static_cast<size_t>(i)] && Stages::MayLieInPlace(program_, i, static_cast<int32_t>(k))) made_->in_place.push_back({made_->sources_[static_cast<size_t>(i)], static_cast<int32_t>(k)});
     }
+  }
+  // New values may lie where the old ones do.
+  void CheckUpdate() const {
+    const size_t count = made_->update_->op().variables;
+    for (size_t k = 0; k < count; ++k)
+      if (!Stages::MayLieInPlace(program_, static_cast<int32_t>(program_.inputs.size() - count + k), static_cast<int32_t>(program_.outputs.size() - count + k)))
+        sdk::Fail(TENON_UNIMPLEMENTED, "an update whose old values are read behind it");
   }
 
   Program program_;
@@ -114,24 +127,43 @@ void ElementExecutable::Run(tenon_frame& frame) const {
   const auto parts = [](int64_t all, int64_t part) { return (all + part - 1) / part; };
   // Pieces of rows, or of all elements; a piece of several rows is whole rows.
   const int64_t units = lays_out_ || piece_ >= dims_.inner ? parts(total_, piece_) : parts(dims_.inner, piece_) * (total_ / dims_.inner);
-  c.ParallelFor(units, cost_ * static_cast<double>(std::min(piece_, total_)), [&](int64_t begin, int64_t end) { lays_out_ ? RunTiles(frame, begin, end) : RunRows(frame, begin, end); });
+  const double cost = cost_ * static_cast<double>(std::min(piece_, total_));
+  Bases bases;
+  for (size_t i = 0; i < sources_.size(); ++i) bases.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[sources_[i]]));
+  for (size_t k = 0; k < static_cast<size_t>(frame.output_count); ++k) bases.at[steps_.size() + k] = sdk::Data<char>(*frame.outputs[k]);
+  if (update_.has_value()) return RunUpdate(c, bases, units, cost);
+  c.ParallelFor(units, cost, [&](int64_t begin, int64_t end) { lays_out_ ? RunTiles(bases, begin, end) : RunRows(bases, begin, end); });
 }
 
-Operands ElementExecutable::OperandsAt(const tenon_frame& frame, int64_t element) const {
+void ElementExecutable::RunUpdate(const sdk::RunContext& c, Bases& bases, int64_t units, double cost) const {
+  const size_t scalars = update_->scalar_count(), variables = update_->op().variables, news = sizes_.size() - variables;
+  update_->Run(c, shape_, [&](const RegionUpdate::Places& places) {
+    for (size_t i = 0; i < scalars; ++i) bases.at[sources_.size() + i] = const_cast<char*>(places.scalars[i]);
+    // What was just read is in the caches, and is written there.
+    bases.may_stream = !std::equal(places.olds.begin(), places.olds.begin() + static_cast<int64_t>(variables), places.news.begin());
+    for (size_t k = 0; k < variables; ++k) {
+      bases.at[sources_.size() + scalars + k] = const_cast<char*>(places.olds[k]);
+      bases.at[news + k] = places.news[k];
+    }
+    c.UninterruptedFor(units, cost, [&](int64_t begin, int64_t end) { lays_out_ ? RunTiles(bases, begin, end) : RunRows(bases, begin, end); });
+  });
+}
+
+Operands ElementExecutable::OperandsAt(const Bases& bases, int64_t element) const {
   Operands operands;
-  const auto inputs = static_cast<size_t>(frame.input_count), outputs = static_cast<size_t>(frame.output_count);
+  const size_t inputs = steps_.size();
   for (size_t i = 0; i < inputs; ++i) {
-    operands.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[i])) + (is_even_[i] ? element * steps_[i] : 0);
+    operands.at[i] = bases.at[i] + (is_even_[i] ? element * steps_[i] : 0);
     operands.row[i] = is_even_[i] ? dims_.inner * steps_[i] : 0;
   }
-  for (size_t k = 0; k < outputs; ++k) {
-    operands.at[inputs + k] = sdk::Data<char>(*frame.outputs[k]) + element * sizes_[inputs + k];
-    operands.row[inputs + k] = dims_.inner * sizes_[inputs + k];
+  for (size_t k = inputs; k < sizes_.size(); ++k) {
+    operands.at[k] = bases.at[k] + element * sizes_[k];
+    operands.row[k] = dims_.inner * sizes_[k];
   }
   return operands;
 }
 
-void ElementExecutable::RunRows(const tenon_frame& frame, int64_t begin, int64_t end) const {
+void ElementExecutable::RunRows(const Bases& bases, int64_t begin, int64_t end) const {
   const bool is_of_rows = piece_ < dims_.inner;  // a unit is a piece of one row
   const int64_t in_row = (dims_.inner + piece_ - 1) / piece_, last_dim = dims_.outer.empty() ? 1 : dims_.outer.back();
   int64_t row = is_of_rows ? begin / in_row : begin * (piece_ / dims_.inner), unit = begin;
@@ -147,29 +179,29 @@ void ElementExecutable::RunRows(const tenon_frame& frame, int64_t begin, int64_t
     } else {
       rows = std::min(last_row - row, last_dim - row % last_dim);  // as far as inputs walk on evenly
     }
-    Operands operands = OperandsAt(frame, row * dims_.inner + at);
+    Operands operands = OperandsAt(bases, row * dims_.inner + at);
     for (const Spread& spread : spreads_) {
       const auto own = static_cast<size_t>(spread.input);
       operands.at[own] += (spread.steps.OfRow(dims_, row) + spread.steps.inner * at) * spread.size;
       operands.row[own] = spread.steps.outer.empty() ? 0 : spread.steps.outer.back() * spread.size;
     }
-    stages_.Run(operands, rows, count);
+    stages_.Run(operands, rows, count, bases.may_stream);
     row += rows;
   }
 }
 
-void ElementExecutable::RunTiles(const tenon_frame& frame, int64_t begin, int64_t end) const {
+void ElementExecutable::RunTiles(const Bases& bases, int64_t begin, int64_t end) const {
   alignas(64) char slots[kSlotBytes];
   for (int64_t tile = begin; tile < end; ++tile) {
     const int64_t at = tile * piece_, count = std::min(piece_, total_ - at);
-    Operands operands = OperandsAt(frame, at);
+    Operands operands = OperandsAt(bases, at);
     char* slot = slots;
     for (const Spread& spread : spreads_) {
-      if (tile == begin || !spread.is_same_in_all) LayOut(dims_, spread, sdk::Data<const char>(*frame.inputs[spread.input]), at, count, slot);
+      if (tile == begin || !spread.is_same_in_all) LayOut(dims_, spread, bases.at[static_cast<size_t>(spread.input)], at, count, slot);
       operands.at[static_cast<size_t>(spread.input)] = slot;
       slot += piece_ * spread.size;
     }
-    stages_.Run(operands, 1, count);
+    stages_.Run(operands, 1, count, bases.may_stream);
   }
 }
 

@@ -3,7 +3,9 @@
 #ifndef TENON_DEVICES_CPU_CODEGEN_ELEMENTS_H_
 #define TENON_DEVICES_CPU_CODEGEN_ELEMENTS_H_
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "executable.h"
@@ -19,12 +21,21 @@ struct ElementExecutable : Executable {
 
  private:
   friend class ElementMaker;
-  void RunRows(const tenon_frame& frame, int64_t begin, int64_t end) const;
-  void RunTiles(const tenon_frame& frame, int64_t begin, int64_t end) const;
-  // Operands of the frame at an element.
-  Operands OperandsAt(const tenon_frame& frame, int64_t element) const;
+  // Where the program's inputs and then its outputs begin.
+  struct Bases {
+    std::array<char*, kMostInputs + kMostOutputs> at;
+    bool may_stream = true;  // past the caches
+  };
+  void RunRows(const Bases& bases, int64_t begin, int64_t end) const;
+  void RunTiles(const Bases& bases, int64_t begin, int64_t end) const;
+  // Operands at an element.
+  Operands OperandsAt(const Bases& bases, int64_t element) const;
+  void RunUpdate(const sdk::RunContext& c, Bases& bases, int64_t units, double cost) const;
 
   Stages stages_;
+  std::vector<int32_t> sources_;        // of inputs: numbers among the frame's; not of the update's own, which are the last ones
+  std::optional<RegionUpdate> update_;
+  std::vector<int64_t> shape_;          // of elements
   std::vector<int64_t> steps_, sizes_;  // of inputs: bytes from element to element as the code walks; then bytes of outputs' elements
   std::vector<bool> is_even_;           // of inputs: they are read where the shape's elements are
   SpreadDims dims_;

@@ -31,6 +31,7 @@ class Instructions : public Registers {
   TENON_OF_REALS(ProductPlus, vfmadd213)  // d * a + b
   TENON_OF_REALS(PlusProduct, vfmadd231)   // d + a * b
   TENON_OF_REALS(MinusProduct, vfnmadd231)  // d - a * b
+  TENON_OF_REALS(ProductMinus, vfmsub231)   // a * b - d
 #undef TENON_OF_REALS
   void Root(const Xmm& d, const Xmm& x) { size_ == 8 ? vsqrtpd(d, x) : vsqrtps(d, x); }
   void Move(const Xmm& d, const Xmm& x) { vmovaps(d, x); }

@@ -316,6 +316,15 @@ class Nodes : public Frame {
         Min(t, x(2), x(0));  // of a bound that is NaN the value
         return Max(d, x(1), t);
       }
+      case kPlusProduct:
+        Move(d, x(2));
+        return PlusProduct(d, x(0), x(1));
+      case kProductMinus:
+        Move(d, x(2));
+        return ProductMinus(d, x(0), x(1));
+      case kMinusProduct:
+        Move(d, x(2));
+        return MinusProduct(d, x(0), x(1));
       case kAddN:
         Plus(d, x(0), x(1));
         if (IsHalf(node.dtype)) RoundTo(node.dtype, d);

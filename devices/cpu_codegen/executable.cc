@@ -11,6 +11,10 @@ namespace tenon::cpu_codegen {
 
 std::unique_ptr<Executable> Executable::Make(const tenon_compile_args& args, Level level, int64_t least) {
   Region region = ReadRegion(args, level, least);
+  if (region.update.has_value()) {
+    if (region.leading > 0 || region.reduced > 0) sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces and updates");
+    return ElementExecutable::Make(std::move(region));
+  }
   if (region.leading > 0) return ColumnExecutable::Make(std::move(region));
   if (region.reduced == 0 && region.sources.size() != args.input_count) sdk::Fail(TENON_UNIMPLEMENTED, "a region whose reductions nobody wants");
   if (region.reduced == 0) return ElementExecutable::Make(std::move(region));

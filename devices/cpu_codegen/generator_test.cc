@@ -282,6 +282,35 @@ TEST(Generator, RowsAddToSums) {
         }
 }
 
+// x y + z, x y - z and z - x y, at the end of pages, the result in the memory of z.
+TEST(Generator, ProductsAndWhatIsAddedAreRoundedOnce) {
+  const Guarded x, y, z;
+  std::mt19937 random(11);
+  const auto number = [&]<class T>(T) {
+    const T special[] = {T(0), -T(0), std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::denorm_min()};
+    return random() % 12 == 0 ? special[random() % std::size(special)] : static_cast<T>(random() % 4096) / T(37) - T(55);
+  };
+  const auto check = [&]<class T>(T zero, uint32_t dtype) {
+    for (const Level level : Levels())
+      for (const Function function : {Function::kPlusProduct, Function::kProductMinus, Function::kMinusProduct})
+        for (size_t count = 1; count <= 70; ++count) {
+          T *const a = reinterpret_cast<T*>(x.end()) - count, *const b = reinterpret_cast<T*>(y.end()) - count, *const c = reinterpret_cast<T*>(z.end()) - count;
+          std::vector<T> right(count);
+          for (size_t i = 0; i < count; ++i) {
+            a[i] = number(zero), b[i] = number(zero), c[i] = number(zero);
+            right[i] = function == Function::kPlusProduct ? std::fma(a[i], b[i], c[i]) : function == Function::kProductMinus ? std::fma(a[i], b[i], -c[i]) : std::fma(-a[i], b[i], c[i]);
+          }
+          const auto code = CodeOf({level, false, {{dtype, false}, {dtype, false}, {dtype, false}}, {{function, dtype, {0, 1, 2}}}, {3}});
+          ASSERT_NE(code, nullptr);
+          Call call{{a, b, c}, {c}, static_cast<int64_t>(count), 1, {}, {}};
+          code->Run(call);
+          for (size_t i = 0; i < count; ++i) ASSERT_TRUE(std::memcmp(&c[i], &right[i], sizeof(T)) == 0 || (std::isnan(c[i]) && std::isnan(right[i]))) << a[i] << " " << b[i] << ": " << c[i] << ", not " << right[i];
+        }
+  };
+  check(0.f, TENON_DT_FLOAT);
+  check(0.0, TENON_DT_DOUBLE);
+}
+
 TEST(Generator, EqualProgramsAreOne) {
   for (const Level level : Levels()) {
     const auto a = CodeOf(Unary(level, Function::kNeg, TENON_DT_FLOAT)), b = CodeOf(Unary(level, Function::kNeg, TENON_DT_FLOAT));

@@ -96,6 +96,7 @@ bool IsGenerated(Function function, const std::vector<uint32_t>& inputs, uint32_
     case kNeg: case kAbs: case kSign: case kAdd: case kSub: case kMaximum: case kMinimum: case kRelu: case kRelu6: case kClip: return is_number;
     case kAddN: return is_number && inputs.size() >= 2 && inputs.size() <= 4;
     case kSquare: case kMul: case kSquaredDifference: case kReluGrad: case kRelu6Grad: return is_real || type == TENON_DT_INT32 || (type == TENON_DT_INT64 && is_wide);
+    case kPlusProduct: case kProductMinus: case kMinusProduct: return inputs.size() == 3 && (type == TENON_DT_FLOAT || type == TENON_DT_DOUBLE);
     default: break;
   }
   // Of integers divisions may fail, and are their kernel's.

@@ -23,8 +23,8 @@ enum class Function : uint8_t {
   kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kSquaredDifference, kFloorDiv, kTruncateDiv, kDivNoNan, kMulNoNan, kXdivy, kXlogy,
   kTanhGrad, kSigmoidGrad, kSqrtGrad, kRsqrtGrad, kReciprocalGrad, kReluGrad, kRelu6Grad, kLeakyReluGrad, kEluGrad, kSeluGrad, kSoftplusGrad, kSoftsignGrad,
   kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kAnd, kOr,
-  // Of three, and of any number.
-  kSelect, kClip, kAddN,
+  // Of three, and of any number. Of x, y and z: x y + z, x y - z and z - x y, rounded once.
+  kSelect, kClip, kPlusProduct, kProductMinus, kMinusProduct, kAddN,
   // Of a row: one value. kLargest passes NaN over.
   kSum, kMean, kProd, kMax, kMin, kLargest,
   kUnknown

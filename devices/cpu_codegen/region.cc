@@ -19,8 +19,10 @@ class Reader {
   Reader(const tenon_compile_args& args, Level level) : args_(args), cursor_(*args.cursor), level_(level) {}
 
   Region Read(int64_t least) {
-    if (args_.output_count > kMostOutputs || args_.output_count == 0 || args_.node_count > kMostNodes)
+    if (args_.output_count > kMostOutputs || args_.node_count > kMostNodes)
       sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", args_.node_count, " nodes and ", args_.output_count, " outputs");
+    FindUpdate();
+    if (args_.output_count == 0 && update_ < 0) sdk::Fail(TENON_UNIMPLEMENTED, "a region that nobody reads");
     FindShape();
     if (region_.total() < least) sdk::Fail(TENON_UNIMPLEMENTED, "so few elements are not worth it");
     region_.program.level = level_;
@@ -30,6 +32,8 @@ class Reader {
       region_.program.outputs.push_back(values_.at({args_.outputs[k].node, args_.outputs[k].index}));
       if (IsInput(region_.program.outputs.back())) sdk::Fail(TENON_UNIMPLEMENTED, "a value of a region comes from outside of it");
     }
+    region_.program.outputs.insert(region_.program.outputs.end(), news_.begin(), news_.end());
+    if (region_.program.outputs.size() > kMostOutputs) sdk::Fail(TENON_UNIMPLEMENTED, "a region of so many outputs");
     return std::move(region_);
   }
 
@@ -58,9 +62,46 @@ class Reader {
   }
   bool IsAxes(const tenon_output& edge) const { return std::find_if(axes_.begin(), axes_.end(), [&](const tenon_output& each) { return each.node == edge.node && each.index == edge.index; }) != axes_.end(); }
 
+  // The node that changes variables: one at most.
+  void FindUpdate() {
+    for (uint64_t n = 0; n < args_.node_count; ++n) {
+      const int64_t id = args_.nodes[n];
+      const UpdateOp* const op = UpdateOpOf(OpOf(id));
+      if (op == nullptr) continue;
+      const tenon_node* const node = cursor_.node(cursor_.graph, id);
+      if (update_ >= 0 || !IsGeneratedUpdate(*op, *cursor_.node_services, node, level_)) sdk::Fail(TENON_UNIMPLEMENTED, "a region of other updates than one that is generated");
+      update_ = id;
+      region_.update.emplace(*op, *cursor_.node_services, node);
+      for (size_t k = 0; k < op->variables; ++k) region_.update->handles.push_back(NumberOf(InputOf(id, static_cast<int32_t>(k))));
+      for (const int32_t scalar : op->scalars) {
+        region_.update->scalars.push_back(NumberOf(InputOf(id, scalar)));
+        if (!DimsOf(InputOf(id, scalar)).empty()) sdk::Fail(TENON_UNIMPLEMENTED, "an update whose scalars are none");
+      }
+    }
+  }
+  // Among the frame's inputs.
+  int32_t NumberOf(const tenon_output& edge) const {
+    const auto* const end = args_.inputs + args_.input_count;
+    const auto* const found = std::find_if(args_.inputs, end, [&](const tenon_output& each) { return each.node == edge.node && each.index == edge.index; });
+    if (found == end) sdk::Fail(TENON_UNIMPLEMENTED, "an update whose scalars are made in its region");
+    return static_cast<int32_t>(found - args_.inputs);
+  }
+  // Whether elements of the edge are read, and not by the update as a scalar alone.
+  bool IsOfElements(const tenon_output& edge) const {
+    for (uint64_t n = 0; n < args_.node_count; ++n) {
+      const int64_t id = args_.nodes[n];
+      const int32_t count = cursor_.node_services->input_count(cursor_.node(cursor_.graph, id));
+      for (int32_t i = 0; i < count; ++i) {
+        const tenon_output input = InputOf(id, i);
+        if ((id != update_ || i == region_.update->op().gradient) && input.node == edge.node && input.index == edge.index) return true;
+      }
+    }
+    return false;
+  }
+
   // That of the values which are reduced, or of all.
   void FindShape() {
-    region_.shape = DimsOf(args_.outputs[0]);
+    region_.shape = DimsOf(update_ < 0 ? args_.outputs[0] : InputOf(update_, region_.update->op().gradient));
     bool is_found = false;
     for (uint64_t n = 0; n < args_.node_count; ++n) {
       const std::string_view op = OpOf(args_.nodes[n]);
@@ -109,20 +150,33 @@ class Reader {
   void AddInputs() {
     for (uint64_t i = 0; i < args_.input_count; ++i) {
       const tenon_output& input = args_.inputs[i];
-      if (IsAxes(input)) continue;
+      if (IsAxes(input) || (update_ >= 0 && !IsOfElements(input))) continue;
       const tenon_tensor_view& view = ViewOf(input);
       region_.shapes.push_back(DimsOf(input));
       values_[{input.node, input.index}] = static_cast<int>(region_.program.inputs.size());
       region_.program.inputs.push_back({view.dtype, false});
       region_.sources.push_back(static_cast<int32_t>(i));
     }
+    if (update_ >= 0) AddInputsOfUpdate();
     if (region_.program.inputs.size() > kMostInputs) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", region_.program.inputs.size(), " inputs");
   }
 
-  // Those that outputs hang on, in order.
+  void AddInputsOfUpdate() {
+    const RegionUpdate& update = *region_.update;
+    const auto add = [&](uint32_t dtype, std::vector<int64_t> shape) {
+      region_.program.inputs.push_back({dtype, false});
+      region_.shapes.push_back(std::move(shape));
+      return static_cast<int>(region_.program.inputs.size()) - 1;
+    };
+    for (size_t i = 0; i < update.scalar_count(); ++i) scalars_.push_back(add(update.wide(), {}));
+    for (size_t k = 0; k < update.op().variables; ++k) olds_.push_back(add(update.dtype(), region_.shape));
+  }
+
+  // Those that outputs hang on, in order, and what changes variables.
   void CollectNodes() {
     std::map<int64_t, bool> needed;
     for (uint64_t k = 0; k < args_.output_count; ++k) needed[args_.outputs[k].node] = true;
+    if (update_ >= 0) needed[update_] = true;
     std::vector<Source> sources(args_.node_count);
     for (uint64_t n = args_.node_count; n-- > 0;) {
       const int64_t id = args_.nodes[n];
@@ -148,6 +202,7 @@ class Reader {
 
   void AddNode(const Source& source) {
     const std::string_view op = OpOf(source.id);
+    if (source.id == update_) return AddUpdate(op, source);
     if (ReductionOf(op) != Function::kUnknown) return AddReduction(op, source);
     if (IsSoftmax(op)) return AddSoftmax(op, source);
     if (op == "Pow") return AddPower(source);
@@ -189,6 +244,16 @@ class Reader {
     if (power == 3) result = Append({Function::kMul, wide, {result, x}}, kind);
     if (dtype != wide) result = Append({Function::kCast, dtype, {result}}, kind);
     values_.emplace(std::pair(source.id, 0), result);
+  }
+
+  void AddUpdate(std::string_view op, const Source& source) {
+    const RegionUpdate& update = *region_.update;
+    const auto cast = [&](int value, uint32_t to) { return region_.program.DtypeOf(value) == to ? value : Append({Function::kCast, to, {value}}, Kind::kElements); };
+    const int gradient = cast(WholeOperand(op, source.inputs.at(static_cast<size_t>(update.op().gradient))), update.wide());
+    std::vector<int> olds;
+    for (const int old : olds_) olds.push_back(cast(old, update.wide()));
+    news_ = update.NewValues(gradient, scalars_.data(), olds.data(), [&](Function function, std::vector<int> operands) { return Append({function, update.wide(), std::move(operands)}, Kind::kElements); });
+    for (int& each : news_) each = cast(each, update.dtype());
   }
 
   // Of values of all of the shape.
@@ -269,6 +334,8 @@ class Reader {
   Region region_;
   std::vector<int64_t> row_shape_;
   bool has_softmax_ = false;
+  int64_t update_ = -1;  // the node that changes variables; -1: none
+  std::vector<int> scalars_, olds_, news_;  // its values
   std::vector<tenon_output> axes_;
   std::map<std::pair<int64_t, int32_t>, int> values_;
   std::vector<Kind> kinds_;  // of nodes

@@ -4,12 +4,14 @@
 #define TENON_DEVICES_CPU_CODEGEN_REGION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "program.h"
 #include "tenon/ext/draft/compile.h"
 #include "tenon/sdk/kernel/kernel.h"
+#include "update.h"
 
 namespace tenon::cpu_codegen {
 
@@ -22,6 +24,7 @@ struct Region {
   size_t reduced = 0;                        // trailing dims that are a row; 0: there are no reductions
   bool is_whole = false;                     // reductions are of all elements, and nothing in the region reads them
   size_t leading = 0;                        // leading dims that `columns` reduce; where there are rows too, those are what is left
+  std::optional<RegionUpdate> update;        // what the region ends with; its scalars and then old values are the program's last inputs, and new values its last outputs
   std::vector<size_t> columns;               // nodes that reduce the leading dims, one value for each column, which nothing in the region reads
 
   int64_t total() const { return sdk::Count(shape); }

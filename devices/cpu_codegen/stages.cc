@@ -148,17 +148,17 @@ Stages::Stage Stages::MakeStage(const Program& program, size_t begin, size_t end
   return stage;
 }
 
-void Stages::Run(const Operands& operands, int64_t rows, int64_t count) const {
-  if (stages_.size() == 1) return CallStage(stages_[0], operands, nullptr, 0, 0, rows, count);
+void Stages::Run(const Operands& operands, int64_t rows, int64_t count, bool may_stream) const {
+  if (stages_.size() == 1) return CallStage(stages_[0], operands, nullptr, 0, 0, rows, count, may_stream);
   alignas(64) char values[kTurnBytes];
   const int64_t most_rows = std::max<int64_t>(1, turn_ / count);
   for (int64_t row = 0; row < rows; row += most_rows)
     for (int64_t done = 0; done < count; done += turn_)
-      for (const Stage& stage : stages_) CallStage(stage, operands, values, row, done, std::min(most_rows, rows - row), std::min(turn_, count - done));
+      for (const Stage& stage : stages_) CallStage(stage, operands, values, row, done, std::min(most_rows, rows - row), std::min(turn_, count - done), may_stream);
 }
 
 // values: of this turn, between stages.
-void Stages::CallStage(const Stage& stage, const Operands& operands, char* values, int64_t row, int64_t first, int64_t rows, int64_t count) const {
+void Stages::CallStage(const Stage& stage, const Operands& operands, char* values, int64_t row, int64_t first, int64_t rows, int64_t count, bool may_stream) const {
   Call call;
   call.count = count;
   call.rows = rows;
@@ -171,7 +171,7 @@ void Stages::CallStage(const Stage& stage, const Operands& operands, char* value
     *step = operands.row[own];
     return operands.at[own] + row * operands.row[own] + first * steps_[own];
   };
-  bool is_aligned = true;
+  bool is_aligned = may_stream;
   for (size_t i = 0; i < stage.inputs.size(); ++i) call.inputs[i] = place(stage.inputs[i], &call.input_steps[i]);
   for (size_t k = 0; k < stage.outputs.size(); ++k) {
     call.outputs[k] = place(stage.outputs[k], &call.output_steps[k]);

@@ -27,8 +27,8 @@ class Stages {
   Stages() = default;
   // Nodes that make sums of columns are the last ones. Fails with UNIMPLEMENTED where no code can be had.
   explicit Stages(const Program& program);
-  // `rows` rows of `count` elements. Of a result whose row step is 0, and an input at the same place, each row reads what the one before has written.
-  void Run(const Operands& operands, int64_t rows, int64_t count) const;
+  // `rows` rows of `count` elements. Of a result whose row step is 0, and an input at the same place, each row reads what the one before has written. may_stream: else results go past the caches in no case.
+  void Run(const Operands& operands, int64_t rows, int64_t count, bool may_stream = true) const;
   // Whether the output may have the input's memory: whoever reads it does so before it is written, element by element.
   static bool MayLieInPlace(const Program& program, int32_t input, int32_t output);
   // Nanoseconds of an element, roughly.
@@ -40,7 +40,7 @@ class Stages {
     std::vector<int32_t> inputs, outputs;         // places: the program's inputs, its outputs, then values between stages
   };
   Stage MakeStage(const Program& program, size_t begin, size_t end, std::vector<int32_t>* place);
-  void CallStage(const Stage& stage, const Operands& operands, char* values, int64_t row, int64_t first, int64_t rows, int64_t count) const;
+  void CallStage(const Stage& stage, const Operands& operands, char* values, int64_t row, int64_t first, int64_t rows, int64_t count, bool may_stream) const;
 
   std::vector<Stage> stages_;
   std::vector<int64_t> steps_;    // of places

@@ -73,29 +73,34 @@ struct ApplyKernel {
     });
   }
 
-  // Begins the update of each variable, the slots inside var's; commits all when function has returned.
+  // Begins the update of each variable, the slots inside var's; commits all when function has returned. Where one cannot begin, none has lost its value.
   template <class T, int kLeft, class Function>
   void Begin(sdk::RunContext c, uint32_t dtype, sdk::Dims dims, Function&& function) const {
     constexpr int kIndex = Optimizer::kVariables - kLeft;
     if constexpr (kIndex == 0) {
       Update update(c, c.resource(0), lock, dtype, dims);
+      update.NothingWritten();
       Next<T, kLeft>(c, dtype, dims, update, Pointers<T>{}, Pointers<T>{}, function);
     }
   }
   template <class T>
   struct Pointers {
     T* at[Optimizer::kVariables] = {};
+    Update* update[Optimizer::kVariables] = {};
   };
   template <class T, int kLeft, class Function>
   void Next(sdk::RunContext c, uint32_t dtype, sdk::Dims dims, Update& update, Pointers<T> olds, Pointers<T> news,
             Function& function) const {
     constexpr int kIndex = Optimizer::kVariables - kLeft;
+    olds.update[kIndex] = &update;
     olds.at[kIndex] = const_cast<T*>(update.old_data<T>());
     news.at[kIndex] = update.new_data<T>();
     if constexpr (kLeft == 1) {
+      for (Update* each : olds.update) each->BeginWriting();
       function(olds, news);
     } else {
       Update next(c, c.resource(kIndex + 1), lock, dtype, dims);
+      next.NothingWritten();
       Next<T, kLeft - 1>(c, dtype, dims, next, olds, news, function);
     }
     update.Commit();

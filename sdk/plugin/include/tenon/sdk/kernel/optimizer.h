@@ -11,10 +11,36 @@
 
 #include <cmath>
 #include <iterator>
+#include <type_traits>
 
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::sdk {
+
+// sum + a b and sum - a b, rounded once where the machine has an instruction for it: compilers fuse them there as they like, and so they are fused alike. Twice elsewhere, and of
+// complex numbers.
+template <class A>
+constexpr A PlusProduct(A sum, A a, A b) {
+#ifdef __FMA__
+  if constexpr (std::is_floating_point_v<A>) return std::fma(a, b, sum);
+#endif
+  return a * b + sum;
+}
+template <class A>
+constexpr A MinusProduct(A sum, A a, A b) {
+#ifdef __FMA__
+  if constexpr (std::is_floating_point_v<A>) return std::fma(-a, b, sum);
+#endif
+  return sum - a * b;
+}
+// a b - less.
+template <class A>
+constexpr A ProductMinus(A a, A b, A less) {
+#ifdef __FMA__
+  if constexpr (std::is_floating_point_v<A>) return std::fma(a, b, -less);
+#endif
+  return a * b - less;
+}
 
 // var -= alpha g. Inputs: var, alpha, gradient.
 struct GradientDescent {
@@ -25,7 +51,7 @@ struct GradientDescent {
   template <class A>
   struct Step {
     constexpr Step(const GradientDescent&, const A* scalars) : alpha(scalars[0]) {}
-    constexpr void operator()(A* v, A g) const { v[0] -= alpha * g; }
+    constexpr void operator()(A* v, A g) const { v[0] = MinusProduct(v[0], alpha, g); }
     A alpha;
   };
 };
@@ -41,8 +67,8 @@ struct Momentum {
   struct Step {
     constexpr Step(const Momentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
     constexpr void operator()(A* v, A g) const {
-      v[1] = momentum * v[1] + g;
-      v[0] -= nesterov ? rate * g + rate * momentum * v[1] : rate * v[1];
+      v[1] = PlusProduct(g, momentum, v[1]);
+      v[0] = nesterov ? v[0] - PlusProduct(rate * momentum * v[1], rate, g) : MinusProduct(v[0], rate, v[1]);
     }
     A rate, momentum;
     bool nesterov;
@@ -60,7 +86,7 @@ struct Adagrad {
   struct Step {
     constexpr Step(const Adagrad& o, const A* scalars) : rate(scalars[0]), update_slots(o.update_slots) {}
     constexpr void operator()(A* v, A g) const {
-      v[1] += update_slots ? g * g : A(0);
+      v[1] = update_slots ? PlusProduct(v[1], g, g) : v[1] + A(0);
       v[0] -= rate * g / std::sqrt(v[1]);
     }
     A rate;
@@ -79,7 +105,7 @@ struct AdagradV2 {
   struct Step {
     constexpr Step(const AdagradV2& o, const A* scalars) : rate(scalars[0]), epsilon(scalars[1]), update_slots(o.update_slots) {}
     constexpr void operator()(A* v, A g) const {
-      v[1] += update_slots ? g * g : A(0);
+      v[1] = update_slots ? PlusProduct(v[1], g, g) : v[1] + A(0);
       v[0] -= rate * g / (std::sqrt(v[1]) + epsilon);
     }
     A rate, epsilon;
@@ -99,8 +125,9 @@ struct KerasMomentum {
   struct Step {
     constexpr Step(const KerasMomentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
     constexpr void operator()(A* v, A g) const {
-      v[1] = v[1] * momentum - rate * g;
-      v[0] += nesterov ? v[1] * momentum - rate * g : v[1];
+      const A moved = rate * g;
+      v[1] = ProductMinus(v[1], momentum, moved);
+      v[0] += nesterov ? ProductMinus(v[1], momentum, moved) : v[1];
     }
     A rate, momentum;
     bool nesterov;
@@ -118,8 +145,8 @@ struct RmsProp {
   struct Step {
     constexpr Step(const RmsProp&, const A* scalars) : rate(scalars[0]), rho(scalars[1]), momentum(scalars[2]), epsilon(scalars[3]) {}
     constexpr void operator()(A* v, A g) const {
-      v[1] += (g * g - v[1]) * (A(1) - rho);
-      v[2] = v[2] * momentum + g * rate / std::sqrt(v[1] + epsilon);
+      v[1] = PlusProduct(v[1], ProductMinus(g, g, v[1]), A(1) - rho);
+      v[2] = PlusProduct(g * rate / std::sqrt(v[1] + epsilon), v[2], momentum);
       v[0] -= v[2];
     }
     A rate, rho, momentum, epsilon;
@@ -213,9 +240,9 @@ struct Adam {
       alpha = scalars[2] * std::sqrt(A(1) - scalars[1]) / (A(1) - scalars[0]);
     }
     constexpr void operator()(A* v, A g) const {
-      v[1] += (g - v[1]) * (A(1) - beta1);
-      v[2] += (g * g - v[2]) * (A(1) - beta2);
-      const A numerator = nesterov ? g * (A(1) - beta1) + beta1 * v[1] : v[1];
+      v[1] = PlusProduct(v[1], g - v[1], A(1) - beta1);
+      v[2] = PlusProduct(v[2], ProductMinus(g, g, v[2]), A(1) - beta2);
+      const A numerator = nesterov ? PlusProduct(beta1 * v[1], g, A(1) - beta1) : v[1];
       v[0] -= alpha * numerator / (std::sqrt(v[2]) + epsilon);
     }
     A alpha, beta1, beta2, epsilon;
