@@ -9,6 +9,7 @@
 #include "core/base/checked.h"
 #include "core/base/live_objects.h"
 #include "core/exec/device/environment.h"
+#include "core/exec/kernel/frame.h"
 #include "core/exec/kernel/kernel_question.h"
 #include "core/exec/kernel/node_runner.h"
 #include "core/exec/plan/offered_loop.h"
@@ -43,8 +44,8 @@ struct ClaimSink {
 
 bool MayBeClaimed(const Plan& plan, graph::NodeId id, int32_t priority, const SessionDevice& device) {
   const NodeRunner* runner = plan.runner(id).get();
-  if (runner == nullptr || runner->main_queue_only() || runner->registration().priority > priority) return false;
-  if (device.queued()) return runner->queued_on() == &device;
+  if (runner == nullptr || runner->registration().priority > priority) return false;
+  if (device.queued()) return !runner->main_queue_only() && runner->queued_on() == &device;
   return plan.DeviceOf(id) == device.index && runner->queued_on() == nullptr &&
          !runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_STATEFUL);
 }
@@ -276,6 +277,7 @@ class DeviceRegion final : public CompiledRegion {
     try {
       return compiler_.table->run(executable_, frame);
     } catch (...) {
+      EndLostUpdates(*frame);
       return Thrown(compiler_.plugin, "run").release();
     }
   }

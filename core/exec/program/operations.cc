@@ -32,6 +32,7 @@ tenon_status* ProgramInstance::RunCheck(tenon_kernel*, const tenon_prepared*, te
 tenon_status* ProgramInstance::RunCompiled(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   const CompiledRegion& region = *ContextOf(frame)->operation->region;
   tenon_status* bad = region.Run(frame);
+  if (ContextOf(frame)->holds()) ReleasePins(ContextOf(frame));
   return bad == nullptr ? nullptr : Status(bad).Annotate(region.label()).release();
 }
 
