@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <ranges>
 
 #include "tenon/sdk/kernel/kernel.h"
 
@@ -140,7 +141,7 @@ void ElementExecutable::RunUpdate(const sdk::RunContext& c, Bases& bases, int64_
   update_->Run(c, shape_, [&](const RegionUpdate::Places& places) {
     for (size_t i = 0; i < scalars; ++i) bases.at[sources_.size() + i] = const_cast<char*>(places.scalars[i]);
     // What was just read is in the caches, and is written there.
-    bases.may_stream = !std::equal(places.olds.begin(), places.olds.begin() + static_cast<int64_t>(variables), places.news.begin());
+    bases.may_stream = !std::ranges::any_of(std::views::iota(size_t{0}, variables), [&](size_t k) { return places.olds[k] == places.news[k]; });
     for (size_t k = 0; k < variables; ++k) {
       bases.at[sources_.size() + scalars + k] = const_cast<char*>(places.olds[k]);
       bases.at[news + k] = places.news[k];
