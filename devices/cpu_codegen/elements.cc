@@ -110,6 +110,18 @@ class ElementMaker {
     for (size_t k = 0; k < count; ++k)
       if (!Stages::MayLieInPlace(program_, static_cast<int32_t>(program_.inputs.size() - count + k), static_cast<int32_t>(program_.outputs.size() - count + k)))
         sdk::Fail(TENON_UNIMPLEMENTED, "an update whose old values are read behind it");
+    if (MayWriteOverInputs(count)) made_->update_flags_ = TENON_UPDATE_OVER_INPUTS;
+  }
+  // Whether an input may be a variable's memory: each of its elements lies where the variable's does, or it is one element, which RunUpdate() reads before.
+  bool MayWriteOverInputs(size_t variables) const {
+    const auto size = static_cast<int64_t>(sdk::ElementSize(made_->update_->dtype()));
+    for (size_t i = 0; i < made_->sources_.size(); ++i) {
+      if (program_.inputs[i].is_single && sdk::Count(shapes_[i]) == 1) continue;
+      if (!made_->is_even_[i] || made_->sizes_[i] != size) return false;
+      for (size_t k = program_.outputs.size() - variables; k < program_.outputs.size(); ++k)
+        if (!Stages::MayLieInPlace(program_, static_cast<int32_t>(i), static_cast<int32_t>(k))) return false;
+    }
+    return true;
   }
 
   Program program_;
@@ -138,7 +150,11 @@ void ElementExecutable::Run(tenon_frame& frame) const {
 
 void ElementExecutable::RunUpdate(const sdk::RunContext& c, Bases& bases, int64_t units, double cost) const {
   const size_t scalars = update_->scalar_count(), variables = update_->op().variables, news = sizes_.size() - variables;
-  update_->Run(c, shape_, [&](const RegionUpdate::Places& places) {
+  alignas(16) std::array<std::array<char, 16>, kMostInputs> singles;
+  if (update_flags_ != 0)
+    for (size_t i = 0; i < sources_.size(); ++i)
+      if (!is_even_[i]) bases.at[i] = static_cast<char*>(std::memcpy(singles[i].data(), bases.at[i], static_cast<size_t>(sizes_[i])));
+  update_->Run(c, shape_, update_flags_, [&](const RegionUpdate::Places& places) {
     for (size_t i = 0; i < scalars; ++i) bases.at[sources_.size() + i] = const_cast<char*>(places.scalars[i]);
     // What was just read is in the caches, and is written there.
     bases.may_stream = !std::ranges::any_of(std::views::iota(size_t{0}, variables), [&](size_t k) { return places.olds[k] == places.news[k]; });

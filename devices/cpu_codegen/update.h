@@ -51,14 +51,14 @@ class RegionUpdate {
   std::vector<int> NewValues(int gradient, const int* scalars, const int* olds, const std::function<int(Function, std::vector<int>)>& add) const;
 
   // Begins the update of every variable, gives function() where scalars, old and new values are, and commits what it has done. Fails as the kernel does; a variable that nothing
-  // was written to keeps its value.
+  // was written to keeps its value. flags: TENON_UPDATE_*, besides the node's.
   struct Places {
     std::array<const char*, kMostScalars> scalars;
     std::array<const char*, kMostVariables> olds;
     std::array<char*, kMostVariables> news;
   };
   template <class Function>
-  void Run(const sdk::RunContext& c, sdk::Dims dims, Function&& function) const;
+  void Run(const sdk::RunContext& c, sdk::Dims dims, uint32_t flags, Function&& function) const;
 
   std::vector<int32_t> handles, scalars;  // of the node: numbers of the frame's inputs
 
@@ -76,7 +76,7 @@ class RegionUpdate {
 };
 
 template <class Function>
-void RegionUpdate::Run(const sdk::RunContext& c, sdk::Dims dims, Function&& function) const {
+void RegionUpdate::Run(const sdk::RunContext& c, sdk::Dims dims, uint32_t flags, Function&& function) const {
   try {
     alignas(8) char prepared[kMostScalars * 8];
     PrepareAny(c, prepared);
@@ -85,7 +85,7 @@ void RegionUpdate::Run(const sdk::RunContext& c, sdk::Dims dims, Function&& func
     for (size_t i = 0; i < scalar_count(); ++i) places.scalars[i] = prepared + i * size;
     std::array<std::optional<sdk::Update>, kMostVariables> updates;
     for (size_t k = 0; k < op_->variables; ++k) {
-      updates[k].emplace(c, c.resource(handles[k]), lock_, dtype_, dims);
+      updates[k].emplace(c, c.resource(handles[k]), lock_ | flags, dtype_, dims);
       updates[k]->NothingWritten();  // until all are there
       places.olds[k] = updates[k]->old_data<char>();
       places.news[k] = updates[k]->new_data<char>();

@@ -193,7 +193,7 @@ void Try(const char* name, uint32_t dtype, bool nesterov, Level level, bool in_p
   const auto code = CodeOf(program);
   ASSERT_NE(code, nullptr);
   const int64_t dims[] = {static_cast<int64_t>(count)};
-  update.Run(sdk::RunContext(&frame.frame), dims, [&](const RegionUpdate::Places& places) {
+  update.Run(sdk::RunContext(&frame.frame), dims, 0, [&](const RegionUpdate::Places& places) {
     Call call;
     call.inputs[0] = g.data();
     for (size_t i = 0; i < update.scalar_count(); ++i) call.inputs[1 + i] = places.scalars[i];

@@ -148,7 +148,7 @@ TEST_P(Updates, HaveTheBitsOfTheirKernels) {
           Training training(*runtime_, rule, type, shape);
           const Output by = training.graph.Op("Sub", {training.graph.Op("Neg", {training.gradient}), training.gradient});
           training.Update(by, {}, "update", nesterov);
-                  EXPECT_GE(Compared(*runtime_, training, {}, {"update"}, std::string(rule.op) + " " + DTypeName(type) + (nesterov ? " nesterov" : "")), type == DType::kInt64 ? 0 : 3) << rule.op << " " << DTypeName(type);
+          EXPECT_GE(Compared(*runtime_, training, {}, {"update"}, std::string(rule.op) + " " + DTypeName(type) + (nesterov ? " nesterov" : "")), type == DType::kInt64 ? 0 : 3) << rule.op << " " << DTypeName(type);
         }
       }
 }
@@ -186,6 +186,50 @@ TEST_P(Updates, KeepTheOrderOfTheGraph) {
     const Output after = g.Op("Neg", {t.Read({second})});
     EXPECT_GT(Compared(*runtime_, t, {before, between, after, c, a}, {second}, rule.op), 3) << rule.op;
   }
+}
+
+// A gradient of which the variable's old value is a part (a decay of weights): the value that was read is the memory that is written, as if the two were apart.
+TEST_P(Updates, OverTheValueThatWasReadTakeNoSecondMemory) {
+  constexpr int64_t kCount = 1 << 20;
+  for (const Rule& rule : kRules)
+    for (const bool reads_all : {false, true}) {
+      uint64_t bytes[2];
+      for (const bool decays : {false, true}) {
+        Training t(*runtime_, rule, DType::kFloat, Shape{kCount});
+        Output by = t.graph.Op("Mul", {t.gradient, t.graph.Const(0.5f)});
+        for (size_t k = 0; k < (decays ? reads_all ? t.handles.size() : 1 : 0); ++k)
+          by = t.graph.Op("AddV2", {by, t.graph.Op("Mul", {t.graph.Op("ReadVariableOp", {t.handles[k]}, {{"dtype", t.type}}), t.graph.Const(0.01f)})});
+        t.Update(by, {}, "update");
+        if (decays) { EXPECT_GE(Compared(*runtime_, t, {}, {"update"}, rule.op), 4) << rule.op; }
+        auto session = Session::Create(*runtime_, t.graph);
+        ASSERT_TRUE(session.ok()) << session.status().message();
+        for (const Operation& init : t.inits) ASSERT_TRUE(session->Run({}, {}, {init}).ok());
+        const Tensor fed = Numbers(t.shape, 1, false);
+        auto callable = session->Prepare({t.feed}, {}, {"update"});
+        ASSERT_TRUE(callable.ok()) << callable.status().message();
+        for (int step = 0; step < 3; ++step) { ASSERT_TRUE(callable->Run({View(fed)}).ok()); }
+        bytes[decays] = session->Metrics().bytes_in_use;
+      }
+      EXPECT_LT(bytes[1], bytes[0] + kCount) << rule.op << (reads_all ? ", all" : "");
+    }
+}
+
+// Parts of the old value that each element needs are there until the last one is written.
+TEST_P(Updates, ReadPartsOfTheOldValue) {
+  for (const Rule& rule : kRules)
+    for (const int part : {0, 1, 2, 3}) {
+      Training t(*runtime_, rule, DType::kFloat, Shape{64, 512});
+      Graph& g = t.graph;
+      const Output old = g.Op("ReadVariableOp", {t.handles.back()}, {{"dtype", t.type}});
+      const auto piece = [&](std::vector<int32_t> from, std::vector<int32_t> size) { return g.Op("Slice", {old, g.Const(from), g.Const(size)}); };
+      const Output read = part == 0   ? piece({0, 0}, {1, 1})
+                          : part == 1 ? piece({0, 0}, {1, 512})
+                          : part == 2 ? piece({32, 0}, {1, 512})
+                                      : g.Op("Reshape", {g.Op("Slice", {g.Op("Reshape", {old, g.Const({512, 64})}), g.Const({511, 63}), g.Const({1, 1})}), g.Const(std::vector<int32_t>{})});
+      const Output by = g.Op("Mul", {g.Op("AddV2", {t.gradient, read}), g.Op("Neg", {t.gradient})});
+      t.Update(by, {}, "update");
+      Compared(*runtime_, t, {}, {"update"}, std::string(rule.op) + " part " + std::to_string(part));
+    }
 }
 
 // One chain, two variables' updates: one of them is in the code.

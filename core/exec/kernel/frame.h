@@ -26,6 +26,7 @@ struct tenon_frame_context {
   uint32_t pin_count = 0;
   std::array<tenon_buffer*, 4> pins{};
   std::vector<tenon_buffer*> more_pins;
+  std::vector<const tenon_tensor_view*> last_reads;  // inputs whose buffers are dropped when it has run
   tenon::exec::LateUpdates* late = nullptr;
   tenon_work* work = nullptr;  // of the run, once it was asked for; kept until ReleasePins
 

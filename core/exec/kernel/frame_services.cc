@@ -265,6 +265,11 @@ tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, ui
     updater.dropped = late->dropped;
     updater.may_wait = late->updates.empty();
   }
+  std::vector<const tenon_buffer*> read;
+  if (late == nullptr && (flags & TENON_UPDATE_OVER_INPUTS) != 0) {
+    for (const tenon_tensor_view* view : frame->context->last_reads) read.push_back(view->buffer);
+    updater.dropped = read;
+  }
   if (place.device != nullptr) {
     updater.pool = place.device->pool;
     updater.device = place.device->device;

@@ -209,6 +209,7 @@ ProgramInstance::~ProgramInstance() {
 
 void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block* block) {
   const graph::Graph& graph = program_->plan().graph();
+  Context* reader = nullptr;  // what stands before releases
   for (const Operation& operation : operations) {
     contexts_.push_back(std::make_unique<Context>());
     Context& context = *contexts_.back();
@@ -273,6 +274,8 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
     if (operation.queue) queued_.push_back(&context);
     SetPlace(context.place, *context.node, &context.frame);
     block->instructions.push_back(instruction);
+    if (operation.kind == Operation::Kind::kRelease && reader != nullptr) reader->last_reads.push_back(context.outputs[0]);
+    else reader = operation.kind == Operation::Kind::kCompiled || operation.kind == Operation::Kind::kGuarded ? &context : nullptr;
   }
   FindStretches(block);
 }

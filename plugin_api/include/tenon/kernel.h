@@ -167,6 +167,9 @@ typedef TENON_THREAD(callback) TENON_OWN(take(status)) void (*tenon_done_functio
 #define TENON_UPDATE_PRESERVE 1u   /* out_new begins with the old value (updates of some rows) */
 #define TENON_UPDATE_LOCK 2u       /* use_locking: holds the variable's lock until variable_end_update */
 #define TENON_UPDATE_INITIALIZE 4u /* the variable may be without a value, or of another shape (Assign) */
+/* out_new may be memory of the frame's inputs that nobody else has and nobody reads afterwards: a value of the variable that was read before. The
+ * kernel has read what it wants of an input's element when it writes the element at the same place. */
+#define TENON_UPDATE_OVER_INPUTS 8u
 /* How an update ended. */
 #define TENON_UPDATE_FAILED 0u    /* half-way; the old value stays if it is intact, else the variable reads as DATA_LOSS */
 #define TENON_UPDATE_COMMIT 1u    /* out_new is the value now */
