@@ -4,6 +4,7 @@
 
 #include "core/exec/device/device.h"
 #include "core/exec/device/environment.h"
+#include "core/exec/device/pinned.h"
 #include "core/exec/device/step.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/op_def.h"
@@ -200,6 +201,23 @@ tenon_status* tenon_session_copy_tensor(tenon_session* session, const tenon_tens
     }
     TENON_ASSIGN_OR_RETURN(Tensor copy, from.CopyTo(tensor->view, source, target));
     *out_tensor = new tenon_tensor(std::move(copy), target == 0 ? nullptr : from.device(target).device);
+    return Status::Ok();
+  });
+}
+
+tenon_status* tenon_session_create_pinned_tensor(tenon_session* session, tenon_span device, uint32_t dtype, tenon_shape shape, tenon_tensor** out_tensor) {
+  return host::Guard([&]() -> Status {
+    const session::Session& of = *session->session;
+    const exec::Device* best = nullptr;
+    if (device.size > 0) {
+      TENON_ASSIGN_OR_RETURN(const int32_t found, of.FindDevice(View(device)));
+      best = of.device(found).device;
+    }
+    if (shape.rank > 0 && shape.dims == nullptr) return InvalidArgument(StrCat("a shape of rank ", shape.rank, " without dims"));
+    TENON_ASSIGN_OR_RETURN(Tensor tensor, exec::NewPinned(best, of.pool(), dtype, Shape(shape)));
+    auto* const made = new tenon_tensor(std::move(tensor));
+    made->view.buffer = nullptr;  // its elements may change
+    *out_tensor = made;
     return Status::Ok();
   });
 }

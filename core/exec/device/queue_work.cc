@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "core/exec/device/async_calls.h"
 #include "core/exec/device/environment.h"
+#include "core/exec/device/pinned.h"
 #include "core/exec/device/step.h"
 #include "core/trace/trace.h"
 
@@ -106,10 +107,25 @@ Status QueueWork::Copy(QueueId queue, const tenon_copy_args& args, std::span<con
     Status status = CallPlugin(between->plugin, "copy", [&] { return between->table->copy(between->self, this->queue(queue), &args, &submission); });
     if (!status.ok()) return std::move(status).Annotate(DescribePlugin(between->plugin));
   } else {
-    TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] { return device.driver->queue_copy(this->queue(queue), &args, &submission); }));
+    const tenon_copy_args named = NamePinned(args, device);
+    TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] { return device.driver->queue_copy(this->queue(queue), &named, &submission); }));
   }
   if (out_point != nullptr) *out_point = {submission.timeline, ++lane.value};
   return Status::Ok();
+}
+
+// To a driver its own pinned memory is no ordinary one. What the copy uses of it stays until the step's end.
+tenon_copy_args QueueWork::NamePinned(tenon_copy_args args, const Device& device) {
+  const auto owner = [&](const void* data) -> tenon_device* {
+    Buffer* const buffer = RetainPinnedAround(data, args.bytes);
+    if (buffer == nullptr) return nullptr;
+    if (std::find(pinned_.begin(), pinned_.end(), buffer) == pinned_.end()) pinned_.push_back(buffer);
+    else Release(buffer);
+    return OwnerOfPinned(*buffer, device);
+  };
+  if (args.source_device == nullptr) args.source_device = owner(args.source);
+  if (args.target_device == nullptr) args.target_device = owner(args.target);
+  return args;
 }
 
 Status QueueWork::Launch(QueueId queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label) {
@@ -170,7 +186,13 @@ Status QueueWork::AwaitWrite(QueueId queue, Resource* resource) {
   return Wait(queue, {&point, 1});
 }
 
+void QueueWork::ReleasePinned() {
+  for (Buffer* buffer : pinned_) Release(buffer);
+  pinned_.clear();
+}
+
 void QueueWork::ReleaseHeld() {
+  ReleasePinned();
   for (Buffer* buffer : held_) Release(buffer);
   held_.clear();
   held_bytes_ = 0;
@@ -233,6 +255,7 @@ Status QueueWork::Complete(Status status, bool may_end_later) {
   // A cancellation may come when all of the work has ended: the step is done, but its timelines have failed, and are not the next step's.
   const bool cancelled = !cancelled_.End();
   if (later && devices.ok() && !cancelled) {
+    ReleasePinned();  // it has been read
     GoOnLater();
     return status;
   }

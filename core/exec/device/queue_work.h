@@ -141,7 +141,9 @@ class QueueWork final : public UnfinishedWork {
   void FailLanes(const Status& status);
   Status Drain();
   void SettleWrites(Known known);
+  tenon_copy_args NamePinned(tenon_copy_args args, const Device& device);
   void ReleaseHeld();
+  void ReleasePinned();
 
   const Environment* env_;
   std::chrono::seconds patience_;  // with the queues of a step that has failed
@@ -150,6 +152,7 @@ class QueueWork final : public UnfinishedWork {
   std::vector<Write> writes_;
   std::vector<std::shared_ptr<Timeline>> borrowed_;  // of other steps
   std::vector<Buffer*> held_;
+  std::vector<Buffer*> pinned_;  // of pinned tensors, that the step's copies name
   uint64_t held_bytes_ = 0;
   std::vector<tenon_timeline_point> ends_;
   std::deque<Ahead> ahead_;

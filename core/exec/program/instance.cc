@@ -6,6 +6,7 @@
 
 #include "core/base/guard.h"
 #include "core/exec/device/environment.h"
+#include "core/exec/device/pinned.h"
 #include "core/exec/exchange/values.h"
 #include "core/exec/kernel/kernel_instance.h"
 #include "core/graph/graph.h"
@@ -82,13 +83,34 @@ Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* 
   return instance;
 }
 
+bool ProgramInstance::IsMovable(SlotId fetch, uint64_t least) const {
+  const Slot& home = code_.root(fetch);
+  return home.home == Home::kArena && home.memory == 0 && home.bytes >= least && home.bytes == code_.at(fetch).bytes && IsPlain(home.dtype) && IsPlain(code_.at(fetch).dtype);
+}
+
+bool ProgramInstance::IsBroughtAlone(SlotId root) const {
+  const auto is_root = [&](SlotId slot) { return slot && code_.RootOf(slot) == root; };
+  bool brought = false, used = false;
+  code_.ForEachBlock([&](const std::vector<Operation>& block) {
+    for (const Operation& operation : block) {
+      const bool makes = std::any_of(operation.outputs.begin(), operation.outputs.end(), is_root);
+      const bool brings = makes && !brought && operation.kind == Operation::Kind::kTransfer && code_.at(operation.inputs[0]).memory != 0;
+      used = used || (makes && !brings) || std::any_of(operation.inputs.begin(), operation.inputs.end(), is_root);
+      brought = brought || brings;
+    }
+  });
+  for (const Loop& loop : code_.loops)
+    for (const Loop::Carried& carried : loop.carried)
+      used = used || is_root(carried.initial) || is_root(carried.current) || is_root(carried.next) || is_root(carried.temporary);
+  return brought && !used;
+}
+
 void ProgramInstance::FindMovable() {
-  if (!code_.queues.empty()) return;  // their work is captured with its addresses
+  brings_ = !code_.queues.empty();
   for (size_t index = 0; index < code_.fetch_slots.size(); ++index) {
     const SlotId fetch = code_.fetch_slots[index];
     const SlotId root = code_.RootOf(fetch);
-    const Slot& home = code_.at(root);
-    if (home.home != Home::kArena || home.memory != 0 || home.bytes < kLeastMoved || home.bytes != code_.at(fetch).bytes || !IsPlain(home.dtype) || !IsPlain(code_.at(fetch).dtype)) continue;
+    if (!IsMovable(fetch, brings_ ? 1 : kLeastMoved) || (brings_ && !IsBroughtAlone(root))) continue;
     const auto same = std::find_if(movable_.begin(), movable_.end(), [root](const Movable& other) { return other.root == root; });
     Movable& movable = same == movable_.end() ? movable_.emplace_back(Movable{root, {}, {}, {}}) : *same;
     movable.indices.push_back(index);
@@ -154,6 +176,18 @@ void* ProgramInstance::PlaceOf(const Step& step, const Movable& movable) const {
 }
 
 // A buffer is the view's own when the step has run: until then it is memory that kernels write, as the arena is.
+void ProgramInstance::PlaceBrought(const Step& step) {
+  if (step.places.empty()) return;
+  for (Movable& movable : movable_) {
+    void* const data = PlaceOf(step, movable);
+    Buffer* const pinned = data == nullptr ? nullptr : RetainPinnedAround(data, code_.at(movable.root).bytes);
+    if (pinned == nullptr) continue;
+    Release(pinned);  // the copy holds it
+    movable.moved = true;
+    for (const SlotId slot : movable.slots) views_[slot].dl.data = data;
+  }
+}
+
 Status ProgramInstance::MoveFetches(const Step& step) {
   for (Movable& movable : movable_) {
     void* data = PlaceOf(step, movable);
@@ -300,7 +334,7 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     for (const auto& context : contexts_) context->step = step;
   bound_step_ = step;
   if (!sent_.empty()) TENON_RETURN_IF_ERROR(PlaceSent(program_->plan().env().pool));
-  if (step->keeps != nullptr && !movable_.empty()) {
+  if (step->keeps != nullptr && !movable_.empty() && !brings_) {
     TENON_RETURN_IF_ERROR(MoveFetches(*step));
     TENON_RETURN_IF_ERROR(Status(Execute(block_)));
     for (const Movable& movable : movable_)
@@ -308,6 +342,7 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     return Status::Ok();
   }
   if (code_.queues.empty()) return Status(Execute(block_));
+  PlaceBrought(*step);
   // What is thrown must not leave before the devices are done.
   Status status = Guarded([&] {
     Status begun = BeginQueues(step);

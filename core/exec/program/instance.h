@@ -27,7 +27,7 @@ class ProgramInstance {
   ~ProgramInstance();
 
   // Feeds are borrowed for the step. Where the step keeps its fetches, large ones are made where it has a place for them, or in buffers of their own,
-  // instead of the arena.
+  // instead of the arena; what copies from a device bring, where the place is pinned memory, which stays when the device does not come back.
   Status Run(Step* step, const tenon_tensor_view* const* feeds);
   // Whether a device still has hold of its memory: it may not be used again, nor freed.
   bool abandoned() const { return work_.abandoned(); }
@@ -109,7 +109,8 @@ class ProgramInstance {
     std::vector<tenon_timeline_point> waits;
   };
 
-  // A fetch of the arena that may be made elsewhere: nothing has its address but the views.
+  // A fetch of the arena that may be made elsewhere: nothing has its address but the views. Where queues work, whose pieces are captured with their addresses, it is one that
+  // a copy from a device alone makes, and nothing reads.
   struct Movable {
     SlotId root;
     std::vector<SlotId> slots;    // that show its memory
@@ -175,10 +176,13 @@ class ProgramInstance {
   Status AfterWork(Context* context);
   Status BeginQueues(Step* step);
   void FindMovable();
+  bool IsMovable(SlotId fetch, uint64_t least) const;
+  bool IsBroughtAlone(SlotId root) const;
   void FindSent();
   bool IsWrittenAfter(SlotId root, int32_t position) const;
   Status PlaceSent(BufferPool* pool);
   Status MoveFetches(const Step& step);
+  void PlaceBrought(const Step& step);
   void* PlaceOf(const Step& step, const Movable& movable) const;
   static Context* ContextOf(tenon_frame* frame) { return static_cast<Context*>(frame->context); }
 
@@ -196,6 +200,7 @@ class ProgramInstance {
   std::vector<SlotId> feed_aliases_;
   std::vector<SlotId> buffer_slots_;
   std::vector<Movable> movable_;
+  bool brings_ = false;  // movable_ is what copies from devices bring: they go into pinned memory, or the arena
   std::deque<Sent> sent_;  // contexts point at them
   Block block_;
   Step* step_ = nullptr;

@@ -551,6 +551,18 @@ TENON_EXPORT tenon_status* tenon_session_prepare(tenon_session* session, const t
 /* A copy in the memory of a device, or in host memory (""). The tensor may lie in either. Waits until it is there. */
 TENON_EXPORT tenon_status* tenon_session_copy_tensor(tenon_session* session, const tenon_tensor* tensor, tenon_span device,
                                                      tenon_tensor** out_tensor);
+/* A tensor of plain elements, uninitialised, in host memory that transfers to and from that device go by best: its first kind of host-visible memory, which copies of CUDA and ROCm reach
+ * without a stop (pinned memory). Of a device that computes in memory which the host reads, or has no such kind, and of "", it is ordinary memory. Aligned to 64 bytes.
+ *
+ * It is the caller's to write, through the view's dl.data, also between steps: fed, it is borrowed for the step (nobody else keeps its memory: its view has no buffer), and tenon_callable_run_into
+ * takes it for a fetch. Nothing may write it while a step, a copy or another library reads it, nor read it while one writes it; when the call returns they have done with it (run_async: when done is called). A step has a fetch of a device brought there straight where it runs as straight code (executor) and nothing of it reads that value on the host. Any part of the memory is as good as the whole, under another view. Where steps run
+ * in other processes (master) the devices are this one's, and messages carry what lies there as any host memory.
+ *
+ * Counted to the session's memory_limit, with its host memory, until it is released, which may be after the session, and must be before the runtime. The
+ * device's plugin is not unloaded before. NOT_FOUND: no such device; INVALID_ARGUMENT: strings, handles, variants, a shape that is not fully known, has a negative size or more
+ * elements than can be; RESOURCE_EXHAUSTED names what has no more memory: the session's limit, the driver, the system. A lost device gives its own error. */
+TENON_EXPORT tenon_status* tenon_session_create_pinned_tensor(tenon_session* session, tenon_span device, uint32_t dtype, tenon_shape shape,
+                                                              tenon_tensor** out_tensor);
 /* As tenon_tensor_from_dlpack, of memory of that device: INVALID_ARGUMENT when the managed tensor names another. What its library
  * still does to it must have ended, or be on a stream that tenon_session_wait_for_stream was told of. Elements with strides are
  * refused. */

@@ -159,6 +159,17 @@ TensorBox CopyTensor(const SessionBox& self, nb::object value, const std::string
   return {Take(Live(self)->CopyTensor(tensor, device)), self.runtime};
 }
 
+nb::object PinnedArray(const SessionBox& self, nb::handle shape, nb::handle dtype, const std::string& device) {
+  const Shape dims = ToShape(shape);
+  const DType type = ToDType(dtype);
+  const auto session = Live(self);
+  host::Result<Tensor> tensor = [&] {
+    const WithoutLock unlocked;
+    return session->PinnedTensor(type, dims, device);
+  }();
+  return ToWritableArray({Take(std::move(tensor)), self.runtime});
+}
+
 }  // namespace
 
 nb::list FromTensors(const std::vector<Tensor>& tensors, const std::shared_ptr<const host::Runtime>& runtime) {
@@ -264,6 +275,9 @@ void BindSessions(nb::module_& module) {
         const WithoutLock unlocked;
         Check(Live(self)->WaitForStream(device, reinterpret_cast<void*>(stream)));
       }, nb::arg("device"), nb::arg("stream"), "Steps from now on use the device when what this native stream (its address) was given so far has ended.")
+      .def("pinned_array", &PinnedArray, nb::arg("shape"), nb::arg("dtype") = "float32", nb::arg("device") = "",
+           "A writable NumPy array, uninitialised, in host memory that transfers to and from that device go by best: pinned memory of a GPU, ordinary memory for others. To be "
+           "fed, and to be given to run_into; not to be written while a step reads it. It may outlive the session.")
       .def("metrics", &Metrics, "Counters since the session began, and bytes in use now.")
       .def("copy_tensor", &CopyTensor, nb::arg("tensor"), nb::arg("device"), "A copy in the memory of a device, or of the host (\"\").");
 }

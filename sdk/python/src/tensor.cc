@@ -290,6 +290,12 @@ nb::object ToArray(const TensorBox& box) {
   return ArrayOver(*tensor.view(), nb::cast(TensorBox(box)));
 }
 
+nb::object ToWritableArray(const TensorBox& box) {
+  nb::object array = ToArray(box);
+  PyArray_ENABLEFLAGS(AsArray(array), NPY_ARRAY_WRITEABLE);
+  return array;
+}
+
 nb::object ArrayOver(const tenon_tensor_view& view, nb::object owner) {
   nb::object type = NumpyType(static_cast<DType>(view.dtype));
   static_assert(sizeof(npy_intp) == sizeof(int64_t));

@@ -47,6 +47,9 @@ nb::object FromTensor(const Tensor& tensor, const std::shared_ptr<const void>& r
 // An error where FromTensor would give the tensor.
 nb::object ToArray(const TensorBox& box);
 
+// A writable one, over memory that the caller may write (Session::PinnedTensor).
+nb::object ToWritableArray(const TensorBox& box);
+
 // A read-only array over host memory of plain elements, which the owner keeps.
 nb::object ArrayOver(const tenon_tensor_view& view, nb::object owner);
 

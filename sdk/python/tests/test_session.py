@@ -246,6 +246,33 @@ def test_values_come_back_from_a_device():
     assert session.copy_tensor(there, "").numpy().tolist() == [1, 2]
 
 
+def test_arrays_of_a_devices_host_memory_are_fed_and_run_into():
+    runtime = tenon.Runtime(options={"tenon.tpu_sim": {"devices": "1"}})
+    with tenon.Graph(runtime) as graph:
+        x = tenon.placeholder("float32", [None], name="x")
+        y = tenon.ops.Neg(x, name="y")
+    session = tenon.Session(graph, device="TPU:0")
+    step = session.prepare(y, [x])
+    for device in ["TPU:0", "CPU:0", ""]:
+        given, back = (session.pinned_array([3], device=device) for _ in range(2))
+        for first in [1, 5]:
+            given[:] = [first, 2, 3]
+            step.run_into([given], back)
+            assert back.tolist() == [-first, -2, -3]
+    assert session.pinned_array((0, 2), "int64", "TPU:0").shape == (0, 2)
+    numpy.from_dlpack(given)
+    with pytest.raises(tenon.NotFoundError):
+        session.pinned_array([1], device="TPU:7")
+    with pytest.raises(tenon.InvalidArgumentError):
+        session.pinned_array([1], "string", "TPU:0")
+    with pytest.raises(tenon.InvalidArgumentError):
+        session.pinned_array([None], device="TPU:0")
+    session.close()
+    del session, step, graph, runtime
+    back[:] = 7  # it keeps what it lies in
+    assert back.sum() == 21
+
+
 def test_a_closed_session_says_so(doubled):
     with tenon.Session(doubled) as session:
         step = session.prepare("y", ["x"])

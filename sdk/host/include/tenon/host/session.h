@@ -453,6 +453,13 @@ class Session {
     TENON_TRY(Status::Take(tenon_session_copy_tensor(get(), tensor.get(), Span(device), &copy)));
     return Tensor::Take(copy);
   }
+  // Uninitialised memory of the caller's, which the host writes (Tensor::mutable_data) and transfers to and from that device go by best: pinned memory of a GPU; ordinary memory for "" and for
+  // devices that need none. To be fed, and to be run into; not written while a step reads it. Released before the runtime is, also after the session (app.h says all of it).
+  Result<Tensor> PinnedTensor(DType dtype, const Shape& shape, const std::string& device) const {
+    tenon_tensor* tensor = nullptr;
+    TENON_TRY(Status::Take(tenon_session_create_pinned_tensor(get(), Span(device), static_cast<uint32_t>(dtype), shape.c_shape(), &tensor)));
+    return Tensor::Take(tensor);
+  }
   // Another library's memory of that device, without a copy; taken when it succeeds, else it stays the caller's. What that library still does
   // to it has ended, or is on a stream that WaitForStream was told of. Elements with strides are refused. Released before the runtime is.
   Result<Tensor> FromDLPack(const std::string& device, tenon_dl_managed_tensor* managed) const {

@@ -144,6 +144,12 @@ class Tensor {
     std::span<const uint8_t> raw = bytes();
     return {reinterpret_cast<const T*>(raw.data()), raw.size() / sizeof(T)};
   }
+  // The elements of one that Session::PinnedTensor gave, to be written while no step uses it. All others are immutable.
+  template <Element T>
+  std::span<T> mutable_data() const {
+    const std::span<const T> values = data<T>();
+    return {const_cast<T*>(values.data()), values.size()};
+  }
   // The first element; `otherwise` when there is none of this type.
   template <Element T>
   T scalar(T otherwise = T()) const {

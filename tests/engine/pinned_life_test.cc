@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose pinned tensors are and how long: they outlive sessions, keep plugins, count to limits, and are ordinary memory to all but the driver that gave them. Covers E10.
+#include <future>
+#include <thread>
+
+#include "tests/cluster/local_cluster.h"
+#include "tests/engine/pinned.h"
+
+namespace tenon::engine {
+namespace {
+
+TEST(PinnedTensor, OutlivesItsSession) {
+  const Doubling graph(Gpus());
+  Tensor pinned;
+  {
+    const Session session = Open(Gpus(), graph.g);
+    pinned = Pinned(session);
+  }
+  Fill(pinned.mutable_data<float>(), 4);
+  const Session session = Open(Gpus(), graph.g);
+  (void)TheCopies().Take();
+  auto values = session.Run({{graph.x, pinned}}, {graph.last});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(Values<float>((*values)[0]), std::vector<float>{14});
+  ExpectCopies(1, 0, "of a session that is gone");
+  std::thread([&] { pinned = Tensor(); }).join();
+}
+
+TEST(PinnedTensor, KeepsItsPluginLoaded) {
+  Runtime runtime = MakeRuntime();
+  const std::string id = device_test::GpuPlugin();
+  Tensor pinned;
+  {
+    const Session session = Open(runtime, Graph(runtime));
+    pinned = Pinned(session);
+  }
+  EXPECT_EQ(runtime.UnloadPlugin(id).code(), Code::kFailedPrecondition);
+  Fill(pinned.mutable_data<float>(), 1);
+  pinned = Tensor();
+  const Status unloaded = runtime.UnloadPlugin(id);
+  EXPECT_TRUE(unloaded.ok()) << unloaded.message();
+}
+
+TEST(PinnedTensor, CountsToItsSessionsMemory) {
+  SessionOptions options;
+  options.memory_limit = 3 * kBytes;
+  const Session session = Open(Gpus(), Graph(Gpus()), options);
+  const uint64_t before = session.Metrics()->bytes_in_use;
+  for (const char* device : {kGpu, "/device:CPU:0", ""}) {
+    const Tensor first = Pinned(session, kCount, device), second = Pinned(session, kCount, device);
+    EXPECT_EQ(session.Metrics()->bytes_in_use - before, 2 * kBytes) << device;
+    const auto third = session.PinnedTensor(DType::kFloat, Shape{kCount + 1}, device);
+    EXPECT_EQ(third.status().code(), Code::kResourceExhausted);
+    EXPECT_NE(std::string(third.status().message()).find("memory limit"), std::string::npos) << third.status().message();
+    EXPECT_NE(std::string(third.status().message()).find("a pinned tensor of float[1048577]"), std::string::npos) << third.status().message();
+  }
+  EXPECT_EQ(session.Metrics()->bytes_in_use, before);
+  EXPECT_TRUE(session.PinnedTensor(DType::kFloat, Shape{kCount + 1}, kGpu).ok()) << "what was released counts no more";
+}
+
+TEST(PinnedTensor, SaysWhatIsWrong) {
+  const Session session = Open(Gpus(), Graph(Gpus()));
+  const auto code = [&](DType dtype, const Shape& shape, const char* device) { return session.PinnedTensor(dtype, shape, device).status().code(); };
+  EXPECT_EQ(code(DType::kFloat, {1}, "/device:GPU:7"), Code::kNotFound);
+  EXPECT_EQ(code(DType::kFloat, {1}, "no device"), session.CopyTensor(*Tensor::Scalar(1.0f), "no device").status().code());
+  for (const char* device : {kGpu, "/device:CPU:0", ""}) {
+    for (const DType dtype : {DType::kString, DType::kResource, DType::kVariant, DType::kInvalid, static_cast<DType>(99)})
+      EXPECT_EQ(code(dtype, {1}, device), Code::kInvalidArgument) << static_cast<int>(dtype);
+    EXPECT_EQ(code(static_cast<DType>(101), {1}, device), Code::kInvalidArgument) << "a reference";
+    EXPECT_EQ(code(DType::kFloat, {2, -1}, device), Code::kInvalidArgument);
+    EXPECT_EQ(code(DType::kFloat, {-5}, device), Code::kInvalidArgument);
+    EXPECT_EQ(code(DType::kFloat, {INT64_MIN, 2}, device), Code::kInvalidArgument);
+    EXPECT_EQ(code(DType::kFloat, {int64_t{1} << 40, int64_t{1} << 40}, device), Code::kInvalidArgument);
+    EXPECT_EQ(code(DType::kFloat, {INT64_MAX}, device), Code::kResourceExhausted);
+    EXPECT_EQ(code(DType::kFloat, {int64_t{1} << 44}, device), Code::kResourceExhausted) << "of kMaxBytes";
+    EXPECT_EQ(code(DType::kFloat, Shape(std::vector<int64_t>(TENON_MAX_RANK + 1, 1)), device), Code::kInvalidArgument);
+    EXPECT_TRUE(session.PinnedTensor(DType::kComplex128, {}, device).ok());
+  }
+  tenon_tensor* none = nullptr;
+  for (const int32_t rank : {2, -1})
+    EXPECT_EQ(Status::Take(tenon_session_create_pinned_tensor(session.get(), {kGpu, sizeof kGpu - 1}, TENON_DT_FLOAT, {nullptr, rank, 0}, &none)).code(), Code::kInvalidArgument);
+  EXPECT_EQ(none, nullptr);
+}
+
+TEST(PinnedTensor, MayBeEmpty) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape({-1}));
+  const Output y = g.Op("AddV2", {x, x}, {}, "y");
+  const Session session = Open(Gpus(), g);
+  const Tensor none = Pinned(session, 0), into = Pinned(session, 0);
+  EXPECT_NE(none.view()->dl.data, nullptr);
+  auto step = session.Prepare({x}, {y});
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  const Status status = RunInto(*step, *none.view(), *into.view());
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(PinnedTensor, OfALostGpuStaysReadable) {
+  if (!device_test::GpuIsEmulated()) GTEST_SKIP() << "no GPU is lost here";
+  int lost_in_a_step = 0;
+  for (int after = 5; after < 200; after += 13) {
+    const Runtime runtime = MakeRuntime("lose_after", std::to_string(after));
+    const Doubling graph(runtime);
+    SessionOptions options;
+    options.device = kGpu;
+    const auto session = Session::Create(runtime, graph.g, options);
+    if (!session.ok()) continue;  // it was lost while it was opened
+    const auto from = session->PinnedTensor(DType::kFloat, Shape{kCount}, kGpu), to = session->PinnedTensor(DType::kFloat, Shape{kCount}, kGpu);
+    if (!from.ok() || !to.ok()) continue;
+    Fill(from->mutable_data<float>(), 2);
+    auto step = session->Prepare({graph.x}, {graph.y});
+    if (!step.ok()) continue;
+    Status status;
+    for (int i = 0; i < 50 && status.ok(); ++i) status = RunInto(*step, *from->view(), *to->view());
+    EXPECT_FALSE(status.ok()) << after;
+    EXPECT_NE(std::string(status.message()).find("lost"), std::string::npos) << status.message();
+    ++lost_in_a_step;
+    std::vector<float> expected(kCount);
+    Fill(expected, 2);
+    EXPECT_EQ(Values<float>(*from), expected);
+    Fill(to->mutable_data<float>(), 5);
+    const Status another = session->PinnedTensor(DType::kFloat, {3}, kGpu).status();
+    EXPECT_FALSE(another.ok());
+    EXPECT_NE(std::string(another.message()).find("a pinned tensor of float[3] for "), std::string::npos) << another.message();
+    EXPECT_TRUE(session->PinnedTensor(DType::kFloat, {3}, "").ok());
+  }
+  EXPECT_GE(lost_in_a_step, 5);
+}
+
+// Another driver, which has staging memory of its own, and little of it.
+TEST(PinnedTensor, OfTheSimulatedTpuIsItsStagingMemory) {
+  RuntimeOptions options;
+  options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "guard", "true"}, {"tenon.tpu_sim", "staging_bytes", "65536"}};
+  const Runtime runtime = *Runtime::Create(options);
+  const Doubling graph(runtime, {1000});
+  SessionOptions of_tpu;
+  of_tpu.device = "/device:TPU:0";
+  const Session session = Open(runtime, graph.g, of_tpu);
+  auto step = session.Prepare({graph.x}, {graph.y});
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  const Tensor from = Pinned(session, 1000, "TPU:0"), to = Pinned(session, 1000, "TPU:0");
+  for (int i = 0; i < 3; ++i) {
+    Fill(from.mutable_data<float>(), static_cast<float>(i));
+    const Status status = RunInto(*step, *from.view(), *to.view());
+    ASSERT_TRUE(status.ok()) << status.message();
+    ExpectDoubled(to.data<float>(), static_cast<float>(i));
+  }
+  const Status more = session.PinnedTensor(DType::kFloat, {1 << 20}, "TPU:0").status();
+  EXPECT_EQ(more.code(), Code::kResourceExhausted) << more.message();
+  EXPECT_NE(std::string(more.message()).find("for /job:localhost/replica:0/task:0/device:TPU:0"), std::string::npos) << more.message();
+}
+
+// The last references go on the thread that ends the step, and in the call that it makes there.
+TEST(PinnedTensor, IsReleasedByTheThreadThatEndsAStep) {
+  const Doubling graph(Gpus());
+  const Session session = Open(Gpus(), graph.g);
+  auto step = session.Prepare({graph.x}, {graph.last});
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  uint64_t after_one = 0;
+  for (int i = 0; i < 6; ++i) {
+    Tensor pinned = Pinned(session);
+    Fill(pinned.mutable_data<float>(), static_cast<float>(i));
+    const View fed = pinned;
+    std::promise<float> last;
+    const Status begun = step->RunAsync({fed}, [&last, held = std::move(pinned)](Result<std::vector<Tensor>> values) mutable {
+      held = Tensor();
+      last.set_value(values.ok() ? (*values)[0].scalar<float>() : -1);
+    });
+    ASSERT_TRUE(begun.ok()) << begun.message();
+    EXPECT_EQ(last.get_future().get(), 2 * (static_cast<float>(i) + 3));
+    const uint64_t now = session.Metrics()->bytes_in_use;
+    if (i == 0) after_one = now;
+    EXPECT_EQ(now, after_one) << "what was released counts still";
+  }
+}
+
+TEST(PinnedTensor, IsFedToTwoSessionsAtOnce) {
+  const Doubling graph(Gpus(), {65536});
+  const Session one = Open(Gpus(), graph.g), two = Open(Gpus(), graph.g);
+  const Tensor from = Pinned(one, 65536);
+  Fill(from.mutable_data<float>(), 3);
+  std::vector<std::thread> threads;
+  for (const Session* session : {&one, &two, &one, &two})
+    threads.emplace_back([&, session] {
+      auto step = session->Prepare({graph.x}, {graph.y});
+      ASSERT_TRUE(step.ok()) << step.status().message();
+      const Tensor to = Pinned(*session, 65536);
+      for (int i = 0; i < 10; ++i) {
+        const Status status = RunInto(*step, *from.view(), *to.view());
+        ASSERT_TRUE(status.ok()) << status.message();
+        ExpectDoubled(to.data<float>(), 3);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(PinnedTensor, IsCopiedIntoAGraphsConstant) {
+  const Session session = Open(Gpus(), Graph(Gpus()));
+  const Tensor pinned = Pinned(session, 8);
+  Fill(pinned.mutable_data<float>(), 1);
+  const std::vector<float> given = Values<float>(pinned);
+  Graph g(Gpus());
+  const Output constant = g.Const(View(pinned), "c");
+  Fill(pinned.mutable_data<float>(), 50);
+  const auto values = Open(Gpus(), g).Run({}, {constant});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(Values<float>((*values)[0]), given);
+}
+
+// Steps that run in other processes read it and write it through messages; the devices that it may be for are the client's.
+TEST(PinnedTensor, IsFedToAClusterAsAnyMemoryIs) {
+  const LocalCluster cluster("loopback://pinned", {{"worker", 2}});
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{kCount});
+  Output y;
+  {
+    const auto there = g.Device("/job:worker/task:1");
+    y = g.Op("AddV2", {x, x}, {}, "y");
+  }
+  const Session session = cluster.Client(g, {}, Gpus());
+  auto step = session.Prepare({x}, {y});
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  EXPECT_EQ(session.PinnedTensor(DType::kFloat, {1}, "/job:worker/task:1/device:CPU:0").status().code(), Code::kNotFound);
+  for (const char* device : {kGpu, ""}) {
+    const Tensor from = Pinned(session, kCount, device), to = Pinned(session, kCount, device);
+    for (int i = 0; i < 3; ++i) {
+      Fill(from.mutable_data<float>(), static_cast<float>(i));
+      const Status status = RunInto(*step, *from.view(), *to.view());
+      ASSERT_TRUE(status.ok()) << status.message();
+      ExpectDoubled(to.data<float>(), static_cast<float>(i));
+    }
+  }
+}
+
+// One runtime's memory is ordinary memory to another, whose driver does not know it.
+TEST(PinnedTensor, OfAnotherRuntimeIsOrdinaryMemory) {
+  const Runtime theirs = MakeRuntime();
+  const Doubling graph(Gpus());
+  const Session there = Open(theirs, Graph(theirs)), here = Open(Gpus(), graph.g);
+  const Tensor from = Pinned(there), to = Pinned(there);
+  Fill(from.mutable_data<float>(), 6);
+  auto step = here.Prepare({graph.x}, {graph.y});
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  const Status status = RunInto(*step, *from.view(), *to.view());
+  ASSERT_TRUE(status.ok()) << status.message();
+  ExpectDoubled(to.data<float>(), 6);
+}
+
+}  // namespace
+}  // namespace tenon::engine
