@@ -66,6 +66,53 @@ TEST(DevicePrefetcher, GivesAllBatchesInTheirOrderAndThenTheEnd) {
   }
 }
 
+// Of known shapes, which come by way of pinned memory: each has its own values, whoever keeps those before.
+TEST(DevicePrefetcher, BatchesOfOneSizeKeepTheirValues) {
+  Graph graph(OneTpu());
+  const DatasetIterator input = Dataset::Zip({Floats(graph, 9), Floats(graph, 9)}).Batch(2, true).MakeIterator("input");
+  ASSERT_TRUE(input.next[0].shape().fully_known()) << input.next[0].shape().ToString();
+  const Session session = SessionFor(graph);
+  auto batches = DevicePrefetcher::Create(session, input.next, kTpu, 3);
+  ASSERT_TRUE(batches.ok()) << batches.status();
+  for (int pass = 0; pass < 2; ++pass) {
+    ASSERT_TRUE(session.RunTargets({Name(input.begin)}).ok());
+    std::vector<std::vector<Tensor>> all;
+    for (;;) {
+      auto next = (*batches)->Next();
+      if (!next.ok()) {
+        EXPECT_EQ(next.status().code(), Code::kOutOfRange) << next.status();
+        break;
+      }
+      all.push_back(*std::move(next));
+    }
+    ASSERT_EQ(all.size(), 4u);
+    for (size_t i = 0; i < all.size(); ++i)
+      for (const Tensor& value : all[i]) {
+        EXPECT_FALSE(value.on_host());
+        const auto here = session.CopyTensor(value, "");
+        ASSERT_TRUE(here.ok()) << here.status();
+        const std::span<const float> found = here->data<float>();
+        EXPECT_EQ(std::vector<float>(found.begin(), found.end()), (std::vector<float>{2.0f * static_cast<float>(i), 2.0f * static_cast<float>(i) + 1}));
+      }
+  }
+}
+
+TEST(DevicePrefetcher, NeedsNoPinnedMemory) {
+  host::RuntimeOptions options;
+  options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}, {"tenon.tpu_sim", "staging_bytes", "8"}};
+  const Runtime runtime = *Runtime::Create(options);
+  Graph graph(runtime);
+  const DatasetIterator input = Floats(graph, 8).Batch(4, true).MakeIterator("input");
+  const Session session = *Session::Create(runtime, graph);
+  for (const char* device : {kTpu, "/device:CPU:0"}) {
+    ASSERT_TRUE(session.RunTargets({Name(input.begin)}).ok());
+    auto batches = DevicePrefetcher::Create(session, input.next, device);
+    ASSERT_TRUE(batches.ok()) << batches.status();
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE((*batches)->Next().ok());
+    EXPECT_EQ((*batches)->Next().status().code(), Code::kOutOfRange);
+  }
+}
+
 TEST(DevicePrefetcher, WhatFailsIsToldOnceAndTheOthersCome) {
   Graph graph(OneTpu());
   const Dataset checked = Floats(graph, 5).Map([](Graph& g, const Outputs& x) {

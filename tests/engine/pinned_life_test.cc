@@ -3,6 +3,8 @@
 #include <future>
 #include <thread>
 
+#include "tenon/train/dataset.h"
+#include "tenon/train/device_prefetcher.h"
 #include "tests/cluster/local_cluster.h"
 #include "tests/engine/pinned.h"
 
@@ -148,6 +150,31 @@ TEST(PinnedTensor, OfTheSimulatedTpuIsItsStagingMemory) {
   const Status more = session.PinnedTensor(DType::kFloat, {1 << 20}, "TPU:0").status();
   EXPECT_EQ(more.code(), Code::kResourceExhausted) << more.message();
   EXPECT_NE(std::string(more.message()).find("for /job:localhost/replica:0/task:0/device:TPU:0"), std::string::npos) << more.message();
+}
+
+TEST(PinnedTensor, IsWhatPrefetchedBatchesComeBy) {
+  Graph g(Gpus());
+  const auto large = [](Graph& body, const std::vector<Output>& x) {
+    return body.Op("Fill", {body.Const({static_cast<int32_t>(kCount)}), body.Op("Cast", {x[0]}, {{"DstT", DType::kFloat}})});
+  };
+  const train::DatasetIterator input = train::Dataset::Range(g, 0, 3).Map(large).MakeIterator("input");
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  SessionOptions on_host;
+  on_host.device = "/device:CPU:0";
+  const Session session = Open(Gpus(), g, on_host);
+  ASSERT_TRUE(session.RunTargets({Name(input.begin)}).ok());
+  (void)TheCopies().Take();
+  auto batches = train::DevicePrefetcher::Create(session, input.next, kGpu);
+  ASSERT_TRUE(batches.ok()) << batches.status().message();
+  std::vector<Tensor> all;
+  for (int i = 0; i < 3; ++i) {
+    auto batch = (*batches)->Next();
+    ASSERT_TRUE(batch.ok()) << batch.status().message();
+    all.push_back((*batch)[0]);
+  }
+  EXPECT_EQ((*batches)->Next().status().code(), Code::kOutOfRange);
+  ExpectCopies(3, 0, "batches");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Values<float>(*session.CopyTensor(all[static_cast<size_t>(i)], "")), std::vector<float>(kCount, static_cast<float>(i)));
 }
 
 // The last references go on the thread that ends the step, and in the call that it makes there.

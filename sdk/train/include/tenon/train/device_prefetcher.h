@@ -8,8 +8,11 @@
 //     ... step.Run({batch[0], batch[1]}) ...
 //   }
 //
-// A thread takes the values, each time in a step of its own, and has their copy made before it hands them over; what is fed from the device's memory is not copied again. Nothing is lost or changes its
-// order: what it had ready is given before a failure is, and a failure (the end of a pass too) once, to who asked. Nothing is taken behind a failure until somebody asks again.
+// A thread takes the values, each time in a step of its own, and has their copy made before it hands them over; what is fed from the device's memory is not copied again. Where the graph
+// knows the shapes of all of them (batches without a short last one) they are brought into pinned memory first, on that thread: the device's queue, which computes too, copies them from there as fast as
+// its link does. From other memory the host would copy them piece by piece while that queue waits. It is one copy by the host either way, but none that goes beside the link's: the thread takes
+// longer by the shorter of the two, which batches that lie ready hide. Nothing is lost or changes its order: what it had ready is given before a failure is, and a failure (the end of a
+// pass too) once, to who asked. Nothing is taken behind a failure until somebody asks again.
 #ifndef TENON_TRAIN_DEVICE_PREFETCHER_H_
 #define TENON_TRAIN_DEVICE_PREFETCHER_H_
 
@@ -29,7 +32,7 @@ namespace tenon::train {
 class DevicePrefetcher {
  public:
   // values: what is taken in each step, as DatasetIterator::next; device: as TensorFlow names it. depth: how many steps' values lie ready there, 1 or more; there is memory of the device for
-  // one more, which is on its way. The session must outlive this. NOT_FOUND: there is no such device; UNIMPLEMENTED: the session's steps run in other processes.
+  // one more, which is on its way, and pinned memory for one. The session must outlive this. NOT_FOUND: there is no such device; UNIMPLEMENTED: the session's steps run in other processes.
   static Result<std::unique_ptr<DevicePrefetcher>> Create(const Session& session, const std::vector<Output>& values, const std::string& device, size_t depth = 2);
   // Ends what is under way; steps that were given values may go on.
   ~DevicePrefetcher();
@@ -45,11 +48,14 @@ class DevicePrefetcher {
   const std::vector<std::string>& devices() const { return devices_; }
 
  private:
-  DevicePrefetcher(host::Callable take, host::Cancellation cancellation, std::vector<std::string> devices, size_t depth);
+  DevicePrefetcher(const Session& session, host::Callable take, std::vector<Tensor> pinned, host::Cancellation cancellation, std::vector<std::string> devices, size_t depth);
   Status Ask();
   void Work();
+  Result<std::vector<Tensor>> Take(const host::RunOptions& options) const;
 
+  tenon_session* const session_;  // which its handles may move away from
   const host::Callable take_;
+  const std::vector<Tensor> pinned_;  // where take_ brings the values; none: it brings them to the device itself
   host::Cancellation cancellation_;
   const std::vector<std::string> devices_;
   const size_t depth_;
