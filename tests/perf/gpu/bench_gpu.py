@@ -331,14 +331,15 @@ class Report:
         yield "## Copies"
         yield ""
         limit = self.found.get("card", {}).get("memory_gbs")
-        yield ("GB/s. To and from the device: one copy, waited for; Tenon's client API has pageable memory alone. "
+        yield ("GB/s. To and from the device: one copy, waited for, of memory of either kind. "
                "On the device: one variable added to another, two read and one written"
                + (f"; the card's memory has {limit:.0f} GB/s by its clock." if limit else "."))
         yield ""
         theirs = {one["bytes"]: one for one in found["torch"]}
         names = ["to_device_pageable_gbs", "to_device_pinned_gbs", "from_device_pageable_gbs", "from_device_pinned_gbs", "on_device_gbs"]
-        heads = ["bytes", "Tenon: to", "from", "on", "PyTorch: to, pageable", "to, pinned", "from, pageable", "from, pinned", "on"]
-        yield from table(heads, ([str(one["bytes"]), *(number(one[f"{way}_device_gbs"]) for way in ("to", "from", "on")),
+        ours = ["to_device_gbs", "to_device_pinned_gbs", "from_device_gbs", "from_device_pinned_gbs", "on_device_gbs"]
+        heads = ["bytes", *(f"{who}{head}" for who in ("Tenon: ", "PyTorch: ") for head in ("to, pageable", "to, pinned", "from, pageable", "from, pinned", "on"))]
+        yield from table(heads, ([str(one["bytes"]), *(number(one.get(name)) for name in ours),
                                   *(number(theirs.get(one["bytes"], {}).get(name)) for name in names)] for one in found["tenon"]))
 
 

@@ -299,15 +299,26 @@ Result<Json> MeasureCopies(const Bench& bench, int64_t bytes) {
   const auto nothing = [](const auto&) { return Status(); };  // a step with a fetch has been waited for, and so has a copy
   TENON_TRY_ASSIGN(const Callable last, session.Prepare({}, {one}));
   const auto end = [&](const auto&) { return last.Run().status(); };
+  TENON_TRY_ASSIGN(const Tensor pinned, session.PinnedTensor(DType::kFloat, shape, bench.session.device));
+  std::ranges::fill(pinned.mutable_data<float>(), 0.0f);
+  const auto bring_pinned = [&]() -> Result<Tensor> {
+    TENON_TRY(read.RunInto(nullptr, pinned.view()));
+    return Tensor();
+  };
   TENON_TRY_ASSIGN(const Timing to, Time(bench.seconds, [&] { return session.CopyTensor(here, bench.session.device); }, nothing));
+  TENON_TRY_ASSIGN(const Timing to_pinned, Time(bench.seconds, [&] { return session.CopyTensor(pinned, bench.session.device); }, nothing));
   TENON_TRY_ASSIGN(const Timing from, Time(bench.seconds, bring, nothing));
+  TENON_TRY_ASSIGN(const Timing from_pinned, Time(bench.seconds, bring_pinned, nothing));
   TENON_TRY_ASSIGN(const Timing on, Time(bench.seconds, [&] { return sum.Run(); }, end));
   const auto rate = [&](const Timing& timing, double times) { return times * static_cast<double>(bytes) / timing.median / 1e9; };
-  if (std::all_of(home.begin(), home.end(), [](float value) { return value == 0; }))
+  const auto is_zero = [](float value) { return value == 0; };
+  if (std::ranges::all_of(home, is_zero) || std::ranges::all_of(pinned.data<float>(), is_zero))
     return Status(Code::kInternal, "the copies from the device brought nothing but zeros");
   Json out = {{"what", "copies"}, {"bytes", bytes}};
   out["to_device_gbs"] = rate(to, 1);
   out["from_device_gbs"] = rate(from, 1);
+  out["to_device_pinned_gbs"] = rate(to_pinned, 1);
+  out["from_device_pinned_gbs"] = rate(from_pinned, 1);
   out["on_device_gbs"] = rate(on, 3);  // two read, one written
   out["to_device_ms"] = to.median * 1e3;
   out["from_device_ms"] = from.median * 1e3;
