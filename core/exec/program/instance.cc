@@ -175,7 +175,6 @@ void* ProgramInstance::PlaceOf(const Step& step, const Movable& movable) const {
   return nullptr;
 }
 
-// A buffer is the view's own when the step has run: until then it is memory that kernels write, as the arena is.
 void ProgramInstance::PlaceBrought(const Step& step) {
   if (step.places.empty()) return;
   for (Movable& movable : movable_) {
@@ -188,6 +187,7 @@ void ProgramInstance::PlaceBrought(const Step& step) {
   }
 }
 
+// A buffer is the view's own when the step has run: until then it is memory that kernels write, as the arena is.
 Status ProgramInstance::MoveFetches(const Step& step) {
   for (Movable& movable : movable_) {
     void* data = PlaceOf(step, movable);

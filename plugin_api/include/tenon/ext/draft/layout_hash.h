@@ -3,4 +3,4 @@
  * handshake, of each capability, and, as the end of its id, of each extension. */
 #define TENON_HASH_GRAPH_PASS UINT64_C(0xb374427077499170)
 #define TENON_HASH_DEVICE_COPY UINT64_C(0xa6fb434371e8787d)
-#define TENON_HASH_LOOP_COMPILER UINT64_C(0x8750bd830c82c3b0)
+#define TENON_HASH_LOOP_COMPILER UINT64_C(0x1c9537b2e2e0da81)
