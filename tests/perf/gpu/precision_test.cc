@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// The networks that bench-gpu times, made tiny, under a session's precision policy on an emulated GPU with its vendor's emulated libraries, beside the same graph in strict
+// float32 on the CPU: the loss and the gradients of one step, against bounds that follow from the type. A table of it is printed. Covers N4.
+//
+// What a policy allows on a GPU: products round their factors to p bits (bfloat16: 8, float16: 11, of which the first is not stored; convolutions 11 under either, since cuDNN multiplies floats as
+// TF32), and add in float32. All else, the weights too, is float32. float32's own roundings (2^-24) are 2^13 times smaller than those of 11 bits, so that the reference need not be of
+// float64, in which these networks cannot be had: normalisation of batches and the first values of weights are float32's. ROCm's libraries are asked for strict float32 under every policy.
+//
+// Bounds. One rounding of a number whose logarithm lies anywhere changes it by up to 2^-p, and has a root mean square of r = 0.42 * 2^-p (the mean of 1/m^2 over such
+// mantissas m in [1, 2) is 0.54; an error that lies anywhere in +-2^-p has a mean square of 2^-2p / 3). A sum of products whose factors are rounded is off by
+// sqrt(2) r, whatever its length, since the terms' errors are independent; if sums were rounded to p bits too, one of k terms would be off by another sqrt(k / 2) r or so, and BERT's
+// gradients by nearly twice their bound. If weights were kept in p bits, most of a step would be lost: gradients would be off by more than their size. Errors of one product
+// after another add as a random walk does; a branch's, which is added to a value that goes past it, count half. So what stands behind L products is off by e = sqrt(2 L) r, and so is the loss at the
+// most. A gradient is a product of two: what the forward pass gave there, and what the backward pass did. Together they have the L products of the longest chain behind them once, and their own: sqrt((2 L + 2) r^2).
+// What the loss's own gradient is off by is less than either: logits begin near zero.
+// A rectifier, and a pooling's choice, lets a gradient through or not. An error e of what it is given turns it over for 0.32 e of its elements (0.4 is the density of a normal distribution
+// at 0, 0.8 the mean size of an error), which is a mean square of 0.64 e of the half that passes: it is added for each.
+//
+// ResNet-50's gradients have no bound here: fifty normalisations over a few numbers each enlarge whatever comes in. float32's own error is forty times the other networks' there, and 2^13 times that is most of
+// a gradient. Its loss has one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "networks.h"
+#include "tests/device/gpu.h"
+
+namespace tenon::perf {
+namespace {
+
+using host::Graph;
+using host::Name;
+using host::Output;
+using host::Precision;
+using host::Runtime;
+using host::Session;
+using host::SessionOptions;
+using host::Status;
+using host::Tensor;
+using host::View;
+
+const std::string kPlugins = TENON_TEST_BUILD_DIR "/tests/plugins/";
+
+// The longest chain of a network: d a product of matrices, c a convolution; D and C those of a branch; r a rectifier, p a pooling.
+const std::map<std::string_view, std::string>& Chains() {
+  const auto times = [](int count, const std::string& part) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += part;
+    return out;
+  };
+  static const auto* const chains = new std::map<std::string_view, std::string>{
+      {"alexnet", "crp crp cr cr crp dr dr d"},
+      {"overfeat", "crp crp cr cr crp dr dr d"},
+      {"vgg_a", "crp crp cr crp cr crp cr crp dr dr d"},
+      {"googlenet", "crp cr cr p" + times(2, "crcr") + "p" + times(5, "crcr") + "p" + times(2, "crcr") + "d"},
+      {"resnet50", "c" + times(16, "CCC") + "d"},
+      {"bert_base", times(2, "DDD DD") + "dd"},      // two layers: attention's products, and those behind it; the masked words'
+      {"lstm", "d" + times(5, "D") + "d" + times(5, "D") + "d"},  // two layers of five steps, half of whose state goes past them; the logits
+  };
+  return *chains;
+}
+
+struct Bounds {
+  double loss, gradients;
+};
+Bounds BoundsOf(const std::string& chain, int bits_of_products) {
+  const auto rounding = [](int bits) { return 0.42 * std::ldexp(1.0, -bits); };
+  double square = 0, turned = 0, largest = 0;
+  for (const char link : chain) {
+    const double r = rounding(link == 'd' || link == 'D' ? bits_of_products : 11);
+    if (link == 'd' || link == 'c') square += 2 * r * r;
+    if (link == 'D' || link == 'C') square += r * r;
+    if (link == 'r' || link == 'p') turned += 0.64 * std::sqrt(square);
+    if (std::isalpha(static_cast<unsigned char>(link)) != 0 && link != 'r' && link != 'p') largest = std::max(largest, r);
+  }
+  return {std::sqrt(square), std::sqrt(square + 2 * largest * largest + turned)};
+}
+
+// Gradients stand in the weights: one step of gradient descent leaves them there, exact to the last bit of a weight, which is 2^-24 of it. With a weight in 16 bits they would be lost.
+constexpr float kRate = 1.0f / 256;
+// Widths are multiples of eight where the tiny ones are not: cuBLASLt multiplies halves of no others.
+NetworkKind Sized(NetworkKind kind) {
+  kind.optimizer = train::OptimizerOptions::Kind::kGradientDescent;
+  kind.rate = kRate;
+  if (kind.tiny.words > 0) kind.tiny.words = 48;
+  if (kind.name == "lstm") kind.tiny.shrink = 62;
+  return kind;
+}
+
+struct Outcome {
+  double loss = 0;
+  std::vector<std::vector<float>> before, after;  // of all trainable variables
+};
+
+Runtime MakeRuntime(const std::string& vendor) {
+  host::RuntimeOptions options = device_test::GpuOptions();
+  options.plugins = {kPlugins + "tenon_gpu_emulated_" + vendor + ".so"};
+  options.plugin_options.push_back({device_test::GpuPlugin(), "libraries", kPlugins + "libraries"});
+  auto made = Runtime::Create(options);
+  if (!made.ok()) {
+    ADD_FAILURE() << made.status();
+    std::abort();  // NOLINT: nothing can be tested without a runtime
+  }
+  return std::move(*made);
+}
+
+// A step of a network from given weights; its own where there are none.
+class Step {
+ public:
+  Step(const Runtime& runtime, const NetworkKind& kind) : runtime_(runtime), graph_(runtime), network_(graph_, kind, kind.tiny) {
+    for (const train::Variable* variable : network_.model().trainable()) {
+      given_.push_back(graph_.Placeholder("given/" + variable->name, variable->dtype, variable->shape));
+      give_.push_back(graph_.AddNode("AssignVariableOp", {variable->handle, given_.back()}, {{"dtype", variable->dtype}}));
+      read_.emplace_back(graph_.Op("ReadVariableOp", {variable->handle}, {{"dtype", variable->dtype}}));
+    }
+  }
+  host::Result<Outcome> Run(const SessionOptions& options, const std::vector<std::vector<float>>& weights) const {
+    TENON_TRY_ASSIGN(const Session session, Session::Create(runtime_, graph_, options));
+    TENON_TRY(network_.Begin(session));
+    std::vector<host::Feed> feeds;
+    for (size_t i = 0; i < weights.size(); ++i) feeds.push_back({given_[i], View(weights[i], given_[i].shape())});
+    if (!weights.empty()) TENON_TRY(session.RunTargets({give_.begin(), give_.end()}, feeds));
+    Outcome out;
+    TENON_TRY_ASSIGN(out.before, Read(session));
+    TENON_TRY_ASSIGN(const std::vector<Tensor> loss, session.Run({}, {network_.loss()}, {network_.update()}));
+    out.loss = loss[0].scalar<float>();
+    TENON_TRY_ASSIGN(out.after, Read(session));
+    return out;
+  }
+  std::string NameOf(size_t variable) const { return network_.model().trainable()[variable]->name; }
+
+ private:
+  host::Result<std::vector<std::vector<float>>> Read(const Session& session) const {
+    TENON_TRY_ASSIGN(const std::vector<Tensor> values, session.Run({}, read_));
+    std::vector<std::vector<float>> out;
+    for (const Tensor& value : values) out.emplace_back(value.data<float>().begin(), value.data<float>().end());
+    return out;
+  }
+  const Runtime& runtime_;
+  Graph graph_;
+  const Network network_;
+  std::vector<Output> given_;
+  std::vector<host::Operation> give_;
+  std::vector<Name> read_;
+};
+
+// The root of the mean square of the difference of all gradients, over that of the gradients.
+double OffBy(const Outcome& exact, const Outcome& found) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < exact.before.size(); ++i)
+    for (size_t j = 0; j < exact.before[i].size(); ++j) {
+      const double wanted = double{exact.before[i][j]} - exact.after[i][j], got = double{found.before[i][j]} - found.after[i][j];
+      difference += (got - wanted) * (got - wanted);
+      size += wanted * wanted;
+    }
+  return std::sqrt(difference / size);
+}
+
+struct Policy {
+  const char* name;
+  Precision precision;
+  int bits;
+};
+constexpr std::array kPolicies = {Policy{"bfloat16", Precision::kAllowBfloat16, 8}, Policy{"float16", Precision::kAllowFloat16, 11}};
+
+double LossOffBy(const Outcome& exact, const Outcome& found) { return std::abs(found.loss / exact.loss - 1); }
+
+// On the CPU, and on a GPU by the vendor's libraries: as it is, and under each policy.
+struct Outcomes {
+  Outcome exact, strict;
+  std::array<Outcome, kPolicies.size()> reduced;
+};
+host::Result<Outcomes> RunAll(const std::string& vendor, const NetworkKind& kind) {
+  const Runtime runtime = MakeRuntime(vendor);
+  const Step step(runtime, kind);
+  SessionOptions options;
+  options.device = "/device:CPU:0";
+  Outcomes out;
+  TENON_TRY_ASSIGN(out.exact, step.Run(options, {}));
+  options.device = device_test::kGpu;
+  TENON_TRY_ASSIGN(out.strict, step.Run(options, out.exact.before));
+  for (size_t i = 0; i < kPolicies.size(); ++i) {
+    options.precision = kPolicies[i].precision;
+    TENON_TRY_ASSIGN(out.reduced[i], step.Run(options, out.exact.before));
+  }
+  return out;
+}
+
+bool IsEmulated(const std::string& vendor) { return std::filesystem::exists(kPlugins + "tenon_gpu_emulated_" + vendor + ".so"); }
+
+class PrecisionOf : public testing::TestWithParam<const NetworkKind*> {};
+
+TEST_P(PrecisionOf, AStepIsWithinTheTypesBound) {
+  if (!IsEmulated("cuda")) GTEST_SKIP() << "there is no toolkit with cuBLASLt and cuDNN";
+  const NetworkKind kind = Sized(*GetParam());
+  const auto all = RunAll("cuda", kind);
+  ASSERT_TRUE(all.ok()) << all.status();
+  const double strict = OffBy(all->exact, all->strict);
+  EXPECT_LT(strict, 1e-4) << "float32 alone";
+  for (size_t i = 0; i < kPolicies.size(); ++i) {
+    const Policy& policy = kPolicies[i];
+    Bounds bounds = BoundsOf(Chains().at(kind.name), policy.bits);
+    if (kind.name == "resnet50") bounds.gradients = INFINITY;
+    const double loss = LossOffBy(all->exact, all->reduced[i]), gradients = OffBy(all->exact, all->reduced[i]);
+    std::printf("%s, %s: the loss is off by %.1e of %.1e, gradients by %.1e of %.1e, and strictly by %.1e\n", kind.name.data(), policy.name, loss, bounds.loss, gradients, bounds.gradients, strict);
+    EXPECT_LT(loss, bounds.loss) << policy.name;
+    EXPECT_LT(gradients, bounds.gradients) << policy.name;
+    EXPECT_GT(gradients, 4 * strict) << policy.name << ": nothing was rounded";
+  }
+}
+
+TEST(Precision, RocmIsStrictUnderEveryPolicy) {
+  if (!IsEmulated("rocm")) GTEST_SKIP() << "there is no HIP";
+  for (const char* name : {"alexnet", "bert_base"}) {
+    const auto all = RunAll("rocm", Sized(**FindNetwork(name)));
+    ASSERT_TRUE(all.ok()) << all.status();
+    EXPECT_LT(OffBy(all->exact, all->strict), 1e-5);
+    for (const Outcome& reduced : all->reduced) {
+      EXPECT_EQ(reduced.loss, all->strict.loss);
+      EXPECT_EQ(reduced.after, all->strict.after) << name;
+    }
+  }
+}
+
+std::vector<const NetworkKind*> Kinds() {
+  std::vector<const NetworkKind*> kinds;
+  for (const NetworkKind& kind : Networks()) kinds.push_back(&kind);
+  return kinds;
+}
+INSTANTIATE_TEST_SUITE_P(Networks, PrecisionOf, testing::ValuesIn(Kinds()), [](const auto& info) { return std::string(info.param->name); });
+
+}  // namespace
+}  // namespace tenon::perf
