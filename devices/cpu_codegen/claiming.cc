@@ -4,7 +4,9 @@
 #include "claiming.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "edges.h"
 #include "region.h"
 #include "row_plan.h"
 #include "tenon/sdk/device/regions.h"
@@ -25,6 +27,7 @@ class Claiming {
 
   void Run(std::span<const int64_t> ids) {
     for (int64_t id : ids) Read(id);
+    if (has_edges_) ReadReaders();
     for (int64_t id = 0; id < static_cast<int64_t>(graph_.size()); ++id) Place(id);
     for (int64_t id = 0; id < static_cast<int64_t>(graph_.size()); ++id) {
       if (nodes_[At(id)].parent == id) ClaimRegion(id);
@@ -33,13 +36,14 @@ class Claiming {
 
  private:
   // kSmall: generated, but of so few elements that it is not worth it, unless beside the rows that they were reduced from.
-  enum class Kind : uint8_t { kOther, kTiled, kSmall, kGenerated, kReduced, kSoftmax, kUpdate };
+  enum class Kind : uint8_t { kOther, kTiled, kSmall, kGenerated, kReduced, kSoftmax, kUpdate, kConcat };
   struct Info {
     Kind kind = Kind::kOther;
     int32_t age = 0;
     int64_t parent = -1;     // towards the node that the region is found by; -1: in none
     size_t reduced = 0;      // trailing dims that it reduces
     size_t leading = 0;      // or leading ones
+    bool is_part = false;    // of kind kOther, and may be taken by the region that reads its parts
     bool is_final = false;   // nothing in the region may read it
   };
   struct Region {
@@ -50,11 +54,14 @@ class Claiming {
     size_t size = 0;             // nodes of the program
     bool has_update = false;     // the last node changes variables
     bool is_spoiled = false;     // a node of it is not generated
+    bool has_concat = false;     // results of it stand side by side
   };
+  static inline const std::vector<int64_t> kAnyRank = {INT64_MIN};
   static size_t At(int64_t id) { return static_cast<size_t>(id); }
 
   void ClaimRegion(int64_t id) {
     Region& region = regions_[At(id)];
+    if (has_edges_ && !region.is_spoiled) TakeEdges(id, &region);
     if (region.nodes.size() >= 2 && !region.is_spoiled) {
       std::sort(region.nodes.begin(), region.nodes.end());
       return claims_.Claim(region.nodes);
@@ -66,6 +73,7 @@ class Claiming {
   void Read(int64_t id) {
     const std::string_view op = graph_.at(id).op;
     if (const UpdateOp* const update = UpdateOpOf(op)) return ReadUpdate(id, *update);
+    if (const EdgeOp edge = EdgeOpOf(op); edge != EdgeOp::kNone) return edge == EdgeOp::kConcat ? ReadConcat(id) : ReadPart(id, edge);
     nodes_[At(id)].kind = ReductionOf(op) != Function::kUnknown || IsSoftmax(op) ? KindOfRows(id) : KindOf(id);
   }
   // Nothing in its region comes after it.
@@ -74,6 +82,113 @@ class Claiming {
     nodes_[At(id)].kind = Kind::kUpdate;
     nodes_[At(id)].is_final = true;
   }
+
+  // ---- Edges ----
+
+  // A node whose parts lie where constants say it.
+  void ReadPart(int64_t id, EdgeOp op) {
+    const std::vector<tenon_output>& inputs = graph_.at(id).inputs;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].node < 0 || (IsArgument(op, graph_.at(id).op, static_cast<int32_t>(i)) && ConstantOf(inputs[i]) == nullptr)) return;
+    nodes_[At(id)].is_part = has_edges_ = true;
+  }
+  // Elements of a row of the part; -1: it is none, or the graph does not say it.
+  int64_t RowAt(const tenon_output& part) const {
+    const int64_t row = RowAt(part, 256);
+    return row >= kLeastEdgeRow && row == RowAt(part, 192) ? row : -1;
+  }
+  // Dims that the graph does not know are `some`.
+  int64_t RowAt(const tenon_output& part, int64_t some) const {
+    const tenon_node_services& services = graph_.services();
+    const sdk::RegionGraph::Node& node = graph_.at(part.node);
+    std::vector<std::vector<int64_t>> shapes;
+    std::vector<tenon_tensor_view> views(node.inputs.size());
+    const auto add = [&](const tenon_output& edge) {
+      shapes.push_back(ShapeOf(edge));
+      if (shapes.back() == kAnyRank) return false;
+      std::replace_if(shapes.back().begin(), shapes.back().end(), [](int64_t dim) { return dim < 0; }, some);
+      return true;
+    };
+    bool are_known = std::all_of(node.inputs.begin(), node.inputs.end(), add);
+    for (int32_t k = 0; k < services.output_count(node.node); ++k) are_known = add({part.node, k, 0}) && are_known;
+    if (!are_known) return -1;
+    std::vector<const tenon_tensor_view*> inputs;
+    for (size_t i = 0; i < views.size(); ++i) {
+      views[i].dtype = services.input_dtype(node.node, static_cast<int32_t>(i));
+      views[i].dl.shape = shapes[i].data();
+      views[i].dl.ndim = static_cast<int32_t>(shapes[i].size());
+      const tenon_tensor_view* const constant = ConstantOf(node.inputs[i]);
+      inputs.push_back(constant == nullptr ? &views[i] : constant);
+    }
+    try {
+      return PartOf(EdgeOpOf(node.op), services, node.node, part.index, inputs, {shapes.begin() + static_cast<int64_t>(views.size()), shapes.end()}).row;
+    } catch (const sdk::KernelError&) {
+      return -1;
+    }
+  }
+  // Of a few values of one shape, each of which a node makes that is generated.
+  void ReadConcat(int64_t id) {
+    const std::vector<tenon_output>& inputs = graph_.at(id).inputs;
+    const auto count = static_cast<int64_t>(inputs.size()) - 1;
+    if (count < 2 || count > kMostConcatenated || ConstantOf(inputs.back()) == nullptr) return;
+    const std::vector<int64_t> shape = ShapeOf(inputs[0]);
+    if (shape.empty() || shape == kAnyRank || shape.back() < kLeastEdgeRow || IsSmall(shape)) return;
+    for (auto input = inputs.begin(); input != inputs.end() - 1; ++input) {
+      const bool is_again = std::any_of(inputs.begin(), input, [&](const tenon_output& each) { return each.node == input->node; });
+      if (input->node < 0 || input->node >= id || is_again || nodes_[At(input->node)].kind != Kind::kGenerated || ShapeOf(*input) != shape) return;
+    }
+    const int64_t row = RowOfConcatenated(shape, ShapeOf({id, 0, 0}));
+    if (row < kLeastEdgeRow) return;
+    nodes_[At(id)].kind = Kind::kConcat;
+    nodes_[At(id)].is_final = true;
+    has_edges_ = true;
+  }
+  void ReadReaders() {
+    readers_.resize(graph_.size());
+    for (int64_t id = 0; id < static_cast<int64_t>(graph_.size()); ++id) {
+      for (const int64_t source : graph_.at(id).before) readers_[At(source)].push_back(id);
+      for (const tenon_output& input : graph_.at(id).inputs)
+        if (input.node >= id) readers_[At(input.node)].push_back(id);  // the next turn of a loop
+    }
+  }
+  bool AreReadersIn(int64_t id, int64_t root) {
+    return std::all_of(readers_[At(id)].begin(), readers_[At(id)].end(), [&](int64_t reader) { return nodes_[At(reader)].parent >= 0 && Root(reader) == root; });
+  }
+  // Concatenations of what nobody else reads outside stay; parts that nobody else reads come in. Neither makes a circle: who reads a concatenation is older, and what a part reads is not.
+  void TakeEdges(int64_t root, Region* region) {
+    if (region->has_concat) {
+      std::erase_if(region->nodes, [&](int64_t id) {
+        const std::vector<tenon_output>& inputs = graph_.at(id).inputs;
+        return nodes_[At(id)].kind == Kind::kConcat && !std::all_of(inputs.begin(), inputs.end() - 1, [&](const tenon_output& input) { return AreReadersIn(input.node, root) && ConcatsOf(input.node) == 1; });
+      });
+    }
+    if (region->leading > 0 || region->reduced == region->shape.size()) return;
+    std::vector<int64_t> parts;
+    for (const int64_t id : region->nodes)
+      for (const tenon_output& input : graph_.at(id).inputs)
+        if (input.node >= 0 && nodes_[At(input.node)].is_part && std::find(parts.begin(), parts.end(), input.node) == parts.end() && MayTakePart(input, id, root, *region)) parts.push_back(input.node);
+    if (region->nodes.size() + parts.size() > kMostNodes) return;
+    region->nodes.insert(region->nodes.end(), parts.begin(), parts.end());
+  }
+  int64_t ConcatsOf(int64_t id) const {
+    return std::count_if(readers_[At(id)].begin(), readers_[At(id)].end(), [&](int64_t reader) { return nodes_[At(reader)].kind == Kind::kConcat; });
+  }
+  bool MayTakePart(const tenon_output& part, int64_t reader, int64_t root, const Region& region) {
+    if (graph_.at(part.node).dead_with != graph_.at(reader).dead_with || !AreReadersIn(part.node, root)) return false;
+    const std::vector<int64_t> shape = ShapeOf(part);
+    if (shape.empty() || region.shape.empty() || shape.size() > region.shape.size() || shape.back() != region.shape.back() || shape.back() < kLeastEdgeRow || IsSmall(shape)) return false;
+    for (const int64_t other : readers_[At(part.node)])
+      for (const tenon_output& input : graph_.at(other).inputs)
+        if (input.node == part.node && ShapeOf(input) != shape) return false;
+    const int64_t row = RowAt(part);
+    if (row < 0 || region.reduced == 0) return row > 0;
+    // Its rows are those that are reduced.
+    const sdk::Dims reduced = sdk::Dims(region.shape).last(region.reduced);
+    return row == std::accumulate(reduced.begin(), reduced.end(), int64_t{1}, std::multiplies<>());
+  }
+
+  // ---- Elements and rows ----
+
   Kind KindOf(int64_t id) const {
     const std::string_view op = graph_.at(id).op;
     if (op == "Pow" && IsPower(id)) return IsSmall(ShapeOf({id, 0, 0})) ? Kind::kSmall : Kind::kGenerated;
@@ -180,6 +295,7 @@ class Claiming {
     Info& info = nodes_[At(id)];
     for (int64_t source : node.before) info.age = std::max(info.age, nodes_[At(source)].age);
     const auto is_beside = [&](int64_t source) { return nodes_[At(source)].age == info.age && nodes_[At(source)].parent >= 0; };
+    if (info.kind == Kind::kConcat && !std::all_of(node.inputs.begin(), node.inputs.end() - 1, [&](const tenon_output& input) { return is_beside(input.node); })) info.kind = Kind::kOther;
     if (info.kind == Kind::kOther) {
       if (std::any_of(node.before.begin(), node.before.end(), is_beside)) ++info.age;
       return;
@@ -196,6 +312,11 @@ class Claiming {
       if (std::find(joined.begin(), joined.end(), root) != joined.end()) continue;
       joined.push_back(root);
       may = may && graph_.at(source).dead_with == node.dead_with && MayTake(&own, regions_[At(root)], info.kind, shape, joined.size() == 1);
+    }
+    if (!may && info.kind == Kind::kConcat) {
+      info.kind = Kind::kOther;
+      ++info.age;
+      return;
     }
     info.parent = id;
     if (!may) {
@@ -216,10 +337,11 @@ class Claiming {
   Region Alone(int64_t id) const {
     const Info& info = nodes_[At(id)];
     constexpr size_t kNodesOfSoftmax = 8, kNodesOfPower = 4;
-    if (info.kind == Kind::kUpdate) return {{id}, ShapeOf(graph_.at(id).inputs[static_cast<size_t>(UpdateOpOf(graph_.at(id).op)->gradient)]), 0, 0, kNodesOfUpdate, true, false};
+    if (info.kind == Kind::kUpdate) return {{id}, ShapeOf(graph_.at(id).inputs[static_cast<size_t>(UpdateOpOf(graph_.at(id).op)->gradient)]), 0, 0, kNodesOfUpdate, true, false, false};
+    if (info.kind == Kind::kConcat) return {{id}, ShapeOf(graph_.at(id).inputs[0]), 0, 0, 0, false, false, true};
     const bool is_spoiled = info.kind == Kind::kTiled || info.kind == Kind::kSmall;
     const size_t size = info.kind == Kind::kSoftmax ? kNodesOfSoftmax : graph_.at(id).op == "Pow" ? kNodesOfPower : 1;
-    return {{id}, ShapeOf(info.reduced + info.leading > 0 ? graph_.at(id).inputs[0] : tenon_output{id, 0, 0}), info.reduced, info.leading, size, false, is_spoiled};
+    return {{id}, ShapeOf(info.reduced + info.leading > 0 ? graph_.at(id).inputs[0] : tenon_output{id, 0, 0}), info.reduced, info.leading, size, false, is_spoiled, false};
   }
   // Whether the node's region can be one with another, and if so, makes it what both are. shape: of the node, or what it reduces.
   static bool MayTake(Region* own, const Region& other, Kind kind, const std::vector<int64_t>& shape, bool is_first) {
@@ -237,6 +359,8 @@ class Claiming {
     }
     if (own->reduced != 0 && other.reduced != 0 && own->reduced != other.reduced) return false;
     if (own->leading != 0 && other.leading != 0 && own->leading != other.leading) return false;
+    own->has_concat = own->has_concat || other.has_concat;
+    if (own->has_concat && own->reduced + own->leading + other.reduced + other.leading != 0) return false;
     own->size += other.size;
     own->reduced = std::max(own->reduced, other.reduced);
     own->leading = std::max(own->leading, other.leading);
@@ -259,6 +383,8 @@ class Claiming {
   const sdk::Claims& claims_;
   const sdk::RegionGraph graph_;
   std::vector<Info> nodes_;
+  bool has_edges_ = false;
+  std::vector<std::vector<int64_t>> readers_;  // of nodes, if there are edges
   std::vector<Region> regions_;  // by the node that they are found by
 };
 
@@ -277,7 +403,7 @@ void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nod
   // Two that follow one another: else the graph is not read.
   const auto is_ours = [&](int64_t id) {
     const std::string_view op = sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, id)));
-    return FunctionOf(op) != Function::kUnknown || op == "Pow" || ReductionOf(op) != Function::kUnknown || IsSoftmax(op) || UpdateOpOf(op) != nullptr;
+    return FunctionOf(op) != Function::kUnknown || op == "Pow" || ReductionOf(op) != Function::kUnknown || IsSoftmax(op) || UpdateOpOf(op) != nullptr || EdgeOpOf(op) != EdgeOp::kNone;
   };
   if (std::count_if(nodes.begin(), nodes.end(), is_ours) >= 2) Claiming(cursor, level, least, claims).Run(nodes);
 }

@@ -13,7 +13,7 @@
 namespace tenon::cpu_codegen {
 
 // What generated code is called with: rows of elements. Pointers of inputs and outputs at the first element of the first row; those of single inputs at the one that they have
-// for the row. The code moves them from row to row: a call is used up.
+// for the row; those of listed ones at the first row's pointer. The code moves them from row to row: a call is used up.
 struct Call {
   const void* inputs[kMostInputs];
   void* outputs[kMostOutputs];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <ranges>
 
@@ -14,6 +15,8 @@ namespace {
 constexpr int64_t kMostTile = 2048, kLeastTile = 256, kGrain = 64;
 constexpr int64_t kSlotBytes = 48 << 10;     // of a thread's stack, for what is laid out
 constexpr int64_t kLeastRow = 16;            // shorter ones are laid out where functions take long
+constexpr int64_t kMostListed = 4096;        // elements of a row: less than a piece
+constexpr int64_t kLeastCalledRow = 256;     // that is worth a call of its own
 constexpr int64_t kPiece = 8192;             // elements of a unit, where nothing else says it
 
 }  // namespace
@@ -26,6 +29,9 @@ class ElementMaker {
     made_->sources_ = std::move(region.sources);
     made_->update_ = std::move(region.update);
     made_->shape_ = out_;
+    made_->parts_ = std::move(region.parts);
+    made_->targets_ = std::move(region.targets);
+    made_->copies_ = std::move(region.copies);
   }
 
   std::unique_ptr<Executable> Make() {
@@ -43,31 +49,62 @@ class ElementMaker {
     const size_t count = program_.inputs.size();
     ElementExecutable& made = *made_;
     std::vector<SpreadSteps> steps;
-    made.dims_ = DimsOfSpreads(shapes_, out_, &steps);
+    // Rows of parts and of targets are not gone across.
+    std::vector<std::vector<int64_t>> shapes = shapes_;
+    std::vector<const Part*> part_of(count, nullptr);
+    for (Part& part : made.parts_) {
+      if (part.gather) part.gather->workspace = AddWorkspace(part.gather->rows);
+      if (part.gather || !part.is_one_row) shapes.push_back(DimsOfRow(shapes_[static_cast<size_t>(part.input)], part.row));
+      part_of[static_cast<size_t>(part.input)] = &part;
+    }
+    for (const Target& target : made.targets_)
+      if (target.stride != 0) shapes.push_back(DimsOfRow(out_, target.row));
+    made.dims_ = DimsOfSpreads(shapes, out_, &steps);
     for (size_t i = 0; i < count; ++i) {
       const int64_t size = static_cast<int64_t>(sdk::ElementSize(program_.inputs[i].dtype)), own = sdk::Count(shapes_[i]);
       program_.inputs[i].is_single = own == 1;
       made.sizes_.push_back(size);
       made.steps_.push_back(own == 1 ? 0 : size);
-      made.is_even_.push_back(own != 1 && own == made.total_);
-      if (own != 1 && own != made.total_) made.spreads_.push_back({static_cast<int32_t>(i), size, std::move(steps[i]), false});
+      const bool is_part = part_of[i] != nullptr;
+      made.is_even_.push_back(own != 1 && own == made.total_ && !is_part);
+      if (own == 1 || made.is_even_.back()) continue;
+      made.spreads_.push_back({static_cast<int32_t>(i), size, std::move(steps[i]), false});
+      made.part_of_.push_back(is_part ? static_cast<int32_t>(part_of[i] - made.parts_.data()) : -1);
     }
     for (const int output : program_.outputs) made.sizes_.push_back(static_cast<int64_t>(sdk::ElementSize(program_.DtypeOf(output))));
     made.cost_ = Stages::CostOf(program_);
-    if (made.spreads_.empty()) {
+    const bool has_targets = std::any_of(made.targets_.begin(), made.targets_.end(), [](const Target& target) { return target.stride != 0; });
+    if (made.spreads_.empty() && !has_targets) {
       made.dims_ = {{}, made.total_};
       made.piece_ = std::min(kPiece, made.total_);
       return;
     }
     const bool takes_long = std::any_of(program_.nodes.begin(), program_.nodes.end(), [](const Node& node) { return IsApproximate(node.function); });
+    ListRows();
+    if (made.by_row_ && made.dims_.inner < kLeastCalledRow) sdk::Fail(TENON_UNIMPLEMENTED, "gathers whose rows are cut into short ones");
     made.lays_out_ = made.dims_.inner < (takes_long ? kLeastRow : 2);
+    if (made.lays_out_ && (has_targets || !made.parts_.empty())) sdk::Fail(TENON_UNIMPLEMENTED, "parts beside what is broadcast in short rows");
     if (made.lays_out_) return ChooseTile();
     made.piece_ = made.dims_.inner >= kPiece ? kPiece : kPiece / made.dims_.inner * made.dims_.inner;
-    made.cost_ += 4.0 / static_cast<double>(made.dims_.inner);
+    made.cost_ += (made.by_row_ ? 20.0 : 4.0) / static_cast<double>(made.dims_.inner);
     for (const Spread& spread : made.spreads_) {
       program_.inputs[static_cast<size_t>(spread.input)].is_single = spread.steps.inner == 0;
       if (spread.steps.inner == 0) made.steps_[static_cast<size_t>(spread.input)] = 0;
     }
+  }
+
+  // Rows of gathers that are computed at once are a list; of longer ones each is a call.
+  void ListRows() {
+    for (const Part& part : made_->parts_) {
+      if (!part.gather) continue;
+      program_.inputs[static_cast<size_t>(part.input)].is_listed = part.row == made_->dims_.inner && part.row <= kMostListed;
+      made_->by_row_ = made_->by_row_ || !program_.inputs[static_cast<size_t>(part.input)].is_listed;
+    }
+  }
+  int64_t AddWorkspace(int64_t rows) const {
+    const auto at = static_cast<int64_t>(made_->workspace_bytes);
+    made_->workspace_bytes += static_cast<uint64_t>(sdk::Multiply(rows, kPointer) + 63) / 64 * 64;
+    return at;
   }
 
   // A multiple of the periods, where that is not too many.
@@ -90,8 +127,16 @@ class ElementMaker {
     int64_t bytes = 0;
     for (const int64_t size : made_->sizes_) bytes += size * made_->total_;
     if (made_->update_.has_value()) bytes -= static_cast<int64_t>(made_->update_->scalar_count()) * static_cast<int64_t>(sdk::ElementSize(made_->update_->wide())) * made_->total_;
-    program_.streams = bytes >= kStreamedBytes && made_->spreads_.empty();
+    program_.streams = bytes >= kStreamedBytes && std::all_of(made_->part_of_.begin(), made_->part_of_.end(), [](int32_t part) { return part >= 0; });
     made_->stages_ = Stages(program_);
+    const bool is_listed = std::any_of(program_.inputs.begin(), program_.inputs.end(), std::mem_fn(&Input::is_listed));
+    if (is_listed && made_->stages_.most_in_turn() < made_->dims_.inner) {
+      for (Input& input : program_.inputs) input.is_listed = false;
+      made_->by_row_ = true;
+      if (made_->dims_.inner < kLeastCalledRow) sdk::Fail(TENON_UNIMPLEMENTED, "gathers whose rows are called one by one");
+      made_->stages_ = Stages(program_);
+    }
+    for (Part& part : made_->parts_) part.is_listed = program_.inputs[static_cast<size_t>(part.input)].is_listed;
   }
 
   // Results that may lie where an input lies.
@@ -99,10 +144,14 @@ class ElementMaker {
     const auto inputs = static_cast<int32_t>(program_.inputs.size());
     const size_t updated = made_->update_.has_value() ? made_->update_->op().variables : 0;
     for (int32_t i = 0; i < static_cast<int32_t>(made_->sources_.size()); ++i) {
-      if (!made_->is_even_[static_cast<size_t>(i)]) continue;
+      if (!made_->is_even_[static_cast<size_t>(i)] || IsMovedFrom(made_->sources_[static_cast<size_t>(i)])) continue;
       for (size_t k = 0; k < program_.outputs.size() - updated; ++k)
-        if (made_->sizes_[static_cast<size_t>(inputs) + k] == made_->sizes_[static_cast<size_t>(i)] && Stages::MayLieInPlace(program_, i, static_cast<int32_t>(k))) made_->in_place.push_back({made_->sources_[static_cast<size_t>(i)], static_cast<int32_t>(k)});
+        if (made_->targets_[k].stride == 0 && made_->sizes_[static_cast<size_t>(inputs) + k] == made_->sizes_[static_cast<size_t>(i)] && Stages::MayLieInPlace(program_, i, static_cast<int32_t>(k))) made_->in_place.push_back({made_->sources_[static_cast<size_t>(i)], made_->targets_[k].output});
     }
+  }
+  // Whether a part is taken from the frame's input too, whose elements are then read anywhere.
+  bool IsMovedFrom(int32_t source) const {
+    return std::any_of(made_->parts_.begin(), made_->parts_.end(), [&](const Part& part) { return made_->sources_[static_cast<size_t>(part.input)] == source; });
   }
   // New values may lie where the old ones do.
   void CheckUpdate() const {
@@ -143,7 +192,13 @@ void ElementExecutable::Run(tenon_frame& frame) const {
   const double cost = cost_ * static_cast<double>(std::min(piece_, total_));
   Bases bases;
   for (size_t i = 0; i < sources_.size(); ++i) bases.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[sources_[i]]));
-  for (size_t k = 0; k < static_cast<size_t>(frame.output_count); ++k) bases.at[steps_.size() + k] = sdk::Data<char>(*frame.outputs[k]);
+  for (const Part& part : parts_) {
+    char*& base = bases.at[static_cast<size_t>(part.input)];
+    if (part.gather) part.gather->ListRows(c);
+    base = part.gather ? c.workspace<char>(part.gather->workspace) : base + part.offset;
+  }
+  for (size_t k = 0; k < targets_.size(); ++k) bases.at[steps_.size() + k] = sdk::Data<char>(*frame.outputs[targets_[k].output]) + targets_[k].offset;
+  for (const auto& [part, output] : copies_) CopyPart(c, parts_[static_cast<size_t>(part)], bases.at[static_cast<size_t>(parts_[static_cast<size_t>(part)].input)], sdk::Count(*frame.outputs[output]), sdk::Data<char>(*frame.outputs[output]));
   if (update_.has_value()) return RunUpdate(c, bases, units, cost);
   c.ParallelFor(units, cost, [&](int64_t begin, int64_t end) { lays_out_ ? RunTiles(bases, begin, end) : RunRows(bases, begin, end); });
 }
@@ -174,10 +229,25 @@ Operands ElementExecutable::OperandsAt(const Bases& bases, int64_t element) cons
     operands.row[i] = is_even_[i] ? dims_.inner * steps_[i] : 0;
   }
   for (size_t k = inputs; k < sizes_.size(); ++k) {
-    operands.at[k] = bases.at[k] + element * sizes_[k];
-    operands.row[k] = dims_.inner * sizes_[k];
+    const Target* const target = k - inputs < targets_.size() && targets_[k - inputs].stride != 0 ? &targets_[k - inputs] : nullptr;
+    operands.at[k] = bases.at[k] + (target == nullptr ? element * sizes_[k] : element / target->row * target->stride + element % target->row * sizes_[k]);
+    operands.row[k] = target == nullptr || dims_.inner < target->row ? dims_.inner * sizes_[k] : target->stride;
   }
   return operands;
+}
+
+void ElementExecutable::PlaceSpread(const Bases& bases, size_t index, int64_t row, int64_t at, Operands* operands) const {
+  const Spread& spread = spreads_[index];
+  const auto own = static_cast<size_t>(spread.input);
+  const int64_t element = spread.steps.OfRow(dims_, row) + spread.steps.inner * at, step = spread.steps.outer.empty() ? 0 : spread.steps.outer.back();
+  if (part_of_[index] < 0) {
+    operands->at[own] += element * spread.size;
+    operands->row[own] = step * spread.size;
+    return;
+  }
+  const Part& part = parts_[static_cast<size_t>(part_of_[index])];
+  operands->at[own] = part.is_listed ? bases.at[own] + element / part.row * kPointer : part.At(bases.at[own], element);
+  operands->row[own] = part.is_listed ? step / part.row * kPointer : part.BytesTo(step);
 }
 
 void ElementExecutable::RunRows(const Bases& bases, int64_t begin, int64_t end) const {
@@ -194,14 +264,10 @@ void ElementExecutable::RunRows(const Bases& bases, int64_t begin, int64_t end) 
       count = std::min(dims_.inner, last * piece_) - at;
       unit += last - first;
     } else {
-      rows = std::min(last_row - row, last_dim - row % last_dim);  // as far as inputs walk on evenly
+      rows = by_row_ ? 1 : std::min(last_row - row, last_dim - row % last_dim);  // as far as inputs walk on evenly
     }
     Operands operands = OperandsAt(bases, row * dims_.inner + at);
-    for (const Spread& spread : spreads_) {
-      const auto own = static_cast<size_t>(spread.input);
-      operands.at[own] += (spread.steps.OfRow(dims_, row) + spread.steps.inner * at) * spread.size;
-      operands.row[own] = spread.steps.outer.empty() ? 0 : spread.steps.outer.back() * spread.size;
-    }
+    for (size_t s = 0; s < spreads_.size(); ++s) PlaceSpread(bases, s, row, at, &operands);
     stages_.Run(operands, rows, count, bases.may_stream);
     row += rows;
   }

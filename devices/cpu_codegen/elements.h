@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "executable.h"
@@ -28,6 +29,8 @@ struct ElementExecutable : Executable {
   };
   void RunRows(const Bases& bases, int64_t begin, int64_t end) const;
   void RunTiles(const Bases& bases, int64_t begin, int64_t end) const;
+  // An input that is broadcast, or a part, beside the element `at` of a row.
+  void PlaceSpread(const Bases& bases, size_t spread, int64_t row, int64_t at, Operands* operands) const;
   // Operands at an element.
   Operands OperandsAt(const Bases& bases, int64_t element) const;
   void RunUpdate(const sdk::RunContext& c, Bases& bases, int64_t units, double cost) const;
@@ -41,6 +44,11 @@ struct ElementExecutable : Executable {
   std::vector<bool> is_even_;           // of inputs: they are read where the shape's elements are
   SpreadDims dims_;
   std::vector<Spread> spreads_;
+  std::vector<int32_t> part_of_;        // of spreads: which part each is; -1: none
+  std::vector<Part> parts_;
+  std::vector<Target> targets_;         // of outputs, without the update's
+  std::vector<std::pair<int32_t, int32_t>> copies_;  // parts, and outputs of the frame
+  bool by_row_ = false;                 // rows are called one by one: of gathers whose rows are long
   int64_t total_ = 0;
   int64_t piece_ = 0;         // elements of a unit that threads share: of a row, or so many rows
   bool lays_out_ = false;     // spreads are laid out, piece by piece; else rows are called one by one

@@ -22,14 +22,15 @@ class Frame : public Functions {
     // Pointers of the first that are walked over stand in registers.
     const std::vector<bool> of_row = program_.OfRows();
     size_t next = 0;
-    const auto place = [&](size_t offset, bool is_walked) {
-      if (!is_walked || next == pointers_.size()) return Place{offset};
+    const auto place = [&](size_t offset, bool is_walked, bool is_listed = false) {
+      if (!is_walked || next == pointers_.size()) return Place{offset, -1, 0, is_listed};
       mov(pointers_[next], ptr[rdi + offset]);
-      return Place{offset, static_cast<int>(next++)};
+      if (is_listed) mov(pointers_[next], ptr[pointers_[next]]);
+      return Place{offset, static_cast<int>(next++), 0, is_listed};
     };
     places_.assign(values_.size(), Place());
     for (size_t k = 0; k < program_.outputs.size(); ++k) results_.push_back(place(offsetof(Call, outputs) + 8 * k, !of_row[Index(program_.outputs[k])]));
-    for (size_t i = 0; i < program_.inputs.size(); ++i) places_[i] = place(offsetof(Call, inputs) + 8 * i, !program_.inputs[i].is_single);
+    for (size_t i = 0; i < program_.inputs.size(); ++i) places_[i] = place(offsetof(Call, inputs) + 8 * i, !program_.inputs[i].is_single, program_.inputs[i].is_listed);
     for (const auto& [key, reg] : held_) {
       size_ = key.second;
       const auto reading = Constant(key.first, key.second);
@@ -41,6 +42,12 @@ class Frame : public Functions {
   void Advance() {
     const auto step = [&](const Place& place, size_t by) {
       mov(rax, ptr[rdi + by]);
+      if (place.is_listed) {
+        add(rax, ptr[rdi + place.offset]);
+        mov(ptr[rdi + place.offset], rax);
+        if (place.pointer >= 0) mov(pointers_[Index(place.pointer)], ptr[rax]);
+        return;
+      }
       if (place.pointer >= 0) return add(pointers_[Index(place.pointer)], rax);
       add(ptr[rdi + place.offset], rax);
     };
@@ -118,6 +125,7 @@ class Frame : public Functions {
   Address At(const Place& place, int bytes) {
     const Reg64 base = place.pointer >= 0 ? pointers_[Index(place.pointer)] : rax;
     if (place.pointer < 0) mov(rax, ptr[rdi + place.offset]);
+    if (place.pointer < 0 && place.is_listed) mov(rax, ptr[rax]);
     return ptr[base + r15 * bytes + place.beyond + at_ * bytes];
   }
   // Lanes behind the last element of a sum are nobody's: there is memory for them, and what is read with a mask from what was written with one waits for the cache.

@@ -109,6 +109,7 @@ class Registers : public Xbyak::CodeGenerator {
     size_t offset = 0;   // of the pointer in the call
     int pointer = -1;    // in pointers_; -1: it is read each time
     int32_t beyond = 0;  // bytes
+    bool is_listed = false;  // the call's pointer is of a list of them
   };
 
   // ---- Registers ----

@@ -133,7 +133,7 @@ std::string Program::Key() const {
   add(static_cast<uint32_t>(row));
   add(static_cast<uint32_t>(row >> 32));
   add(static_cast<uint32_t>(inputs.size()));
-  for (const Input& input : inputs) add(input.dtype << 2 | (input.is_sum ? 2u : 0u) | (input.is_single ? 1u : 0u));
+  for (const Input& input : inputs) add(input.dtype << 3 | (input.is_listed ? 4u : 0u) | (input.is_sum ? 2u : 0u) | (input.is_single ? 1u : 0u));
   add(static_cast<uint32_t>(nodes.size()));
   for (const Node& node : nodes) {
     add(static_cast<uint32_t>(node.function) | node.dtype << 8);

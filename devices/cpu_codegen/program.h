@@ -49,6 +49,7 @@ struct Input {
   uint32_t dtype = 0;
   bool is_single = false;  // one element, read again for each call
   bool is_sum = false;     // the memory of the result that the only node makes which reads it: each row adds to what the one before has left there. It has whole registers' worth of elements
+  bool is_listed = false;  // the call gives a list of pointers, one for each row; input_steps is of the list
 };
 struct Node {
   Function function = Function::kUnknown;

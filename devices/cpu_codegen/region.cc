@@ -28,10 +28,8 @@ class Reader {
     region_.program.level = level_;
     AddInputs();
     CollectNodes();
-    for (size_t k = 0; k < args_.output_count; ++k) {
-      region_.program.outputs.push_back(values_.at({args_.outputs[k].node, args_.outputs[k].index}));
-      if (IsInput(region_.program.outputs.back())) sdk::Fail(TENON_UNIMPLEMENTED, "a value of a region comes from outside of it");
-    }
+    for (size_t k = 0; k < args_.output_count; ++k) AddOutput(args_.outputs[k], static_cast<int32_t>(k));
+    if (region_.program.outputs.empty() && update_ < 0) sdk::Fail(TENON_UNIMPLEMENTED, "a region that only moves elements");
     region_.program.outputs.insert(region_.program.outputs.end(), news_.begin(), news_.end());
     if (region_.program.outputs.size() > kMostOutputs) sdk::Fail(TENON_UNIMPLEMENTED, "a region of so many outputs");
     return std::move(region_);
@@ -60,6 +58,9 @@ class Reader {
     sdk::Check(cursor_.input(cursor_.graph, id, index, &source));
     return source;
   }
+  // Of the nodes that move elements at the region's edge.
+  EdgeOp EdgeOpAt(int64_t id) const { return EdgeOpOf(OpOf(id)); }
+  bool HasEdges() const { return std::any_of(args_.nodes, args_.nodes + args_.node_count, [&](int64_t id) { return EdgeOpAt(id) != EdgeOp::kNone; }); }
   bool IsAxes(const tenon_output& edge) const { return std::find_if(axes_.begin(), axes_.end(), [&](const tenon_output& each) { return each.node == edge.node && each.index == edge.index; }) != axes_.end(); }
 
   // The node that changes variables: one at most.
@@ -83,14 +84,16 @@ class Reader {
   int32_t NumberOf(const tenon_output& edge) const {
     const auto* const end = args_.inputs + args_.input_count;
     const auto* const found = std::find_if(args_.inputs, end, [&](const tenon_output& each) { return each.node == edge.node && each.index == edge.index; });
-    if (found == end) sdk::Fail(TENON_UNIMPLEMENTED, "an update whose scalars are made in its region");
+    if (found == end) sdk::Fail(TENON_UNIMPLEMENTED, "what is no element is made in its region");
     return static_cast<int32_t>(found - args_.inputs);
   }
-  // Whether elements of the edge are read, and not by the update as a scalar alone.
+  // Whether elements of the edge are read, and not by the update as a scalar alone, or by what takes parts.
   bool IsOfElements(const tenon_output& edge) const {
     for (uint64_t n = 0; n < args_.node_count; ++n) {
       const int64_t id = args_.nodes[n];
-      const int32_t count = cursor_.node_services->input_count(cursor_.node(cursor_.graph, id));
+      const EdgeOp op = EdgeOpAt(id);
+      if (IsPartOp(op)) continue;
+      const int32_t count = cursor_.node_services->input_count(cursor_.node(cursor_.graph, id)) - (op == EdgeOp::kConcat ? 1 : 0);
       for (int32_t i = 0; i < count; ++i) {
         const tenon_output input = InputOf(id, i);
         if ((id != update_ || i == region_.update->op().gradient) && input.node == edge.node && input.index == edge.index) return true;
@@ -99,9 +102,17 @@ class Reader {
     return false;
   }
 
+  // A value that is computed.
+  tenon_output SomeElements() const {
+    for (uint64_t k = 0; k < args_.output_count; ++k) {
+      const EdgeOp op = EdgeOpAt(args_.outputs[k].node);
+      if (!IsPartOp(op)) return op == EdgeOp::kConcat ? InputOf(args_.outputs[k].node, 0) : args_.outputs[k];
+    }
+    sdk::Fail(TENON_UNIMPLEMENTED, "a region that only moves elements");
+  }
   // That of the values which are reduced, or of all.
   void FindShape() {
-    region_.shape = DimsOf(update_ < 0 ? args_.outputs[0] : InputOf(update_, region_.update->op().gradient));
+    region_.shape = DimsOf(update_ < 0 ? SomeElements() : InputOf(update_, region_.update->op().gradient));
     bool is_found = false;
     for (uint64_t n = 0; n < args_.node_count; ++n) {
       const std::string_view op = OpOf(args_.nodes[n]);
@@ -148,17 +159,86 @@ class Reader {
   }
 
   void AddInputs() {
+    const bool are_all_elements = update_ < 0 && !HasEdges();
     for (uint64_t i = 0; i < args_.input_count; ++i) {
       const tenon_output& input = args_.inputs[i];
-      if (IsAxes(input) || (update_ >= 0 && !IsOfElements(input))) continue;
+      if (IsAxes(input) || (!are_all_elements && !IsOfElements(input))) continue;
       const tenon_tensor_view& view = ViewOf(input);
       region_.shapes.push_back(DimsOf(input));
       values_[{input.node, input.index}] = static_cast<int>(region_.program.inputs.size());
       region_.program.inputs.push_back({view.dtype, false});
       region_.sources.push_back(static_cast<int32_t>(i));
     }
+    for (uint64_t n = 0; n < args_.node_count; ++n)
+      if (IsPartOp(EdgeOpAt(args_.nodes[n]))) AddParts(args_.nodes[n]);
     if (update_ >= 0) AddInputsOfUpdate();
     if (region_.program.inputs.size() > kMostInputs) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", region_.program.inputs.size(), " inputs");
+  }
+
+  // Those outputs of the node that somebody reads, and that are not fed.
+  void AddParts(int64_t id) {
+    const tenon_node_services& services = *cursor_.node_services;
+    const tenon_node* const node = cursor_.node(cursor_.graph, id);
+    std::vector<const tenon_tensor_view*> inputs;
+    std::vector<sdk::Dims> outputs;
+    for (int32_t i = 0, count = services.input_count(node); i < count; ++i) inputs.push_back(&ViewOf(InputOf(id, i)));
+    for (int32_t k = 0, count = services.output_count(node); k < count; ++k) outputs.push_back(sdk::DimsOf(ViewOf({id, k, 0})));
+    const EdgeOp op = EdgeOpAt(id);
+    for (int32_t k = 0; k < static_cast<int32_t>(outputs.size()); ++k) {
+      const tenon_output own{id, k, 0};
+      if (values_.contains({id, k}) || (!IsOfElements(own) && !IsFetched(own))) continue;
+      Part part = PartOf(op, services, node, k, inputs, outputs);
+      if (part.row < kLeastEdgeRow) sdk::Fail(TENON_UNIMPLEMENTED, "parts of rows of ", part.row, " elements");
+      part.input = static_cast<int32_t>(region_.program.inputs.size());
+      if (part.gather) {
+        part.gather->table = NumberOf(InputOf(id, 0));
+        part.gather->indices = NumberOf(InputOf(id, 1));
+      }
+      region_.sources.push_back(NumberOf(InputOf(id, ValueOf(op))));
+      region_.shapes.emplace_back(outputs[static_cast<size_t>(k)].begin(), outputs[static_cast<size_t>(k)].end());
+      region_.program.inputs.push_back({services.output_dtype(node, k), false});
+      region_.parts.push_back(std::move(part));
+      values_[{id, k}] = region_.parts.back().input;
+    }
+  }
+  bool IsFetched(const tenon_output& edge) const {
+    return std::any_of(args_.outputs, args_.outputs + args_.output_count, [&](const tenon_output& each) { return each.node == edge.node && each.index == edge.index; });
+  }
+
+  // Values that leave the region: computed ones, parts of others, or computed ones side by side.
+  void AddOutput(const tenon_output& output, int32_t number) {
+    if (EdgeOpAt(output.node) == EdgeOp::kConcat) return AddConcatenation(output.node, number);
+    const int value = values_.at({output.node, output.index});
+    const auto part = std::find_if(region_.parts.begin(), region_.parts.end(), [value](const Part& each) { return each.input == value; });
+    if (part != region_.parts.end()) {
+      region_.copies.emplace_back(static_cast<int32_t>(part - region_.parts.begin()), number);
+      return;
+    }
+    AddProgramOutput(value, {number, 0, 0, 0});
+  }
+  void AddConcatenation(int64_t id, int32_t number) {
+    const int32_t count = cursor_.node_services->input_count(cursor_.node(cursor_.graph, id)) - 1;
+    const tenon_tensor_view& axis_view = ViewOf(InputOf(id, count));
+    if (axis_view.dl.data == nullptr || sdk::Count(axis_view) != 1) sdk::Fail(TENON_UNIMPLEMENTED, "an axis that is not known");
+    const auto rank = static_cast<int64_t>(region_.shape.size());
+    int64_t axis = sdk::IndexAt(sdk::Data<const void>(axis_view), axis_view.dtype, 0);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) sdk::Fail(TENON_UNIMPLEMENTED, "an axis that its kernel refuses");
+    const int64_t row = sdk::Count(sdk::Dims(region_.shape).subspan(static_cast<size_t>(axis)));
+    if (row < kLeastEdgeRow) sdk::Fail(TENON_UNIMPLEMENTED, "a concatenation of rows of ", row, " elements");
+    for (int32_t i = 0; i < count; ++i) {
+      const int value = Operand(InputOf(id, i));
+      if (IsInput(value) || KindOf(value) != Kind::kElements) sdk::Fail(TENON_UNIMPLEMENTED, "a concatenation of other values than a region's");
+      const auto bytes = row * static_cast<int64_t>(sdk::ElementSize(region_.program.DtypeOf(value)));
+      AddProgramOutput(value, {number, row, count * bytes, i * bytes});
+    }
+  }
+  void AddProgramOutput(int value, const Target& target) {
+    if (IsInput(value)) sdk::Fail(TENON_UNIMPLEMENTED, "a value of a region comes from outside of it");
+    std::vector<int>& outputs = region_.program.outputs;
+    if (std::find(outputs.begin(), outputs.end(), value) != outputs.end()) sdk::Fail(TENON_UNIMPLEMENTED, "a value that is to lie in two places");
+    outputs.push_back(value);
+    region_.targets.push_back(target);
   }
 
   void AddInputsOfUpdate() {
@@ -202,6 +282,7 @@ class Reader {
 
   void AddNode(const Source& source) {
     const std::string_view op = OpOf(source.id);
+    if (EdgeOpOf(op) != EdgeOp::kNone) return;  // an edge of the region
     if (source.id == update_) return AddUpdate(op, source);
     if (ReductionOf(op) != Function::kUnknown) return AddReduction(op, source);
     if (IsSoftmax(op)) return AddSoftmax(op, source);

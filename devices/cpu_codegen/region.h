@@ -3,11 +3,14 @@
 #ifndef TENON_DEVICES_CPU_CODEGEN_REGION_H_
 #define TENON_DEVICES_CPU_CODEGEN_REGION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "edges.h"
 #include "program.h"
 #include "tenon/ext/draft/compile.h"
 #include "tenon/sdk/kernel/kernel.h"
@@ -25,8 +28,13 @@ struct Region {
   bool is_whole = false;                     // reductions are of all elements, and nothing in the region reads them
   size_t leading = 0;                        // leading dims that `columns` reduce; where there are rows too, those are what is left
   std::optional<RegionUpdate> update;        // what the region ends with; its scalars and then old values are the program's last inputs, and new values its last outputs
+  std::vector<Part> parts;                   // inputs that nodes at the edge take from something else
+  std::vector<Target> targets;               // of the program's outputs that are not the update's
+  std::vector<std::pair<int32_t, int32_t>> copies;  // parts, and outputs of the frame that are one and nothing else
   std::vector<size_t> columns;               // nodes that reduce the leading dims, one value for each column, which nothing in the region reads
 
+  // Whether outputs are the frame's, one after the other.
+  bool has_targets() const { return std::any_of(targets.begin(), targets.end(), [](const Target& target) { return target.stride != 0; }); }
   int64_t total() const { return sdk::Count(shape); }
   int64_t row() const { return sdk::Count(sdk::Dims(shape).last(reduced)); }
   int64_t column_count() const { return sdk::Count(sdk::Dims(shape).subspan(leading)); }

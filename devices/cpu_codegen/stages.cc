@@ -91,7 +91,7 @@ bool Stages::MayLieInPlace(const Program& program, int32_t input, int32_t output
 }
 
 Stages::Stages(const Program& program) : first_between_(program.inputs.size() + program.outputs.size()) {
-  for (const Input& input : program.inputs) steps_.push_back(input.is_single ? 0 : static_cast<int64_t>(sdk::ElementSize(input.dtype)));
+  for (const Input& input : program.inputs) steps_.push_back(input.is_single || input.is_listed ? 0 : static_cast<int64_t>(sdk::ElementSize(input.dtype)));
   for (const int output : program.outputs) steps_.push_back(static_cast<int64_t>(sdk::ElementSize(program.DtypeOf(output))));
   // -1: within a stage alone.
   std::vector<int32_t> place(program.inputs.size() + program.nodes.size(), -1);

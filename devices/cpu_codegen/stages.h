@@ -31,6 +31,8 @@ class Stages {
   void Run(const Operands& operands, int64_t rows, int64_t count, bool may_stream = true) const;
   // Whether the output may have the input's memory: whoever reads it does so before it is written, element by element.
   static bool MayLieInPlace(const Program& program, int32_t input, int32_t output);
+  // Elements of a row that are computed in one turn; rows of listed inputs may have no more.
+  int64_t most_in_turn() const { return stages_.size() == 1 ? INT64_MAX : turn_; }
   // Nanoseconds of an element, roughly.
   static double CostOf(const Program& program);
 
