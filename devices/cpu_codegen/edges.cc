@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "failure.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/update.h"
 #include "tenon/sdk/walk/gather_shape.h"
@@ -21,14 +22,6 @@ int64_t KnownCount(sdk::Dims dims) {
     count *= dim;
   }
   return count;
-}
-
-[[noreturn]] void FailAs(const std::string& name, sdk::KernelError& error) {
-  tenon_status* const status = error.release();
-  const uint32_t code = tenon_plugin_host->status_code(status);
-  const std::string text(sdk::ToText(tenon_plugin_host->status_message(status)));
-  tenon_plugin_host->status_release(status);
-  sdk::Fail(code, name, ": ", text);
 }
 
 // Rows of a box: from[d] on `size[d]` of whole[d] elements in each dim, of which one alone is not all.

@@ -131,14 +131,4 @@ std::vector<int> RegionUpdate::NewValues(int g, const int* s, const int* v, cons
   return {};
 }
 
-// ---- Running ----
-
-void RegionUpdate::FailAs(sdk::KernelError& error) const {
-  tenon_status* const status = error.release();
-  const uint32_t code = tenon_plugin_host->status_code(status);
-  const std::string text(sdk::ToText(tenon_plugin_host->status_message(status)));
-  tenon_plugin_host->status_release(status);
-  sdk::Fail(code, name_, ": ", text);
-}
-
 }  // namespace tenon::cpu_codegen

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "failure.h"
 #include "program.h"
 #include "tenon/graph.h"
 #include "tenon/sdk/kernel/kernel.h"
@@ -66,8 +67,6 @@ class RegionUpdate {
   template <class T, class A>
   void Prepare(const sdk::RunContext& c, A* to) const;
   void PrepareAny(const sdk::RunContext& c, char* to) const;
-  // The failure, said of the node.
-  [[noreturn]] void FailAs(sdk::KernelError& error) const;
 
   const UpdateOp* op_;
   uint32_t dtype_ = 0, wide_ = 0, lock_ = 0;
@@ -94,7 +93,7 @@ void RegionUpdate::Run(const sdk::RunContext& c, sdk::Dims dims, uint32_t flags,
     function(places);
     for (size_t k = op_->variables; k-- > 0;) updates[k]->Commit();
   } catch (sdk::KernelError& error) {
-    FailAs(error);
+    FailAs(name_, error);
   }
 }
 

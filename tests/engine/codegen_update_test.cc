@@ -232,6 +232,21 @@ TEST_P(Updates, ReadPartsOfTheOldValue) {
     }
 }
 
+// Rows of the old value in another order are all there until the last one is written.
+TEST_P(Updates, GatherRowsOfTheOldValue) {
+  std::vector<int32_t> turned;
+  for (int32_t row = 63; row >= 0; --row) turned.push_back(row);
+  for (const Rule& rule : kRules)
+    for (const bool of_variable : {false, true}) {
+      Training t(*runtime_, rule, DType::kFloat, Shape{64, 512});
+      Graph& g = t.graph;
+      const Output indices = g.Const(turned);
+      const Output rows = of_variable ? g.Op("ResourceGather", {t.handles[0], indices}, {{"dtype", t.type}}) : g.Op("GatherV2", {g.Op("ReadVariableOp", {t.handles[0]}, {{"dtype", t.type}}), indices, g.Const(0)});
+      t.Update(g.Op("Mul", {g.Op("AddV2", {t.gradient, rows}), g.Op("Neg", {t.gradient})}), {}, "update");
+      EXPECT_GE(Compared(*runtime_, t, {}, {"update"}, rule.op), 4) << rule.op;
+    }
+}
+
 // One chain, two variables' updates: one of them is in the code.
 TEST_P(Updates, OfOneGradientTwice) {
   Training t(*runtime_, kRules[3], DType::kFloat, Shape{300});
