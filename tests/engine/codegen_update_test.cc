@@ -208,7 +208,9 @@ TEST_P(Updates, OverTheValueThatWasReadTakeNoSecondMemory) {
         auto callable = session->Prepare({t.feed}, {}, {"update"});
         ASSERT_TRUE(callable.ok()) << callable.status().message();
         for (int step = 0; step < 3; ++step) { ASSERT_TRUE(callable->Run({View(fed)}).ok()); }
-        bytes[decays] = session->Metrics().bytes_in_use;
+        const auto metrics = session->Metrics();
+        ASSERT_TRUE(metrics.ok()) << metrics.status().message();
+        bytes[decays] = metrics->bytes_in_use;
       }
       EXPECT_LT(bytes[1], bytes[0] + kCount) << rule.op << (reads_all ? ", all" : "");
     }
@@ -221,11 +223,11 @@ TEST_P(Updates, ReadPartsOfTheOldValue) {
       Training t(*runtime_, rule, DType::kFloat, Shape{64, 512});
       Graph& g = t.graph;
       const Output old = g.Op("ReadVariableOp", {t.handles.back()}, {{"dtype", t.type}});
-      const auto piece = [&](std::vector<int32_t> from, std::vector<int32_t> size) { return g.Op("Slice", {old, g.Const(from), g.Const(size)}); };
+      const auto piece = [&](std::initializer_list<int32_t> from, std::initializer_list<int32_t> size) { return g.Op("Slice", {old, g.Const(from), g.Const(size)}); };
       const Output read = part == 0   ? piece({0, 0}, {1, 1})
                           : part == 1 ? piece({0, 0}, {1, 512})
                           : part == 2 ? piece({32, 0}, {1, 512})
-                                      : g.Op("Reshape", {g.Op("Slice", {g.Op("Reshape", {old, g.Const({512, 64})}), g.Const({511, 63}), g.Const({1, 1})}), g.Const(std::vector<int32_t>{})});
+                                      : g.Op("Reshape", {g.Op("Slice", {g.Op("Reshape", {old, g.Const({512, 64})}), g.Const({511, 63}), g.Const({1, 1})}), g.Const(std::vector<int32_t>(), Shape{0})});
       const Output by = g.Op("Mul", {g.Op("AddV2", {t.gradient, read}), g.Op("Neg", {t.gradient})});
       t.Update(by, {}, "update");
       Compared(*runtime_, t, {}, {"update"}, std::string(rule.op) + " part " + std::to_string(part));
@@ -240,7 +242,7 @@ TEST_P(Updates, GatherRowsOfTheOldValue) {
     for (const bool of_variable : {false, true}) {
       Training t(*runtime_, rule, DType::kFloat, Shape{64, 512});
       Graph& g = t.graph;
-      const Output indices = g.Const(turned);
+      const Output indices = g.Const(turned, Shape{64});
       const Output rows = of_variable ? g.Op("ResourceGather", {t.handles[0], indices}, {{"dtype", t.type}}) : g.Op("GatherV2", {g.Op("ReadVariableOp", {t.handles[0]}, {{"dtype", t.type}}), indices, g.Const(0)});
       t.Update(g.Op("Mul", {g.Op("AddV2", {t.gradient, rows}), g.Op("Neg", {t.gradient})}), {}, "update");
       EXPECT_GE(Compared(*runtime_, t, {}, {"update"}, rule.op), 4) << rule.op;
