@@ -5,11 +5,15 @@
 //
 // Apart, each product writes a matrix of the weight's size, which the sum reads again: with 20 examples, 35 steps and a weight of 1500 x 6000 that is 2.5 GB, where the
 // rows that the one product is made of are 21 MB. It is rounded once for an element of the sum, not once for a step. Sums stay where the rows are more than the
-// matrices, where a product is made on another device or somebody else reads it, and in loops and conditionals.
+// matrices, where products are made on several devices or somebody else reads one, and in loops and conditionals.
+//
+// Steps follow one another: what comes back to one has come through those behind it. The gradients of replicas do not hang on each other, and stay a sum, which is rounded alike wherever
+// the replicas are.
 #include "products.h"
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,16 +42,22 @@ class Products {
       if (Groups groups = GroupsOf(sum); !groups.joined.empty()) all.emplace_back(sum, std::move(groups));
     if (all.empty()) return;
     CountReaders();
+    looks_ = kMostLooks * p_.node_count();
     // Constants of loops are others.
     const Sizes sizes(p_);
     std::erase_if(all, [&](const auto& each) { return !sizes.IsStraight(each.first); });
-    for (auto& [sum, groups] : all) Replace(sum, Unshared(std::move(groups)));
+    for (auto& [sum, groups] : all) Replace(sum, Steps(std::move(groups)));
   }
 
  private:
   struct Groups {
     std::vector<Output> left;                  // inputs of the sum that stay
     std::vector<std::vector<int64_t>> joined;  // products that become one
+  };
+  struct Size {
+    int64_t m, n;
+    std::string device;
+    auto operator<=>(const Size&) const = default;
   };
 
   static bool IsOfRows(sdk::NodeContext& c) {
@@ -57,17 +67,16 @@ class Products {
   }
 
   Groups GroupsOf(int64_t sum) {
-    const std::string device = p_.DeviceOf(sum);
-    std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> by_size;
+    std::map<Size, std::vector<int64_t>> by_size;
     Groups groups;
     for (const Output& input : InputsOf(sum)) {
       const Shape shape = p_.shape(input);
-      if (products_.contains(input.node) && p_.control_input_count(input.node) == 0 && p_.DeviceOf(input.node) == device && shape.known_rank() && shape[0] > 0 && shape[1] > 0)
-        by_size[{shape[0], shape[1]}].push_back(input.node);
+      if (products_.contains(input.node) && p_.control_input_count(input.node) == 0 && shape.known_rank() && shape[0] > 0 && shape[1] > 0)
+        by_size[{shape[0], shape[1], p_.DeviceOf(input.node)}].push_back(input.node);
       else groups.left.push_back(input);
     }
     for (const auto& [size, products] : by_size) {
-      if (Pays(size.first, size.second, products)) groups.joined.push_back(products);
+      if (Pays(size.m, size.n, products)) groups.joined.push_back(products);
       else for (const int64_t product : products) groups.left.push_back({product, 0, 0});
     }
     return groups;
@@ -99,24 +108,42 @@ class Products {
       for (const Output& input : InputsOf(id))
         if (const auto found = products_.find(input.node); found != products_.end()) ++found->second;
   }
-  Groups Unshared(Groups groups) {
-    for (std::vector<int64_t>& products : groups.joined) {
-      const auto shared = std::stable_partition(products.begin(), products.end(), [&](int64_t product) { return products_.at(product) == 1; });
-      for (auto it = shared; it != products.end(); ++it) groups.left.push_back({*it, 0, 0});
-      products.erase(shared, products.end());
-      if (products.size() != 1) continue;
-      groups.left.push_back({products[0], 0, 0});
-      products.clear();
-    }
-    std::erase_if(groups.joined, [](const std::vector<int64_t>& products) { return products.empty(); });
+  // Of the groups those that nobody else reads, and of which each follows another.
+  Groups Steps(Groups groups) {
+    std::erase_if(groups.joined, [&](const std::vector<int64_t>& products) {
+      if (std::all_of(products.begin(), products.end(), [&](int64_t product) { return products_.at(product) == 1; }) && FollowEachOther(products)) return false;
+      for (const int64_t product : products) groups.left.push_back({product, 0, 0});
+      return true;
+    });
     return groups;
+  }
+  // Whether what the latest product is of hangs on what all others are of. Nodes stand behind what they read.
+  bool FollowEachOther(const std::vector<int64_t>& products) {
+    std::set<int64_t> wanted;
+    for (const int64_t product : products) wanted.insert(p_.input(product, 1).node);
+    if (wanted.size() != products.size()) return false;
+    const int64_t first = *wanted.begin(), last = *wanted.rbegin();
+    std::set<int64_t> seen{last};
+    std::vector<int64_t> open{last};
+    while (!open.empty() && p_.ok()) {
+      const int64_t id = open.back();
+      open.pop_back();
+      if (wanted.erase(id) != 0 && wanted.empty()) return true;
+      if (--looks_ < 0) return false;
+      for (const Output& input : InputsOf(id))
+        if (input.node >= first && seen.insert(input.node).second) open.push_back(input.node);
+    }
+    return false;
   }
 
   void Replace(int64_t sum, const Groups& groups) {
     if (groups.joined.empty()) return;
-    p_.Begin(sum, p_.DeviceOf(sum));
     std::vector<Output> terms = groups.left;
-    for (const std::vector<int64_t>& products : groups.joined) terms.push_back(Joined(products));
+    for (const std::vector<int64_t>& products : groups.joined) {
+      p_.Begin(sum, p_.DeviceOf(products[0]));
+      terms.push_back(Joined(products));
+    }
+    p_.Begin(sum, p_.DeviceOf(sum));
     p_.Replace(sum, {terms.size() == 1 ? terms[0] : p_.Op("AddN", terms)});
     p_.Explain(sum, "products of steps are one product");
   }
@@ -133,8 +160,10 @@ class Products {
   }
 
   static constexpr double kLeastUnknown = 32;
+  static constexpr int64_t kMostLooks = 32;  // at nodes, for each of the graph
   sdk::PassContext& p_;
   std::map<int64_t, int> products_;  // that may be joined, with their readers
+  int64_t looks_ = 0;
 };
 
 }  // namespace
