@@ -262,8 +262,8 @@ CASES = [
     Case("done.late", ("DEADLINE_EXCEEDED", NODE + ": " + PLUGIN + ": its run_async() has not called done"), arguments=("--deadline", "300ms")),
     Case("done.twice", (PLUGIN + ": its run_async() of node 'y' called done twice", "[1, 2, 3, 4]"), status=0),
     Case("run.late", (PLUGIN + ": its run of node 'y' (Wrong) still runs", "after the deadline of 300 ms"), status=None, arguments=("--deadline", "300ms")),
-    Case("device.hung", ("DEADLINE_EXCEEDED", "WRONG:0", PLUGIN), arguments=("--deadline", "300ms"), **ON_DEVICE),
-    Case("device.hung", ("DEADLINE_EXCEEDED", "a constant", PLUGIN), arguments=("--deadline", "300ms"), graph="constant.pb", feed=False,
+    Case("device.hung", ("DEADLINE_EXCEEDED", "WRONG:0", PLUGIN), arguments=("--deadline", "2s"), **ON_DEVICE),
+    Case("device.hung", ("DEADLINE_EXCEEDED", "a constant", PLUGIN), arguments=("--deadline", "2s"), graph="constant.pb", feed=False,
          name="device.hung.constant"),
     Case("device.hung_destroy", (PLUGIN + ": its queue_destroy() of", "has not returned"), status=0),
     # Crashes: named, and the signal does what it does.
