@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "generator_testing.h"
@@ -27,31 +26,12 @@ Memory<T> Of(int64_t count) {
   return Memory<T>(static_cast<T*>(std::aligned_alloc(64, (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64)));
 }
 
-// Shares of one unit, by two threads and the caller.
-void InThreads(tenon_frame*, int64_t total, double, tenon_range_function function, void* argument) {
-  const auto share = [=](int64_t first) {
-    for (int64_t unit = first; unit < total; unit += 3) function(argument, unit, unit + 1);
-  };
-  std::thread one([&] { share(1); }), two([&] { share(2); });
-  share(0);
-  one.join();
-  two.join();
-}
-
-tenon_frame_services Services() {
-  tenon_frame_services services = {};
-  services.struct_size = sizeof services;
-  services.parallel_for = InThreads;
-  services.is_cancelled = [](tenon_frame*) -> uint32_t { return 0; };
-  return services;
-}
-
 struct Reduced {
   std::vector<float> elements, columns;
 };
 // outputs: of the shape, then of columns.
 Reduced RunIt(const Executable& executable, const std::vector<std::vector<float>>& inputs, const std::vector<std::vector<int64_t>>& shapes, int64_t rows, int64_t columns) {
-  static const tenon_frame_services services = Services();
+  static const tenon_frame_services services = ServicesOf(InThreads);
   std::vector<std::unique_ptr<float[]>> memory;  // of the very size
   std::vector<tenon_tensor_view> views;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -10,7 +10,6 @@
 #include <memory>
 #include <numeric>
 #include <random>
-#include <thread>
 
 #include "code.h"
 #include "elements.h"
@@ -73,24 +72,9 @@ TEST(Edges, CodeReadsRowsAnywhereAndWritesThemApart) {
 
 // ---- Executables ----
 
-void InThreads(tenon_frame*, int64_t total, double, tenon_range_function function, void* argument) {
-  const auto share = [=](int64_t first) {
-    for (int64_t unit = first; unit < total; unit += 3) function(argument, unit, unit + 1);
-  };
-  std::thread one([&] { share(1); }), two([&] { share(2); });
-  share(0);
-  one.join();
-  two.join();
-}
 void Alone(tenon_frame*, int64_t total, double, tenon_range_function function, void* argument) { function(argument, 0, total); }
 
-tenon_frame_services Services(bool in_threads) {
-  tenon_frame_services services = {};
-  services.struct_size = sizeof services;
-  services.parallel_for = in_threads ? InThreads : Alone;
-  services.is_cancelled = [](tenon_frame*) -> uint32_t { return 0; };
-  return services;
-}
+tenon_frame_services Services(bool in_threads) { return ServicesOf(in_threads ? InThreads : Alone); }
 
 // Memory of the very size, which a sanitizer watches, at any alignment of elements.
 struct Value {

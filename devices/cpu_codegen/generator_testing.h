@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of generated code share: the levels of this machine, types, and memory between pages that nobody may touch.
+// What tests of generated code share: the levels of this machine, threads, types, and memory between pages that nobody may touch.
 #ifndef TENON_DEVICES_CPU_CODEGEN_GENERATOR_TESTING_H_
 #define TENON_DEVICES_CPU_CODEGEN_GENERATOR_TESTING_H_
 
@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "program.h"
 #include "tenon/dtype.h"
+#include "tenon/kernel.h"
 
 namespace tenon::cpu_codegen {
 
@@ -20,6 +22,24 @@ inline std::vector<Level> Levels() {
   for (const Level level : {Level::kAvx2, Level::kAvx512})
     if (level <= BestLevel()) levels.push_back(level);
   return levels;
+}
+
+// A frame's parallel_for: shares of one unit, by two threads and the caller.
+inline void InThreads(tenon_frame*, int64_t total, double, tenon_range_function function, void* argument) {
+  const auto share = [=](int64_t first) {
+    for (int64_t unit = first; unit < total; unit += 3) function(argument, unit, unit + 1);
+  };
+  std::thread one([&] { share(1); }), two([&] { share(2); });
+  share(0);
+  one.join();
+  two.join();
+}
+inline tenon_frame_services ServicesOf(decltype(tenon_frame_services::parallel_for) parallel_for) {
+  tenon_frame_services services = {};
+  services.struct_size = sizeof services;
+  services.parallel_for = parallel_for;
+  services.is_cancelled = [](tenon_frame*) -> uint32_t { return 0; };
+  return services;
 }
 
 // Memory that ends, or begins, at a page that nobody may touch.
