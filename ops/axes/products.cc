@@ -7,8 +7,8 @@
 // rows that the one product is made of are 21 MB. It is rounded once for an element of the sum, not once for a step. Sums stay where the rows are more than the
 // matrices, where products are made on several devices or somebody else reads one, and in loops and conditionals.
 //
-// Steps follow one another: what comes back to one has come through those behind it. The gradients of replicas do not hang on each other, and stay a sum, which is rounded alike wherever
-// the replicas are.
+// Steps follow one another: what comes back to one has come through those behind it. Replicas and microbatches do not hang on each other: each has a product of its own over its
+// steps, and those stay a sum, in the order in which they were, so that it is rounded alike wherever the replicas are.
 #include "products.h"
 
 #include <algorithm>
@@ -36,24 +36,25 @@ class Products {
         if (c.op() == "AddN") sums.push_back(id);
         else if (IsOfRows(c)) products_.emplace(id, 0);
       });
-    if (products_.empty()) return;
-    std::vector<std::pair<int64_t, Groups>> all;
-    for (const int64_t sum : sums)
-      if (Groups groups = GroupsOf(sum); !groups.joined.empty()) all.emplace_back(sum, std::move(groups));
-    if (all.empty()) return;
+    std::erase_if(sums, [&](int64_t sum) {
+      const std::vector<Output> inputs = InputsOf(sum);
+      return std::count_if(inputs.begin(), inputs.end(), [&](const Output& input) { return products_.contains(input.node); }) < 2;
+    });
+    if (sums.empty()) return;
     CountReaders();
+    std::vector<std::pair<int64_t, std::vector<Chain>>> all;
     looks_ = kMostLooks * p_.node_count();
+    for (const int64_t sum : sums)
+      if (std::vector<Chain> chains = ChainsOf(sum); !chains.empty()) all.emplace_back(sum, std::move(chains));
+    if (all.empty()) return;
     // Constants of loops are others.
     const Sizes sizes(p_);
-    std::erase_if(all, [&](const auto& each) { return !sizes.IsStraight(each.first); });
-    for (auto& [sum, groups] : all) Replace(sum, Steps(std::move(groups)));
+    for (const auto& [sum, chains] : all)
+      if (sizes.IsStraight(sum)) Replace(sum, chains);
   }
 
  private:
-  struct Groups {
-    std::vector<Output> left;                  // inputs of the sum that stay
-    std::vector<std::vector<int64_t>> joined;  // products that become one
-  };
+  using Chain = std::vector<int64_t>;  // products that become one, in the order of the sum
   struct Size {
     int64_t m, n;
     std::string device;
@@ -66,20 +67,20 @@ class Products {
     return type == TENON_DT_FLOAT || type == TENON_DT_DOUBLE || type == TENON_DT_HALF || type == TENON_DT_BFLOAT16;
   }
 
-  Groups GroupsOf(int64_t sum) {
-    std::map<Size, std::vector<int64_t>> by_size;
-    Groups groups;
+  std::vector<Chain> ChainsOf(int64_t sum) {
+    std::map<Size, Chain> by_size;
     for (const Output& input : InputsOf(sum)) {
+      // Whoever else reads a product has it made all the same.
+      const auto found = products_.find(input.node);
+      if (found == products_.end() || found->second != 1 || p_.control_input_count(input.node) != 0) continue;
       const Shape shape = p_.shape(input);
-      if (products_.contains(input.node) && p_.control_input_count(input.node) == 0 && shape.known_rank() && shape[0] > 0 && shape[1] > 0)
-        by_size[{shape[0], shape[1], p_.DeviceOf(input.node)}].push_back(input.node);
-      else groups.left.push_back(input);
+      if (shape.known_rank() && shape[0] > 0 && shape[1] > 0) by_size[{shape[0], shape[1], p_.DeviceOf(input.node)}].push_back(input.node);
     }
-    for (const auto& [size, products] : by_size) {
-      if (Pays(size.m, size.n, products)) groups.joined.push_back(products);
-      else for (const int64_t product : products) groups.left.push_back({product, 0, 0});
-    }
-    return groups;
+    std::vector<Chain> chains;
+    for (const auto& [size, products] : by_size)
+      for (Chain& chain : FollowingEachOther(products))
+        if (Pays(size.m, size.n, chain)) chains.push_back(std::move(chain));
+    return chains;
   }
   std::vector<Output> InputsOf(int64_t sum) {
     int count = 0;
@@ -89,7 +90,7 @@ class Products {
     return inputs;
   }
   // Whether the rows are copied with less than the matrices are written and read with. Of how many rows nobody says they are as many as hide behind the arithmetic.
-  bool Pays(int64_t m, int64_t n, const std::vector<int64_t>& products) {
+  bool Pays(int64_t m, int64_t n, const Chain& products) {
     if (products.size() < 2) return false;
     const double wide = static_cast<double>(m) + static_cast<double>(n), matrix = static_cast<double>(m) * static_cast<double>(n);
     double rows = 0;
@@ -102,52 +103,60 @@ class Products {
     return rows * wide <= static_cast<double>(products.size()) * matrix;
   }
 
-  // Whoever else reads a product has it made all the same.
   void CountReaders() {
     for (int64_t id = 0, count = p_.node_count(); id < count && p_.ok(); ++id)
       for (const Output& input : InputsOf(id))
         if (const auto found = products_.find(input.node); found != products_.end()) ++found->second;
   }
-  // Of the groups those that nobody else reads, and of which each follows another.
-  Groups Steps(Groups groups) {
-    std::erase_if(groups.joined, [&](const std::vector<int64_t>& products) {
-      if (std::all_of(products.begin(), products.end(), [&](int64_t product) { return products_.at(product) == 1; }) && FollowEachOther(products)) return false;
-      for (const int64_t product : products) groups.left.push_back({product, 0, 0});
-      return true;
-    });
-    return groups;
-  }
-  // Whether what the latest product is of hangs on what all others are of. Nodes stand behind what they read.
-  bool FollowEachOther(const std::vector<int64_t>& products) {
-    std::set<int64_t> wanted;
-    for (const int64_t product : products) wanted.insert(p_.input(product, 1).node);
-    if (wanted.size() != products.size()) return false;
-    const int64_t first = *wanted.begin(), last = *wanted.rbegin();
-    std::set<int64_t> seen{last};
-    std::vector<int64_t> open{last};
-    while (!open.empty() && p_.ok()) {
-      const int64_t id = open.back();
-      open.pop_back();
-      if (wanted.erase(id) != 0 && wanted.empty()) return true;
-      if (--looks_ < 0) return false;
-      for (const Output& input : InputsOf(id))
-        if (input.node >= first && seen.insert(input.node).second) open.push_back(input.node);
+  // The products in chains: what the latest of a chain is of hangs on what all others of it are of. Nodes stand behind what they read.
+  std::vector<Chain> FollowingEachOther(const Chain& products) {
+    std::map<int64_t, Chain> wanted;  // by the node that brings the gradient
+    for (const int64_t product : products) wanted[p_.input(product, 1).node].push_back(product);
+    std::vector<Chain> chains;
+    while (!wanted.empty() && p_.ok()) {
+      const int64_t last = wanted.rbegin()->first;
+      std::set<int64_t> seen{last};
+      std::vector<int64_t> open{last};
+      std::set<int64_t> found;
+      while (!open.empty()) {
+        const int64_t id = open.back();
+        open.pop_back();
+        if (const auto at = wanted.find(id); at != wanted.end()) {
+          found.insert(at->second.begin(), at->second.end());
+          wanted.erase(at);
+          if (wanted.empty()) break;
+        }
+        if (--looks_ < 0) return chains;
+        for (const Output& input : InputsOf(id))
+          if (input.node >= wanted.begin()->first && seen.insert(input.node).second) open.push_back(input.node);
+      }
+      Chain chain;
+      for (const int64_t product : products)
+        if (found.contains(product)) chain.push_back(product);
+      chains.push_back(std::move(chain));
     }
-    return false;
+    return chains;
   }
 
-  void Replace(int64_t sum, const Groups& groups) {
-    if (groups.joined.empty()) return;
-    std::vector<Output> terms = groups.left;
-    for (const std::vector<int64_t>& products : groups.joined) {
-      p_.Begin(sum, p_.DeviceOf(products[0]));
-      terms.push_back(Joined(products));
+  // A chain's product stands where the first of its products stood.
+  void Replace(int64_t sum, const std::vector<Chain>& chains) {
+    std::map<int64_t, const Chain*> chain_of;
+    for (const Chain& chain : chains)
+      for (const int64_t product : chain) chain_of[product] = &chain;
+    std::vector<Output> terms;
+    for (const Output& input : InputsOf(sum)) {
+      const auto found = chain_of.find(input.node);
+      if (found == chain_of.end()) terms.push_back(input);
+      else if (found->second->front() == input.node) {
+        p_.Begin(sum, p_.DeviceOf(input.node));
+        terms.push_back(Joined(*found->second));
+      }
     }
     p_.Begin(sum, p_.DeviceOf(sum));
     p_.Replace(sum, {terms.size() == 1 ? terms[0] : p_.Op("AddN", terms)});
     p_.Explain(sum, "products of steps are one product");
   }
-  Output Joined(const std::vector<int64_t>& products) {
+  Output Joined(const Chain& products) {
     const int32_t zero = 0;
     const Output axis = p_.Constant(TENON_DT_INT32, tenon_shape{nullptr, 0, 0}, &zero, sizeof zero);
     const auto rows = [&](int operand) {

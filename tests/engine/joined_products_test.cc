@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -61,10 +62,9 @@ struct Sum {
   Graph graph;
   std::vector<std::pair<Output, Tensor>> feeds;
   std::vector<Output> products;
-  Output before;
-  bool is_sequence = true;
+  std::map<int, Output> before;  // of each sequence
 
-  void Add(int64_t rows, int64_t m, int64_t n, bool is_known = true, DType type = DType::kFloat) {
+  void Add(int64_t rows, int64_t m, int64_t n, bool is_known = true, DType type = DType::kFloat, int sequence = 0) {
     const auto fed = [&](int64_t columns) {
       const Output x = graph.Placeholder("x" + std::to_string(feeds.size()), DType::kFloat, {is_known ? rows : -1, columns});
       feeds.emplace_back(x, Numbers({rows, columns}, static_cast<int>(feeds.size())));
@@ -73,8 +73,8 @@ struct Sum {
     const Output a = fed(m);
     Output b = fed(n);
     // What comes back to a step has come through the one before, which adds nothing here.
-    if (is_sequence && before.valid()) b = graph.Op("AddV2", {b, graph.Op("Mul", {graph.Op("Sum", {before, graph.Const({0, 1})}), graph.Op("ZerosLike", {graph.Op("Sum", {b, graph.Const({0, 1})})})})});
-    before = b;
+    if (const auto found = before.find(sequence); found != before.end()) b = graph.Op("AddV2", {b, graph.Op("Mul", {graph.Op("Sum", {found->second, graph.Const({0, 1})}), graph.Op("ZerosLike", {graph.Op("Sum", {b, graph.Const({0, 1})})})})});
+    before.insert_or_assign(sequence, b);
     products.push_back(graph.Op("MatMul", {a, b}, {{"transpose_a", true}}));
   }
   // Of the numbers that are fed.
@@ -139,20 +139,50 @@ TEST(JoinedProducts, StayApartWhereTheRowsAreMore) {
 // The bytes of a step are the same wherever its replicas are.
 TEST(JoinedProducts, OfReplicasStayApart) {
   Sum sum(TheRuntime());
-  sum.is_sequence = false;
-  for (int i = 0; i < 3; ++i) sum.Add(4, 32, 32);
+  for (int i = 0; i < 3; ++i) sum.Add(4, 32, 32, true, DType::kFloat, i);
   const Answer answer = AnswerOf(sum.graph, sum.feeds, sum.graph.Op("AddN", {sum.products}));
   ExpectNear(answer.values, sum.Right(32, 32), 1e-4);
   EXPECT_EQ(answer.products, 3);
 }
 
-TEST(JoinedProducts, StayApartWhereSomebodyElseReadsThem) {
+// Microbatches and replicas: each has one product over its own steps, wherever those stand in the sum.
+TEST(JoinedProducts, OfSeveralSequencesAreOneProductEach) {
+  for (const bool is_mixed : {false, true}) {
+    Sum sum(TheRuntime());
+    for (int i = 0; i < 12; ++i) sum.Add(4, 32, 32, true, DType::kFloat, is_mixed ? i % 3 : i / 4);
+    sum.Add(4, 32, 32, true, DType::kFloat, 3);  // one step alone
+    const Answer answer = AnswerOf(sum.graph, sum.feeds, sum.graph.Op("AddN", {sum.products}));
+    ExpectNear(answer.values, sum.Right(32, 32), 1e-4);
+    EXPECT_EQ(answer.products, 4);
+    EXPECT_EQ(answer.sums, 1);
+    EXPECT_EQ(answer.pieces, 6);
+  }
+}
+
+// Two products of what one step brings: both belong to it.
+TEST(JoinedProducts, OfOneGradientAreInItsChain) {
+  Sum sum(TheRuntime());
+  for (int i = 0; i < 3; ++i) sum.Add(4, 32, 32);
+  const Output x = sum.graph.Placeholder("again", DType::kFloat, {4, 32});
+  sum.products.push_back(sum.graph.Op("MatMul", {x, sum.before.at(0)}, {{"transpose_a", true}}));
+  const Output total = sum.graph.Op("AddN", {sum.products});
+  sum.feeds.emplace_back(x, Numbers({4, 32}, 9));
+  sum.feeds.push_back(sum.feeds[5]);  // the number of what the last step brings, for Right
+  const std::vector<double> right = sum.Right(32, 32);
+  sum.feeds.pop_back();
+  const Answer answer = AnswerOf(sum.graph, sum.feeds, total);
+  ExpectNear(answer.values, right, 1e-4);
+  EXPECT_EQ(answer.products, 1);
+}
+
+TEST(JoinedProducts, WhatSomebodyElseReadsStaysApart) {
   Sum sum(TheRuntime());
   for (int i = 0; i < 3; ++i) sum.Add(4, 32, 32);
   const Output other = sum.graph.Op("Neg", {sum.products[1]});
   const Answer answer = AnswerOf(sum.graph, sum.feeds, sum.graph.Op("AddN", {sum.products}), {other});
   ExpectNear(answer.values, sum.Right(32, 32), 1e-4);
-  EXPECT_EQ(answer.products, 3);
+  EXPECT_EQ(answer.products, 2);
+  EXPECT_EQ(answer.sums, 1);
 }
 
 TEST(JoinedProducts, WhatIsFetchedOrFedIsRight) {
