@@ -301,9 +301,8 @@ class EmulatedCard final : public Card {
     if (mkdtemp(folder) == nullptr) return Fault(TENON_INTERNAL, "no folder for a source");
     const std::string path(folder);
     std::ofstream(path + "/chain.cc") << source;
-    const std::string command = sdk::Concat(TENON_GPU_EMULATED_COMPILER " -std=c++20 -O1 -shared -fPIC -fvisibility=hidden -ffp-contract=off -w "
-                                            "-DTENON_GPU_LOADED " TENON_GPU_EMULATED_INCLUDES " ",
-                                            path, "/chain.cc -o ", path, "/chain.so >", path, "/log 2>&1");
+    const std::string command =
+        sdk::Concat(TENON_GPU_EMULATED_COMPILER " " TENON_GPU_EMULATED_FLAGS " -shared -include emulation/chain.h ", path, "/chain.cc -o ", path, "/chain.so >", path, "/log 2>&1");
     const auto read = [&](const char* name) {
       std::ifstream file(path + name, std::ios::binary);
       return std::vector<char>((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
