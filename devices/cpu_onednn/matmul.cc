@@ -26,7 +26,7 @@ struct Shape {
 template <class Kernel>
 bool PrefersGemm(const Kernel& kernel, bool packed, const Shape& share) {
   const auto [m, k, n] = share;
-  if (packed) return !kernel.transpose_a && m >= 64 && k >= 768 && n >= 384 && n <= 1024;
+  if (packed) return !kernel.transpose_a && m >= 64 && k >= 768 && n >= 384 && (n <= 1024 || m >= 512);
   return !kernel.transpose_b && m >= 32 && n >= 128 && (!kernel.transpose_a || m < 1024 || n > 1024);
 }
 
