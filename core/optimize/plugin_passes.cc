@@ -128,17 +128,17 @@ class PassCall {
     return graph_->Replace(NodeId(id), std::move(spec)).status();
   }
 
-  // Who reads a node that one value stands for reads that value: passes and compilers that come after find the nodes beside each other.
+  // Who reads a node that values stand for reads those: passes and compilers that come after find the nodes beside each other, and a value that nobody reads is not computed.
   void PassBy() {
     const auto is_passed = [this](const Edge& edge) {
-      if (!edge.node || !replaced_.contains(edge.node) || graph_->node(edge.node).inputs.size() != 1 || !graph_->node(edge.node).controls.empty()) return false;
+      if (!edge.node || !replaced_.contains(edge.node) || !graph_->node(edge.node).controls.empty()) return false;
       return std::find(request_->feeds.begin(), request_->feeds.end(), edge) == request_->feeds.end();
     };
     if (replaced_.empty()) return;
     for (const NodeId id : graph_->ids()) {
       for (Edge& edge : graph_->mutable_node(id).inputs) {
         // Values may be replaced in a circle, which is said where the graph is put in order.
-        for (size_t hop = 0; hop < replaced_.size() && is_passed(edge); ++hop) edge = graph_->node(edge.node).inputs[0];
+        for (size_t hop = 0; hop < replaced_.size() && is_passed(edge); ++hop) edge = graph_->node(edge.node).inputs[static_cast<size_t>(edge.index)];
       }
     }
   }

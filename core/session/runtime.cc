@@ -57,7 +57,7 @@ struct Runtime::State {
   // Every plugin that was loaded, for ever: graphs have its ops still, and one that comes back is the same.
   std::map<std::string, std::shared_ptr<PluginInstance>, std::less<>> instances;
   std::map<std::string, Placer, std::less<>> placers;  // by plugin
-  std::map<std::string, optimize::PluginPass, std::less<>> passes;  // by plugin
+  std::multimap<std::string, optimize::PluginPass, std::less<>> passes;  // by plugin, those of one in its order
   struct TransportEntry {
     std::string plugin;
     Transport transport;
@@ -186,7 +186,7 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::sha
   } else if (what == TENON_CAPABILITY_GRAPH_PASS) {
     TENON_ASSIGN_OR_RETURN(optimize::PluginPass pass, optimize::AdoptPass(static_cast<const tenon_graph_pass*>(capability.table), plugin));
     std::lock_guard lock(state_->mutex);
-    state_->passes.insert_or_assign(id, std::move(pass));
+    state_->passes.emplace(id, std::move(pass));
   } else {
     counts->ignored.emplace_back(what);
   }
@@ -207,7 +207,7 @@ void Runtime::UnregisterPlugin(std::string_view id) {
     instance->second->Close();  // graphs have its ops still
   std::erase_if(state_->transports, [&](const auto& entry) { return entry.second.plugin == id; });
   if (const auto placer = state_->placers.find(id); placer != state_->placers.end()) state_->placers.erase(placer);
-  if (const auto pass = state_->passes.find(id); pass != state_->passes.end()) state_->passes.erase(pass);
+  std::erase_if(state_->passes, [&](const auto& pass) { return pass.first == id; });
 }
 
 Result<Runtime::Placer> Runtime::FindPlacer(std::string_view plugin) const {

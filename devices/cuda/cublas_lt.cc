@@ -34,7 +34,7 @@ std::vector<Types> WaysOf(const MatrixProduct& product) {
 
 std::string TextOf(const MatrixProduct& p) {
   const auto matrix = [](const MatrixProduct::Matrix& of) { return sdk::Concat(of.turned ? "turned, " : "", "lines ", of.step, " apart"); };
-  return sdk::Concat(p.batches, " of [", p.rows, ",", p.depth, "] by [", p.depth, ",", p.columns, "] (", matrix(p.left), "; ", matrix(p.right), "; ", matrix(p.out), ")");
+  return sdk::Concat(p.sums ? "(sums of) " : "", p.batches, " of [", p.rows, ",", p.depth, "] by [", p.depth, ",", p.columns, "] (", matrix(p.left), "; ", matrix(p.right), "; ", matrix(p.out), ")");
 }
 
 constexpr uint32_t kAlignment = 16;
@@ -58,9 +58,9 @@ class CublasLt::Work final : public LibraryWork {
     const uint32_t epilogue = p.bias ? (p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
                                      : (p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<cublasLtEpilogue_t>(epilogue));
-    const auto lay = [&](cublasLtMatrixLayoutOpaque_t* layout, const MatrixProduct::Matrix& matrix, int64_t rows, int64_t columns) {
+    const auto lay = [&](cublasLtMatrixLayoutOpaque_t* layout, cudaDataType_t type, const MatrixProduct::Matrix& matrix, int64_t rows, int64_t columns) {
       if (status == CUBLAS_STATUS_SUCCESS) {
-        status = library_.f_.cublasLtMatrixLayoutInit_internal(layout, sizeof *layout, types_.data, static_cast<uint64_t>(matrix.turned ? columns : rows),
+        status = library_.f_.cublasLtMatrixLayoutInit_internal(layout, sizeof *layout, type, static_cast<uint64_t>(matrix.turned ? columns : rows),
                                                                static_cast<uint64_t>(matrix.turned ? rows : columns), matrix.step);
       }
       const auto attribute = [&](cublasLtMatrixLayoutAttribute_t name, const auto& value) {
@@ -70,9 +70,9 @@ class CublasLt::Work final : public LibraryWork {
       attribute(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batches);
       attribute(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, matrix.batch);
     };
-    lay(&right_, p.right, p.columns, p.depth);
-    lay(&left_, p.left, p.depth, p.rows);
-    lay(&out_, p.out, p.columns, p.rows);
+    lay(&right_, types_.data, p.right, p.columns, p.depth);
+    lay(&left_, types_.data, p.left, p.depth, p.rows);
+    lay(&out_, p.sums ? CUDA_R_32F : types_.data, p.out, p.columns, p.rows);
     return status == CUBLAS_STATUS_SUCCESS ? Choose() : status;
   }
 

@@ -189,7 +189,7 @@ class Cudnn::Work final : public LibraryWork {
     const bool is_double = type == CUDNN_DATA_DOUBLE;
     const Names names = NamesOf(c.result);
     const Descriptor x = Tensor(kImage, type, {c.batch, c.channels, c.rows.input, c.columns.input}, c.channels_first);
-    const Descriptor w = Tensor(kFilter, type, {c.filters, c.channels / c.groups, c.rows.size, c.columns.size}, c.channels_first);
+    const Descriptor w = Tensor(kFilter, c.sums ? CUDNN_DATA_FLOAT : type, {c.filters, c.channels / c.groups, c.rows.size, c.columns.size}, c.channels_first);
     const Descriptor y = Tensor(kResult, type, {c.batch, c.filters, c.rows.output, c.columns.output}, c.channels_first);
     const Descriptor window = Window(c, is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
     Descriptor operation(library_, names.operation);
@@ -289,7 +289,8 @@ std::unique_ptr<LibraryWork> Cudnn::Take(const Convolution& convolution) const {
       place->second = std::move(work);
     } else {
       const std::string text = sdk::Concat("convolutions ", TextOf(convolution), " of ", sdk::TypeName(convolution.dtype),
-                                           " are computed by kernels of this plugin: cuDNN has no engine for them that gives the same bits each time");
+                                           convolution.sums ? " are not given as sums of float32: cuDNN has no engine for that whose bits are the same each time"
+                                                              : " are computed by kernels of this plugin: cuDNN has no engine for them that gives the same bits each time");
       tenon_plugin_host->log(TENON_LOG_WARNING, sdk::ToSpan(text));
     }
   }

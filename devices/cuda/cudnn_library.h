@@ -44,7 +44,7 @@ class Cudnn {
   Functions f_ = {};
   cudnnHandle_t handle_ = nullptr;  // NULL: none
   mutable std::mutex mutex_;        // guards the handle, which knows one stream at a time, and the plans
-  mutable std::map<std::array<int64_t, 20>, std::shared_ptr<const Work>> plans_;  // by the problem's key; NULL: not taken
+  mutable std::map<std::array<int64_t, 21>, std::shared_ptr<const Work>> plans_;  // by the problem's key; NULL: not taken
   std::string about_;
 };
 

@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "driver_card.h"
 #include "fuse/attention_pass.h"
+#include "fuse/bfloat16.h"
 #include "fuse/compiler.h"
 
 namespace tenon::gpu {
@@ -20,6 +21,7 @@ const tenon_capability kCapabilities[] = {
     TENON_PROVIDES(COMPILER, &tenon::gpu::kCompiler),
     TENON_PROVIDES(COLLECTIVE, &tenon::gpu::kCollective),
     TENON_PROVIDES(GRAPH_PASS, &tenon::gpu::kAttentionPass),
+    TENON_PROVIDES(GRAPH_PASS, &tenon::gpu::kBfloat16Pass),  // after the other, whose nodes it keeps together
 };
 
 constexpr tenon_option_declaration kOptions[] = {TENON_GPU_OPTIONS("-1")};

@@ -31,6 +31,7 @@ struct MatrixProduct {
     int64_t batch = 0;
   };
   uint32_t dtype = TENON_DT_FLOAT;  // of all
+  bool sums = false;                // out is of float32, of halves
   uint32_t precision = TENON_PRECISION_STRICT;
   int64_t rows = 0, columns = 0, depth = 0, batches = 1;
   Matrix left, right, out;  // out is not turned
@@ -48,14 +49,15 @@ struct Convolution {
   };
   Result result = Result::kForward;
   uint32_t dtype = TENON_DT_FLOAT;
+  bool sums = false;  // the gradient of a filter is of float32, of halves
   uint32_t precision = TENON_PRECISION_STRICT;
   bool channels_first = false;
   int64_t batch = 0, channels = 0, filters = 0, groups = 1;
   Direction rows, columns;
 
   // Equal for equal problems.
-  std::array<int64_t, 20> Key() const {
-    return {static_cast<int64_t>(result), dtype, precision, channels_first, batch, channels, filters, groups, rows.input, rows.output, rows.size, rows.stride,
+  std::array<int64_t, 21> Key() const {
+    return {static_cast<int64_t>(result), dtype, sums, precision, channels_first, batch, channels, filters, groups, rows.input, rows.output, rows.size, rows.stride,
             rows.dilation, rows.before, columns.input, columns.output, columns.size, columns.stride, columns.dilation, columns.before};
   }
 };

@@ -15,6 +15,12 @@ sdk::Outcome ParseFolder(std::string_view key, std::string_view value, std::stri
   return {};
 }
 
+sdk::Outcome ParseStorage(std::string_view value, std::string* out) {
+  if (value != "auto" && value != "always" && value != "off") return sdk::Fault(TENON_INVALID_ARGUMENT, "option storage is '", value, "'; it may be auto, always or off");
+  *out = value;
+  return {};
+}
+
 sdk::Outcome ParseOne(std::string_view key, std::string_view value, Options* o) {
   if (key == "devices") return ParseInteger(key, value, -1, 1024, &o->devices);
   if (key == "queues") return ParseInteger(key, value, 1, 16, &o->queues);
@@ -22,6 +28,7 @@ sdk::Outcome ParseOne(std::string_view key, std::string_view value, Options* o) 
   if (key == "cache") return ParseFolder(key, value, &o->cache);
   if (key == "libraries") return ParseFolder(key, value, &o->libraries);
   if (key == "collectives") return ParseFolder(key, value, &o->collectives);
+  if (key == "storage") return ParseStorage(value, &o->storage);
   o->more[std::string(key)] = value;
   return {};
 }

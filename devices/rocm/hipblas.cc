@@ -37,7 +37,7 @@ class Hipblas::Work final : public LibraryWork {
     if (status == 0) {
       status = library_.f_.gemm(library_.handle_, turn(p.right), turn(p.left), number(p.columns), number(p.rows), number(p.depth),
                                 is_double ? static_cast<const void*>(&kOne) : &kOneFloat, on.right, type_, number(p.right.step), p.right.batch, on.left, type_,
-                                number(p.left.step), p.left.batch, is_double ? static_cast<const void*>(&kZero) : &kZeroFloat, on.out, type_,
+                                number(p.left.step), p.left.batch, is_double ? static_cast<const void*>(&kZero) : &kZeroFloat, on.out, p.sums ? rocm::kBlasFloat : type_,
                                 number(p.out.step), p.out.batch, number(p.batches), is_double ? rocm::kBlasCompute64F : rocm::kBlasCompute32F, rocm::kBlasDefault);
     }
     return status == 0 ? Outcome() : Fault(TENON_INTERNAL, "hipblasGemmStridedBatchedEx: hipblasStatus_t ", status);

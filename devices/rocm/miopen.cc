@@ -142,7 +142,7 @@ Miopen::~Miopen() {
 
 std::unique_ptr<LibraryWork> Miopen::Take(const Convolution& c) const {
   const std::optional<rocm::OpenType> type = TypeOf(c.dtype);
-  if (handle_ == nullptr || !type.has_value() || !IsEven(c.rows) || !IsEven(c.columns)) return nullptr;
+  if (handle_ == nullptr || !type.has_value() || c.sums || !IsEven(c.rows) || !IsEven(c.columns)) return nullptr;
   // Its dims and strides are of 32 bits.
   const int64_t image = c.channels * c.rows.input * c.columns.input, result = c.filters * c.rows.output * c.columns.output;
   if (std::max({image, result, c.batch, c.filters * c.channels * c.rows.size * c.columns.size}) > INT32_MAX) return nullptr;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/cluster/local_cluster.h"
+#include "tests/device/gpu.h"
 
 namespace tenon::engine {
 namespace {
@@ -20,14 +21,15 @@ constexpr int64_t kSide = 128;
 
 // Two layers, on two tasks of a cluster, or in this process; the second's weights are a variable.
 struct TwoLayers {
-  TwoLayers(Graph& g, bool on_cluster) {
+  // device: of which type each layer's is, as in names; empty: the CPU's.
+  TwoLayers(Graph& g, bool on_cluster, const std::string& device) {
     x = g.Placeholder("x", DType::kFloat, {kSide, kSide});
     Output hidden;
     {
-      const auto on = g.Device(on_cluster ? "/job:worker/task:0" : "");
+      const auto on = g.Device((on_cluster ? "/job:worker/task:0" : "") + device);
       hidden = g.Op("Relu", {g.Op("MatMul", {x, g.Const(Numbers(kSide * kSide, 1), {kSide, kSide})}, {}, "first")}, {}, "hidden");
     }
-    const auto on = g.Device(on_cluster ? "/job:worker/task:1" : "");
+    const auto on = g.Device((on_cluster ? "/job:worker/task:1" : "") + device);
     const Output weights = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{kSide, kSide}}}, "weights");
     assign = g.AddNode("AssignVariableOp", {weights, g.Const(Numbers(kSide * kSide, 2), {kSide, kSide})}, {}, "assign");
     y = g.Op("MatMul", {hidden, g.Op("ReadVariableOp", {weights}, {{"dtype", DType::kFloat}})}, {}, "second");
@@ -36,10 +38,10 @@ struct TwoLayers {
   Operation assign;
 };
 
-TEST(Bfloat16OnACluster, ComputesWhatOneProcessDoes) {
-  const LocalCluster cluster("loopback://bfloat16", {{"worker", 2}});
-  Graph g(TheRuntime()), alone(TheRuntime());
-  const TwoLayers there(g, true), here(alone, false);
+// runtime: of the client and of the process that computes alone.
+void ExpectWhatOneProcessComputes(const LocalCluster& cluster, const Runtime& runtime, const std::string& device) {
+  Graph g(runtime), alone(runtime);
+  const TwoLayers there(g, true, device), here(alone, false, device);
   ASSERT_TRUE(g.status().ok()) << g.status();
   const std::vector<float> in = Numbers(kSide * kSide, 3);
   const auto run = [&](const Session& session, const TwoLayers& layers, bool* computes) {
@@ -54,16 +56,28 @@ TEST(Bfloat16OnACluster, ComputesWhatOneProcessDoes) {
   };
   SessionOptions options;
   options.precision = Precision::kAllowBfloat16;
-  const Session spread = cluster.Client(g, options);
-  const auto one = Session::Create(TheRuntime(), alone, options), exact = Session::Create(TheRuntime(), alone);
+  const Session spread = cluster.Client(g, options, runtime);
+  const auto one = Session::Create(runtime, alone, options), exact = Session::Create(runtime, alone);
   ASSERT_TRUE(one.ok() && exact.ok());
   bool computes = false;
   const std::vector<float> wanted = run(*one, here, &computes), got = run(spread, there, nullptr), floats = run(*exact, here, nullptr);
   EXPECT_EQ(got, wanted);
+  EXPECT_TRUE(computes || device.empty()) << "a GPU always may";
   EXPECT_EQ(got != floats, computes) << "where one process computes in bfloat16, the cluster does";
   double apart = 0, size = 0;
   for (size_t i = 0; i < floats.size(); ++i) apart += std::pow(got[i] - floats[i], 2), size += std::pow(floats[i], 2);
   EXPECT_LT(std::sqrt(apart / size), 0x1p-9 * std::sqrt(5)) << "further than the roundings of two inputs, two weights and an image between explain";
+}
+
+TEST(Bfloat16OnACluster, ComputesWhatOneProcessDoes) { ExpectWhatOneProcessComputes(LocalCluster("loopback://bfloat16", {{"worker", 2}}), TheRuntime(), ""); }
+
+// Each task has a GPU, which keeps in 16 bits all that may be.
+TEST(Bfloat16OnACluster, OfGpusComputesWhatOneProcessDoes) {
+  RuntimeOptions options = device_test::GpuOptions();
+  options.plugin_options.push_back({device_test::GpuPlugin(), "storage", "always"});
+  const auto runtime = Runtime::Create(options);
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  ExpectWhatOneProcessComputes(LocalCluster("loopback://bfloat16_gpus", {{"worker", 2}}, options.plugins, 0, options.plugin_options), *runtime, device_test::kGpu);
 }
 
 }  // namespace

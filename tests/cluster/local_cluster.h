@@ -11,9 +11,10 @@ namespace tenon::engine {
 
 class LocalCluster {
  public:
-  // jobs: name and number of tasks. Addresses are "SCHEME://PREFIX_JOB_TASK". plugins: that each task loads besides. log_level: of each task.
-  LocalCluster(const std::string& prefix, const std::vector<std::pair<std::string, int>>& jobs, std::vector<std::string> plugins = {}, uint32_t log_level = 0)
-      : plugins_(std::move(plugins)), log_level_(log_level) {
+  // jobs: name and number of tasks. Addresses are "SCHEME://PREFIX_JOB_TASK". plugins: that each task loads besides. log_level: of each task. plugin_options: of each task's.
+  LocalCluster(const std::string& prefix, const std::vector<std::pair<std::string, int>>& jobs, std::vector<std::string> plugins = {}, uint32_t log_level = 0,
+               std::vector<PluginOption> plugin_options = {})
+      : plugins_(std::move(plugins)), plugin_options_(std::move(plugin_options)), log_level_(log_level) {
     for (const auto& [job, count] : jobs)
       for (int i = 0; i < count; ++i)
         tasks_.push_back({"/job:" + job + "/task:" + std::to_string(i), prefix + "_" + job + "_" + std::to_string(i)});
@@ -29,6 +30,7 @@ class LocalCluster {
     options.task = tasks_[task].name;
     options.threads = 1;
     options.plugins = plugins_;
+    options.plugin_options = plugin_options_;
     options.log_level = log_level_;
     auto runtime = Runtime::Create(options);
     if (!runtime.ok()) return Fail(runtime.status());
@@ -59,6 +61,7 @@ class LocalCluster {
  private:
   static void Fail(const Status& status) { ADD_FAILURE() << status.message(); }
   const std::vector<std::string> plugins_;
+  const std::vector<PluginOption> plugin_options_;
   const uint32_t log_level_;
   std::vector<ClusterTask> tasks_;
   std::vector<std::unique_ptr<Runtime>> runtimes_;

@@ -110,6 +110,32 @@ TEST(GpuChains, ProductsWhoseEndALibraryRefusesAreItsSumsAllTheSame) {
   }
 }
 
+// As passes of precision write it. All numbers are exact.
+TEST(GpuChains, SumsOfHalvesTakeTheirBiasAlong) {
+  for (const bool one : {true, false}) {  // matrix, or several
+    Graph g(Gpus());
+    const Output x = g.Placeholder("x", DType::kFloat, one ? Shape{5, 24} : Shape{2, 5, 24}), w = g.Placeholder("w", DType::kFloat, Shape{6, 24}), b = g.Placeholder("b", DType::kFloat, Shape{6});
+    const auto half = [&](const Output& of) { return g.Op("Cast", {of}, {{"DstT", DType::kBfloat16}}); };
+    const Output sums = g.Op("BatchMatMulV3", {half(x), half(w)}, {{"adj_y", true}, {"Tout", DType::kFloat}});
+    const Output y = g.Op("Relu", {g.Op("BiasAdd", {sums, b})});
+    std::vector<float> left(one ? 120 : 240), right(144), bias = {0.5f, -300, 2, -1, 0, 70};
+    for (size_t i = 0; i < left.size(); ++i) left[i] = static_cast<float>(i * 37 % 41) - 20;
+    for (size_t i = 0; i < right.size(); ++i) right[i] = static_cast<float>(i * 29 % 31) - 15;
+    const std::vector<Feed> feeds = {{x, View(left, x.shape())}, {w, View(right, w.shape())}, {b, View(bias, b.shape())}};
+    const Answer alone = AnswerOf(g, feeds, y, false), joined = AnswerOf(g, feeds, y, true);
+    EXPECT_EQ(alone.error, "");
+    EXPECT_EQ(joined.error, "");
+    EXPECT_EQ(joined.bytes, alone.bytes);
+    EXPECT_EQ(joined.compiled, one ? 3 : 2) << "the product with its end, or the end alone";
+    const auto* const found = reinterpret_cast<const float*>(joined.bytes.data());
+    for (size_t i = 0; i < joined.bytes.size() / sizeof(float); ++i) {
+      float sum = bias[i % 6];
+      for (size_t k = 0; k < 24; ++k) sum += left[i / 6 * 24 + k] * right[i % 6 * 24 + k];
+      EXPECT_EQ(found[i], std::max(sum, 0.0f)) << i;
+    }
+  }
+}
+
 // Compiling takes long: others find and launch their kernels meanwhile. The emulated driver's compiler waits until it is told to go on.
 TEST(GpuChains, AreCompiledWhileOthersLaunch) {
   (void)Gpus();  // which open it

@@ -67,12 +67,12 @@ bool Fits(const Product& p, const Layout& a, const Layout& b, const Layout& d) {
   const bool ta = p.turn_a == CUBLAS_OP_T, tb = p.turn_b == CUBLAS_OP_T;
   const uint64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns, k2 = tb ? b.columns : b.rows, n = tb ? b.rows : b.columns;
   const auto steps = [](const Layout& of) { return of.step >= static_cast<int64_t>(of.rows); };
-  return m == d.rows && n == d.columns && k == k2 && steps(a) && steps(b) && steps(d) && a.type == b.type && a.type == d.type && a.batches == d.batches &&
+  return m == d.rows && n == d.columns && k == k2 && steps(a) && steps(b) && steps(d) && a.type == b.type && (a.type == d.type || (d.type == CUDA_R_32F && a.type != CUDA_R_64F)) && a.batches == d.batches &&
          b.batches == d.batches && p.scale == (a.type == CUDA_R_64F ? CUDA_R_64F : CUDA_R_32F);
 }
 
 void Compute(const Product& p, const Layout& a, const void* a_data, const Layout& b, const void* b_data, const Layout& d, void* d_data) {
-  const Number type = NumberOf(a.type);
+  const Number type = NumberOf(a.type), result = NumberOf(d.type);
   const int bits = MantissaOf(p.compute);
   const bool ta = p.turn_a == CUBLAS_OP_T, tb = p.turn_b == CUBLAS_OP_T;
   const auto depth = static_cast<int64_t>(ta ? a.rows : a.columns);
@@ -85,9 +85,9 @@ void Compute(const Product& p, const Layout& a, const void* a_data, const Layout
           const double right = Load(type, b_data, batch * b.batch + (tb ? i * b.step + column : column * b.step + i));
           sum += tenon::gpu::Rounded(left, bits) * tenon::gpu::Rounded(right, bits);
         }
-        if ((p.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) sum += Load(type, p.bias, row);
+        if ((p.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) sum += Load(result, p.bias, row);
         if ((p.epilogue & CUBLASLT_EPILOGUE_RELU) != 0) sum = std::max(sum, 0.0);
-        Store(type, d_data, batch * d.batch + column * d.step + row, sum);
+        Store(result, d_data, batch * d.batch + column * d.step + row, sum);
       }
     }
   }

@@ -222,7 +222,7 @@ TENON_GPU_FUNCTION void ForEachFour(const ProductParams& p, const Sums<A, kTile>
 }
 template <class T, class A, ProductTile kTile>
 TENON_GPU_FUNCTION void Store(const ProductParams& p, const Sums<A, kTile>& sums, int64_t batch, int64_t part, int64_t first_row, int64_t first_column) {
-  if (p.parts_count > 1) {
+  if (p.parts != nullptr) {
     A* parts = static_cast<A*>(p.parts) + (part * p.batches.count + batch) * p.rows * p.columns;
     ForEachFour<A, kTile>(p, sums, first_row, first_column, [&](int64_t row, int64_t column, const A* four) {
       TENON_GPU_UNROLL_ALL

@@ -76,7 +76,7 @@ struct ProductParams {
   const void* left;
   const void* right;
   void* out;
-  void* parts;  // sums [part, batch, row, column] where the depth is split
+  void* parts;  // sums [part, batch, row, column] where the depth is split or they are the result; else NULL
   int64_t rows, columns, depth;
   int64_t part_depth;  // a multiple of the steps
   int64_t parts_count;

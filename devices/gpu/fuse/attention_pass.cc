@@ -45,16 +45,26 @@ class Pass {
   Pass(sdk::PassContext& p, const tenon_graph_pass_args& args) : p_(p), services_(*args.node_services), cursor_(CursorOf(args)), graph_(cursor_, dims_) {}
 
   void Run() {
+    for (const int64_t id : Softmaxes()) Try(id);
+  }
+  std::vector<std::vector<int64_t>> Find() {
+    std::vector<std::vector<int64_t>> found;
+    for (const int64_t id : Softmaxes()) {
+      std::vector<int64_t> nodes = NodesOf(id);
+      if (!nodes.empty()) found.push_back(std::move(nodes));
+    }
+    return found;
+  }
+
+ private:
+  std::vector<int64_t> Softmaxes() {
     std::vector<int64_t> softmaxes;
     for (const int64_t id : p_.nodes()) {
       if (graph_.OpOf(id) == "Softmax" && p_.DeviceOf(id).find(sdk::Concat("/device:", kDeviceType, ":")) != std::string::npos) softmaxes.push_back(id);
     }
-    if (softmaxes.empty()) return;
-    ListReaders();
-    for (const int64_t id : softmaxes) Try(id);
+    if (!softmaxes.empty()) ListReaders();
+    return softmaxes;
   }
-
- private:
   void ListReaders() {
     const int64_t count = p_.node_count();
     readers_.resize(static_cast<size_t>(count));
@@ -68,10 +78,30 @@ class Pass {
     }
   }
 
+  // Whether the step runs it on the device.
+  bool MayTake(int64_t id, const std::string& device) const { return static_cast<size_t>(id) < is_running_.size() && is_running_[static_cast<size_t>(id)] && p_.DeviceOf(id) == device; }
+  const std::vector<int64_t>& ReadersOf(int64_t id) const { return readers_[static_cast<size_t>(id)]; }
+  std::optional<AttentionGradientPattern> FindGradient(int64_t softmax, const std::string& device) const {
+    return FindAttentionGradient(cursor_, softmax, [&](int64_t id) { return ReadersOf(id); }, [&](int64_t id) { return MayTake(id, device); }, dims_);
+  }
+
+  // As they are claimed (NodesOfAttention, NodesOfAttentionGradient).
+  std::vector<int64_t> NodesOf(int64_t softmax) const {
+    const std::string device = p_.DeviceOf(softmax);
+    if (ReadersOf(softmax).size() != 1) {
+      const auto gradient = FindGradient(softmax, device);
+      return gradient.has_value() && gradient->of.values < 0 ? gradient->nodes : std::vector<int64_t>();
+    }
+    const int64_t values = ReadersOf(softmax).front();
+    if (!MayTake(values, device)) return {};
+    const auto forward = FindAttention(cursor_, softmax, values, [&](int64_t id) { return MayTake(id, device) && ReadersOf(id).size() == 1; }, dims_);
+    return forward.has_value() ? forward->nodes : std::vector<int64_t>();
+  }
+
   void Try(int64_t softmax) {
     const std::string device = p_.DeviceOf(softmax);
-    const auto may_take = [&](int64_t id) { return static_cast<size_t>(id) < is_running_.size() && is_running_[static_cast<size_t>(id)] && p_.DeviceOf(id) == device; };
-    const auto gradient = FindAttentionGradient(cursor_, softmax, [&](int64_t id) { return readers_[static_cast<size_t>(id)]; }, may_take, dims_);
+    const auto may_take = [&](int64_t id) { return MayTake(id, device); };
+    const auto gradient = FindGradient(softmax, device);
     if (!gradient.has_value() || gradient->of.values < 0 || !may_take(gradient->of.values)) return;
     const auto forward = FindAttention(cursor_, softmax, gradient->of.values, may_take, dims_);
     if (forward.has_value()) AddForward(gradient->of, device);
@@ -123,9 +153,11 @@ class Pass {
   std::vector<bool> is_running_;  // of the graph's nodes: those of the pass's ops that are not fed
 };
 
+bool Compiles(const tenon_graph_pass_args& args) { return TENON_HAS(&args, compiles) && args.compiles != 0; }
+
 tenon_status* RunPass(tenon_plugin_self* self, const tenon_graph_pass_args* args) {
   return sdk::Answer([&]() -> tenon_status* {
-    if (!TENON_HAS(args, compiles) || args->compiles == 0) return nullptr;
+    if (!Compiles(*args)) return nullptr;
     sdk::PassContext p(self, args);
     Pass(p, *args).Run();
     return p.Finish();
@@ -139,5 +171,9 @@ constexpr tenon_span kOps[] = {TENON_SPAN("Softmax"), TENON_SPAN("BatchMatMul"),
 }  // namespace
 
 constinit const tenon_graph_pass kAttentionPass = {TENON_HEAD(tenon_graph_pass), TENON_SPAN("attention-and-gradients"), kOps, std::size(kOps), &RunPass, 0, 0};
+
+std::vector<std::vector<int64_t>> FindAttentions(sdk::PassContext& p, const tenon_graph_pass_args& args) {
+  return Compiles(args) ? Pass(p, args).Find() : std::vector<std::vector<int64_t>>();
+}
 
 }  // namespace tenon::gpu

@@ -7,11 +7,18 @@
 #ifndef TENON_DEVICES_GPU_FUSE_ATTENTION_PASS_H_
 #define TENON_DEVICES_GPU_FUSE_ATTENTION_PASS_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "tenon/ext/draft/graph_pass.h"
+#include "tenon/sdk/op/graph_pass.h"
 
 namespace tenon::gpu {
 
 extern const tenon_graph_pass kAttentionPass;
+
+// The nodes of each forward pass and each gradient that will be claimed, as the graph is now; none where the session does not compile. For passes that come after this one.
+std::vector<std::vector<int64_t>> FindAttentions(sdk::PassContext& p, const tenon_graph_pass_args& args);
 
 }  // namespace tenon::gpu
 

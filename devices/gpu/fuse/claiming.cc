@@ -72,7 +72,7 @@ class Claiming {
     const std::vector<int> readers = ReadersOf(graph_);
     for (int64_t id = 0; id < size(); ++id) {
       if (!ours_[static_cast<size_t>(id)]) continue;
-      std::vector<int64_t> end = EndOfProduct(graph_, readers, ours_, id);
+      std::vector<int64_t> end = EndOfProduct(cursor_, graph_, readers, ours_, id);
       if (end.empty()) end = EndOfBatchNorm(graph_, readers, ours_, id);
       // A sum may end two of them: it ends the first.
       if (end.empty() || whole_of_[static_cast<size_t>(end.front())] >= 0) continue;

@@ -24,8 +24,8 @@ struct Compiler {
   }
   static std::unique_ptr<Executable> Compile(const tenon_plugin_self*, const tenon_compile_args& args) {
     Device& device = RequireOwn(args.device);
-    if (IsAttention(args)) return MakeAttention(args, device);
     if (IsProduct(args)) return MakeProduct(args, device);
+    if (IsAttention(args)) return MakeAttention(args, device);
     if (IsBatchNorm(args)) return MakeBatchNorm(args, device);
     return HasOpsOfRows(args) ? MakeRows(args, device) : MakeChain(args, device);
   }

@@ -12,6 +12,17 @@ bool IsFloat(uint32_t dtype) {
   return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
 }
 
+// The op of sums (tenon/sdk/device/bfloat16_pass.h).
+constexpr std::string_view kSums = "BatchMatMulV3";
+
+bool IsSumsOfOne(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph, int64_t id) {
+  const sdk::RegionGraph::Node& n = graph.at(id);
+  if (n.op != kSums || graph.services().input_dtype(n.node, 0) == graph.services().output_dtype(n.node, 0)) return false;
+  tenon_shape shape = {nullptr, -1, 0};
+  sdk::Check(cursor.output_shape(cursor.graph, {id, 0, 0}, &shape));
+  return shape.rank == 2;
+}
+
 class ProductExecutable final : public Executable {
  public:
   ProductExecutable(Shapes& shapes, bool transpose_a, bool transpose_b, bool relu, const int32_t (&inputs)[3])
@@ -50,9 +61,9 @@ std::vector<int> ReadersOf(const sdk::RegionGraph& graph) {
   return readers;
 }
 
-std::vector<int64_t> EndOfProduct(const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours, int64_t product) {
+std::vector<int64_t> EndOfProduct(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours, int64_t product) {
   const sdk::RegionGraph::Node& n = graph.at(product);
-  if (n.op != "MatMul" || !IsFloat(graph.services().output_dtype(n.node, 0))) return {};
+  if ((n.op != "MatMul" && !IsSumsOfOne(cursor, graph, product)) || !IsFloat(graph.services().output_dtype(n.node, 0))) return {};
   const int64_t bias = OnlyReader(graph, readers, ours, product, "BiasAdd");
   if (bias < 0) return {};
   const int64_t relu = OnlyReader(graph, readers, ours, bias, "Relu");
@@ -61,7 +72,8 @@ std::vector<int64_t> EndOfProduct(const sdk::RegionGraph& graph, const std::vect
 
 bool IsProduct(const tenon_compile_args& args) {
   const tenon_graph_cursor& cursor = *args.cursor;
-  return sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, args.nodes[0]))) == "MatMul";
+  const auto op = [&](uint64_t i) { return sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, args.nodes[i]))); };
+  return args.node_count > 1 && sdk::IsOneOf(op(0), {"MatMul", kSums}) && op(1) == "BiasAdd";
 }
 
 std::unique_ptr<Executable> MakeProduct(const tenon_compile_args& args, Device& device) {
@@ -83,9 +95,11 @@ std::unique_ptr<Executable> MakeProduct(const tenon_compile_args& args, Device& 
   for (int i = 0; i < 3; ++i) views[i] = &ViewOf(args, args.inputs[inputs[i]]);
   const tenon_tensor_view* const out = &ViewOf(args, args.outputs[0]);
   const tenon_node* const node = cursor.node(cursor.graph, product);
+  const bool gives_sums = sdk::ToText(services.op(node)) == kSums;
+  const auto turned = [&](std::string_view name, std::string_view of_sums) { return BoolAttr(services, node, sdk::ToSpan(gives_sums ? of_sums : name)); };
   Shapes shapes(views, 3, &out, 1, 0, device, args.precision, "MatMul", sdk::ToText(services.name(node)));
   if (sdk::Count(shapes.in(2)) != shapes.out(0).back()) sdk::Fail(TENON_UNIMPLEMENTED, "a bias of shape ", shapes.in(2), " beside a product of shape ", shapes.out(0));
-  return std::make_unique<ProductExecutable>(shapes, BoolAttr(services, node, TENON_SPAN("transpose_a")), BoolAttr(services, node, TENON_SPAN("transpose_b")),
+  return std::make_unique<ProductExecutable>(shapes, turned("transpose_a", "adj_x"), turned("transpose_b", "adj_y"),
                                              args.node_count > 2, inputs);
 }
 

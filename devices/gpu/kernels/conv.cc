@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv2D and its gradients: by the vendor's library where it takes them, else as products of patches (code/product.h) that are never
-// copied: the product's code reads them out of the image. A group is one of a batch of products.
+// copied: the product's code reads them out of the image. A group is one of a batch of products. Of halves, the gradient of a filter may be the sums as they are, of
+// float32; a library that has them in no way but rounded gives those.
 //
 //   forward:             y[window, filter]  = sum over cells of patch(x)[window, cell] * filter[cell, filter]
 //   gradient of input:   x[pixel, channel]  = sum over (tap, filter) of patch(y)[pixel, (tap, filter)] * filter[tap, channel, filter]
 //   gradient of filter:  filter[cell, filter] = sum over windows of patch(x)[window, cell] * y[window, filter]
+#include "code/select.h"
 #include "kernels/move.h"
 #include "kernels/product.h"
 #include "kernels/turned_filter.h"
@@ -18,8 +20,8 @@ using sdk::Dims;
 // The shapes and steps of a convolution.
 class ConvolutionProblem {
  public:
-  ConvolutionProblem(const sdk::WindowAttributes& a, Dims in, Dims filter_dims, Dims out, uint32_t dtype)
-      : dtype_(dtype), x_(in, a.channels_first), y_(out, a.channels_first), filter_(filter_dims, x_.channels, y_.channels),
+  ConvolutionProblem(const sdk::WindowAttributes& a, Dims in, Dims filter_dims, Dims out, uint32_t dtype, bool keeps_sums = false)
+      : dtype_(dtype), keeps_sums_(keeps_sums), x_(in, a.channels_first), y_(out, a.channels_first), filter_(filter_dims, x_.channels, y_.channels),
         rows_(a.Geometry(0, x_.height, filter_.height, y_.height)), columns_(a.Geometry(1, x_.width, filter_.width, y_.width)),
         channels_first_(a.channels_first), group_filters_(filter_.out / filter_.groups) {
     if (x_.batch != y_.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", x_.batch, " and ", y_.batch, " images");
@@ -81,7 +83,7 @@ class ConvolutionProblem {
   // As a vendor's library knows it.
   Convolution Problem(Convolution::Result result, uint32_t precision) const {
     const auto direction = [](const sdk::WindowDim& w) { return Convolution::Direction{w.input, w.output, w.size, w.stride, w.dilation, w.before}; };
-    return {.result = result, .dtype = dtype_, .precision = precision, .channels_first = channels_first_, .batch = x_.batch, .channels = x_.channels,
+    return {.result = result, .dtype = dtype_, .sums = keeps_sums_, .precision = precision, .channels_first = channels_first_, .batch = x_.batch, .channels = x_.channels,
             .filters = filter_.out, .groups = filter_.groups, .rows = direction(rows_), .columns = direction(columns_)};
   }
   bool is_empty() const { return x_.count() == 0 || y_.count() == 0 || filter_.count() == 0; }
@@ -115,6 +117,7 @@ class ConvolutionProblem {
   ProductProblem Problem(int64_t rows, int64_t columns, int64_t depth) const {
     ProductProblem p;
     p.dtype = dtype_;
+    p.keeps_sums = keeps_sums_;
     p.rows = rows;
     p.columns = columns;
     p.depth = depth;
@@ -170,6 +173,7 @@ class ConvolutionProblem {
   }
 
   uint32_t dtype_;
+  bool keeps_sums_;
   sdk::Image x_, y_;
   sdk::Filter filter_;
   sdk::WindowDim rows_, columns_;
@@ -183,13 +187,20 @@ class ConvolutionPlan {
   using Result = Convolution::Result;
   ConvolutionPlan(const ConvolutionProblem& problem, Result result, Shapes& s) : result_(result), product_(ProductOf(problem, result), s) {
     if (product_.is_librarys() || problem.is_empty()) return;
-    library_ = s.device().FindWork(problem.Problem(result, s.precision()));
+    Convolution asked = problem.Problem(result, s.precision());
+    library_ = s.device().FindWork(asked);
+    if (library_ == nullptr && asked.sums) {
+      asked.sums = false;
+      library_ = s.device().FindWork(asked);
+      if (library_ != nullptr) widen_ = s.Code(sdk::Concat("Cast_", Suffix(asked.dtype), "_f32"));
+    }
     if (library_ == nullptr) return;
     const auto element = static_cast<int64_t>(sdk::ElementSize(s.output(0).dtype));
     const Walk walk = problem.FilterWalk(result == Result::kGradientOfFilter);
     turn_ = Moving(walk, element, s);
     filter_at_ = s.Workspace(walk.total() * element);
     library_at_ = s.Workspace(library_->workspace_bytes());
+    if (widen_ != nullptr) narrow_at_ = s.Workspace(walk.total() * static_cast<int64_t>(sdk::ElementSize(asked.dtype)));
     if (result != Result::kGradientOfFilter) keeper_ = std::make_unique<FilterKeeper>(problem.LayoutOfFilter(), s.input(kFilter).dl.data != nullptr);
   }
   std::shared_ptr<Kept> Keep(const tenon_frame& frame) const { return keeper_ == nullptr ? nullptr : keeper_->Find(frame, *frame.inputs[kFilter]); }
@@ -210,7 +221,9 @@ class ConvolutionPlan {
     char* const filter = on.Workspace<char>(filter_at_);
     void* const workspace = on.Workspace<void>(library_at_);
     if (result_ == Result::kGradientOfFilter) {
-      if (!on.Launch(*library_, {left, right, filter, nullptr, workspace})) return false;
+      char* const found = widen_ == nullptr ? filter : on.Workspace<char>(narrow_at_);
+      if (!on.Launch(*library_, {left, right, found, nullptr, workspace})) return false;
+      if (widen_ != nullptr) on(widen_, Flat(turn_.total(), kMoveItems), CastParams{found, filter, turn_.total()});
       turn_.Launch(on, filter, out);
       return true;
     }
@@ -228,7 +241,8 @@ class ConvolutionPlan {
   std::unique_ptr<LibraryWork> library_;
   Moving turn_;
   std::unique_ptr<FilterKeeper> keeper_;  // where the library reads a filter
-  int64_t filter_at_ = 0, library_at_ = 0;
+  Function widen_ = nullptr;  // of a filter that the library rounds, to float32
+  int64_t filter_at_ = 0, library_at_ = 0, narrow_at_ = 0;
 };
 
 struct ConvolutionKernel {
@@ -266,7 +280,7 @@ struct BackpropFilterKernel : ConvolutionKernel {
   using ConvolutionKernel::ConvolutionKernel;
   struct Plan {
     Plan(const BackpropFilterKernel& kernel, Shapes& s)
-        : convolution({kernel.attributes, s.in(0), s.out(0), s.in(2), s.dtype(0)}, Convolution::Result::kGradientOfFilter, s) {}
+        : convolution({kernel.attributes, s.in(0), s.out(0), s.in(2), s.dtype(0), s.output(0).dtype != s.dtype(0)}, Convolution::Result::kGradientOfFilter, s) {}
     void Launch(Launcher& on, char* const* at) const { convolution.Launch(on, at[0], at[2], at[3]); }
     ConvolutionPlan convolution;
   };
@@ -281,5 +295,6 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<ConvTypes::Cons
 TENON_GPU_KERNEL(Conv2D) = Kernel<Conv2DKernel>("Conv2D", kTraits);
 TENON_GPU_KERNEL(Conv2DBackpropInput) = Kernel<BackpropInputKernel>("Conv2DBackpropInput", kTraits);
 TENON_GPU_KERNEL(Conv2DBackpropFilter) = Kernel<BackpropFilterKernel>("Conv2DBackpropFilter", kTraits);
+TENON_GPU_KERNEL(Conv2DBackpropFilterSums) = Kernel<BackpropFilterKernel>("Tenon>Conv2DBackpropFilterSums", {.constraints = sdk::Constraints<Types<sdk::Bfloat16>::Constraint<"T">>::list, .flags = kTraits.flags});
 
 }  // namespace tenon::gpu

@@ -15,6 +15,7 @@ ProductProblem MatrixProblem(bool transpose_a, bool transpose_b, bool batches, c
   const Dims left = a.last(2), right = b.last(2);
   ProductProblem p;
   p.dtype = s.dtype(0);
+  p.keeps_sums = s.output(0).dtype != p.dtype;
   p.rows = left[transpose_a ? 1 : 0];
   p.depth = left[transpose_a ? 0 : 1];
   p.columns = right[transpose_b ? 0 : 1];
@@ -65,10 +66,11 @@ struct MatMulKernel {
 constexpr uint32_t kFlags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE;
 constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list, .flags = kFlags};
 
-template <class T>
+// Summed in another type: halves, in float32.
+template <class T, class Out = T>
 constexpr tenon_kernel_registration OneType() {
   using List = sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
-                                typename Types<T>::template Constraint<"Tout">>;
+                                typename Types<Out>::template Constraint<"Tout">>;
   return Kernel<MatMulKernel<true>>("BatchMatMulV3", {.constraints = List::list, .flags = kFlags});
 }
 
@@ -79,7 +81,10 @@ TENON_GPU_KERNEL(BatchMatMul) = Kernel<MatMulKernel<true>>("BatchMatMul", kTrait
 TENON_GPU_KERNEL(BatchMatMulV2) = Kernel<MatMulKernel<true>>("BatchMatMulV2", kTraits);
 TENON_GPU_KERNEL(BatchMatMulV3Float) = OneType<float>();
 TENON_GPU_KERNEL(BatchMatMulV3Double) = OneType<double>();
+TENON_GPU_KERNEL(BatchMatMulV3Half) = OneType<sdk::Half>();
 TENON_GPU_KERNEL(BatchMatMulV3Bfloat16) = OneType<sdk::Bfloat16>();
+TENON_GPU_KERNEL(BatchMatMulV3HalfSums) = OneType<sdk::Half, float>();
+TENON_GPU_KERNEL(BatchMatMulV3Bfloat16Sums) = OneType<sdk::Bfloat16, float>();
 TENON_GPU_KERNEL(BatchMatMulV3Int32) = OneType<int32_t>();
 TENON_GPU_KERNEL(BatchMatMulV3Int64) = OneType<int64_t>();
 

@@ -65,6 +65,7 @@ std::optional<MatrixProduct> LibrarysProblem(const ProductProblem& p, uint32_t p
   MatrixProduct product;
   product.dtype = p.dtype;
   product.precision = precision;
+  product.sums = p.keeps_sums;
   product.rows = p.rows;
   product.columns = p.columns;
   product.depth = p.depth;
@@ -84,14 +85,15 @@ bool IsLibrarys(const ProductProblem& problem, const Shapes& s) {
   return product.has_value() && s.device().FindWork(*product) != nullptr;
 }
 
-ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s, ProductEnd end) : end_(end) {
+ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s, ProductEnd end) : end_(end), keeps_sums_(asked.keeps_sums) {
   if (const std::optional<MatrixProduct> product = LibrarysProblem(asked, s.precision(), end)) library_ = s.device().FindWork(*product);
+  const uint32_t summed = keeps_sums_ ? static_cast<uint32_t>(TENON_DT_FLOAT) : asked.dtype;  // what the result is of
   // The end of sums where they stand: one for each result, of the type that is summed up in.
-  const bool may_end = (asked.dtype == TENON_DT_FLOAT || asked.dtype == TENON_DT_DOUBLE) && asked.out_row.inner == 0 && asked.out_row.step == asked.columns &&
+  const bool may_end = (summed == TENON_DT_FLOAT || summed == TENON_DT_DOUBLE) && asked.out_row.inner == 0 && asked.out_row.step == asked.columns &&
                        (asked.batches.count == 1 || asked.batches.out_step == asked.rows * asked.columns);
   if (library_ != nullptr && !library_->has_end() && !may_end) library_ = nullptr;
   if (library_ != nullptr) library_at_ = s.Workspace(library_->workspace_bytes());
-  if (library_ != nullptr && !library_->has_end()) end_code_ = s.Code("ProductSum", asked.dtype);
+  if (library_ != nullptr && !library_->has_end()) end_code_ = s.Code("ProductSum", summed);
   const uint32_t dtype = UnsignedType(asked.dtype);  // wraps alike
   ProductProblem problem = asked;
   const bool may_be_flat = problem.left_kind == ProductProblem::Left::kMatrix && HasFlatTiles(dtype);
@@ -130,8 +132,9 @@ ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s, ProductEnd end)
 
   static constexpr std::string_view kCodes[][2] = {{"Product", "ProductLarge"}, {"PatchProduct", "PatchProductLarge"}, {"TurnedPatchProduct", "TurnedPatchProductLarge"}};
   tile_ = s.Code(is_flat ? "ProductFlat" : kCodes[static_cast<size_t>(problem.left_kind)][is_large ? 1 : 0], dtype);
-  if (p.parts_count == 1) return;
-  sum_ = s.Code("ProductSum", dtype);
+  const bool are_in_order = p.out_column_step == 1 && p.out_row.inner == 0 && p.out_row.step == p.columns && (batches == 1 || p.batches.out_step == p.rows * p.columns);
+  if (p.parts_count == 1 && (!keeps_sums_ || (are_in_order && !end.bias && !end.relu))) return;
+  sum_ = s.Code("ProductSum", keeps_sums_ ? summed : dtype);
   const int64_t element = std::max<int64_t>(4, static_cast<int64_t>(sdk::ElementSize(dtype)));
   parts_at_ = s.Workspace(sdk::Multiply(sdk::Multiply(sdk::Multiply(p.rows, p.columns), batches), p.parts_count * element));
 }
@@ -169,9 +172,9 @@ void ProductPlan::LaunchOwn(Launcher& on, const void* left, const void* right, v
   p.patches.quads &= even(left);
   p.right_view.quads &= even(right);
   p.out_quads &= even(out);
-  if (p.parts_count > 1) p.parts = on.Workspace<void>(parts_at_);
+  p.parts = sum_ != nullptr ? on.Workspace<void>(parts_at_) : keeps_sums_ ? out : nullptr;
   on(tile_, Grid{{static_cast<uint32_t>(tiles_), static_cast<uint32_t>(p.parts_count), static_cast<uint32_t>(p.batch_blocks)}, kProductThreads}, p);
-  if (p.parts_count > 1) on(sum_, Flat(p.batches.count * p.rows * p.columns), p);
+  if (sum_ != nullptr) on(sum_, Flat(p.batches.count * p.rows * p.columns), p);
 }
 
 }  // namespace tenon::gpu

@@ -18,6 +18,7 @@ struct ProductProblem {
   enum class Left { kMatrix, kPatches, kTurnedPatches };
 
   uint32_t dtype = TENON_DT_FLOAT;
+  bool keeps_sums = false;  // the result is the sums of halves as they are, of float32
   int64_t rows = 0, columns = 0, depth = 0;
   Left left_kind = Left::kMatrix;
   MatrixView left = {}, right = {};  // along_depth and quads are the plan's to find out
@@ -55,10 +56,11 @@ class ProductPlan {
   int64_t library_at_ = 0;
   Function end_code_ = nullptr;  // what the library leaves to do to its sums
   ProductParams params_ = {};
+  bool keeps_sums_;       // of float32
   uint64_t quad_bytes_;   // what addresses of quads are multiples of
   bool is_turned_;        // left and right are exchanged
   int64_t tiles_, parts_at_ = 0;
-  Function tile_, sum_ = nullptr;
+  Function tile_, sum_ = nullptr;  // sum_: of sums that lie in workspace first
 };
 
 }  // namespace tenon::gpu

@@ -44,8 +44,8 @@ Status hipblasGemmStridedBatchedEx(BlasHandle handle, BlasOperation turn_a, Blas
                                    int ldc, int64_t stride_c, int batches, BlasCompute compute, int algorithm) {
   const auto& of = *static_cast<Handle*>(handle);
   const bool ta = turn_a == kBlasTurned, tb = turn_b == kBlasTurned;
-  const Number scale = type == kBlasDouble ? Number::kDouble : Number::kFloat, number = NumberOf(type);
-  if (of.atomics != 0 || type != type_b || type != type_c || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || algorithm != kBlasDefault ||
+  const Number scale = type == kBlasDouble ? Number::kDouble : Number::kFloat, number = NumberOf(type), result = NumberOf(type_c);
+  if (of.atomics != 0 || type != type_b || (type != type_c && (type == kBlasDouble || type_c != kBlasFloat)) || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || algorithm != kBlasDefault ||
       compute != (type == kBlasDouble ? kBlasCompute64F : kBlasCompute32F) || Load(scale, alpha, 0) != 1 || Load(scale, beta, 0) != 0) {
     return kInvalid;
   }
@@ -57,7 +57,7 @@ Status hipblasGemmStridedBatchedEx(BlasHandle handle, BlasOperation turn_a, Blas
           for (int64_t i = 0; i < k; ++i) {
             sum += Load(number, a, batch * stride_a + (ta ? row * lda + i : i * lda + row)) * Load(number, b, batch * stride_b + (tb ? i * ldb + column : column * ldb + i));
           }
-          Store(number, c, batch * stride_c + column * ldc + row, sum);
+          Store(result, c, batch * stride_c + column * ldc + row, sum);
         }
       }
     }

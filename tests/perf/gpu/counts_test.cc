@@ -31,6 +31,9 @@ EmulatedDriverControls& Controls() {
   return *controls;
 }
 
+// Of a step in bfloat16, beside those of weights: where it begins and ends, and of BERT around sums along rows.
+constexpr uint64_t kMostCasts = 24;
+
 struct Counts {
   uint64_t launches, graphs, graph_nodes, optimizers, copies, bytes, waits;
 };
@@ -94,12 +97,57 @@ TEST_P(CountsOf, AStep) {
   EXPECT_EQ(unfetched.bytes, 0u);
 }
 
+// A training step that keeps in 16 bits all that may be, beside one of float32.
+struct Step {
+  Counts counts;
+  uint64_t peak_bytes;  // of the GPU
+  size_t variables;
+};
+Step StepOf(const Runtime& runtime, const NetworkKind& kind, host::Precision precision) {
+  Graph graph(runtime);
+  const Network network(graph, kind, kind.tiny);
+  SessionOptions options;
+  options.device = device_test::kGpu;
+  options.precision = precision;
+  const auto session = Session::Create(runtime, graph, options);
+  EXPECT_TRUE(session.ok()) << session.status();
+  if (!session.ok()) return {};
+  EXPECT_TRUE(network.Begin(*session).ok());
+  const auto step = session->Prepare({}, {}, {network.update()});
+  EXPECT_TRUE(step.ok()) << step.status();
+  if (!step.ok()) return {};
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(step->Run().ok());  // until everything that may be captured is
+  const Counts before = Now(*session);
+  EXPECT_TRUE(step->Run().ok());
+  return {Since(*session, before), session->Metrics()->device_peak_bytes, network.model().trainable().size()};
+}
+
+class CountsInBfloat16 : public testing::TestWithParam<const NetworkKind*> {};
+
+TEST_P(CountsInBfloat16, AStep) {
+  (void)Controls();
+  host::RuntimeOptions options = device_test::GpuOptions();
+  options.plugin_options.push_back({device_test::GpuPlugin(), "storage", "always"});
+  static const Runtime runtime = *Runtime::Create(options);
+  const Step strict = StepOf(runtime, *GetParam(), host::Precision::kStrict), reduced = StepOf(runtime, *GetParam(), host::Precision::kAllowBfloat16);
+  for (const auto& [name, step] : {std::pair("float32", &strict), std::pair("bfloat16", &reduced)})
+    std::printf("%s, %s: %lu launches and %lu in graphs, %lu of the optimizer, %lu waits, at most %lu bytes of the GPU\n", std::string(GetParam()->name).c_str(), name, step->counts.launches,
+                step->counts.graph_nodes, step->counts.optimizers, step->counts.waits, step->peak_bytes);
+  EXPECT_EQ(reduced.counts.waits, 0u);
+  EXPECT_EQ(reduced.counts.bytes, 0u);
+  EXPECT_EQ(reduced.counts.optimizers, strict.counts.optimizers) << "variables are float32";
+  const auto all = [](const Step& step) { return step.counts.launches + step.counts.graph_nodes; };
+  EXPECT_LE(all(reduced), all(strict) + strict.variables + kMostCasts) << "weights are cast once each";
+}
+
 std::vector<const NetworkKind*> Kinds() {
   std::vector<const NetworkKind*> kinds;
   for (const NetworkKind& kind : Networks()) kinds.push_back(&kind);
   return kinds;
 }
 INSTANTIATE_TEST_SUITE_P(Networks, CountsOf, testing::ValuesIn(Kinds()), [](const auto& info) { return std::string(info.param->name); });
+// Two, since each is compiled twice: of convolutions, and of attention.
+INSTANTIATE_TEST_SUITE_P(Networks, CountsInBfloat16, testing::Values(*FindNetwork("alexnet"), *FindNetwork("bert_base")), [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace
 }  // namespace tenon::perf

@@ -5,7 +5,7 @@
  * names the ops that it is about, gets the nodes of those ops, adds other nodes, and puts their outputs in the nodes' place. What has its nodes
  * in other processes goes there with them: transfers, failures, time lines and cancellation are those of any node.
  *
- * Passes run in the order of their packages' ids, each once for every step that is planned. A pass is given what those before it
+ * A package may provide several. Passes run in the order of their packages' ids, those of one in its order, each once for every step that is planned. A pass is given what those before it
  * have added, never what it adds itself; what it adds is planned near the node that it was begun for. */
 #ifndef TENON_EXT_DRAFT_GRAPH_PASS_H_
 #define TENON_EXT_DRAFT_GRAPH_PASS_H_

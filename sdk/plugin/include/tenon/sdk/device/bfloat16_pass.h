@@ -16,6 +16,9 @@
 //
 // Where it matters, nothing is rounded that need not be: a product whose readers are in float32 gives its float32 sums, and so does the gradient of a filter. Constants are cast once, when
 // the step is planned; variables once a step, however many read them.
+//
+// A device may have kernels that take several nodes at once, and only where all of these are of one type. It says so by groups of nodes, which are in bfloat16 together or not at
+// all; in these, and nowhere else, ops of kBfloat16GroupedRules are too: the kernel must not round what nodes of float32 would not have rounded.
 #ifndef TENON_SDK_DEVICE_BFLOAT16_PASS_H_
 #define TENON_SDK_DEVICE_BFLOAT16_PASS_H_
 
@@ -47,8 +50,8 @@ struct Bfloat16Costs {
   double cast;              // what a cast takes, an element
   double call;              // and besides
   double moved;             // saved by each element that is moved or compared
-  double computed;          // lost by each element of arithmetic
-  double curve;             // lost by each element of exponentials and the like
+  double computed;          // lost by each element of arithmetic; negative: saved
+  double curve;             // lost by each element of exponentials and the like; negative: saved
 };
 
 struct Bfloat16Device {
@@ -130,16 +133,32 @@ inline constexpr Bfloat16Rule kBfloat16Rules[] = {
     {"StopGradient", Bfloat16Kind::kView, ""},
 };
 
+// Only in groups.
+inline constexpr Bfloat16Rule kBfloat16GroupedRules[] = {
+    {"Softmax", Bfloat16Kind::kCurve, ""},
+    {"Sum", Bfloat16Kind::kArithmetic, "keep_dims"},
+    {"RealDiv", Bfloat16Kind::kArithmetic, ""},
+    {"Einsum", Bfloat16Kind::kProduct, "equation"},
+};
+using Bfloat16Groups = std::vector<std::vector<int64_t>>;  // of nodes; none is in two
+
 template <size_t... kIndices>
 consteval std::array<tenon_span, sizeof...(kIndices) + 1> Bfloat16OpNames(std::index_sequence<kIndices...>) {
   return {ToSpan(kBfloat16Rules[kIndices].op)..., TENON_SPAN("Const")};  // constants that are fed are not among those that a pass is told of
 }
 inline constexpr auto kBfloat16Ops = Bfloat16OpNames(std::make_index_sequence<std::size(kBfloat16Rules)>());
+// Of a pass with groups.
+inline constexpr auto kBfloat16OpsWithGroups = [] {
+  std::array<tenon_span, kBfloat16Ops.size() + std::size(kBfloat16GroupedRules)> ops{};
+  auto* to = std::copy(kBfloat16Ops.begin(), kBfloat16Ops.end(), ops.data());
+  for (const Bfloat16Rule& rule : kBfloat16GroupedRules) *to++ = ToSpan(rule.op);
+  return ops;
+}();
 
 // One call of the pass.
 class Bfloat16Pass {
  public:
-  Bfloat16Pass(PassContext& p, const Bfloat16Device& device) : p_(p), device_(device) {}
+  Bfloat16Pass(PassContext& p, const Bfloat16Device& device, const Bfloat16Groups& groups) : p_(p), device_(device), groups_(groups) {}
 
   void Run() {
     if (!p_.ok()) return;
@@ -164,24 +183,32 @@ class Bfloat16Pass {
     std::vector<std::vector<Reader>> readers;  // of each output
     const Bfloat16Rule* rule = nullptr;        // NULL: it stays as it is
     std::vector<bool> narrow_inputs, narrow_outputs;  // those that would be of bfloat16
+    bool is_grouped = false;
     int64_t saved = 0;                         // in picoseconds
     int in = MinimumCut::kFar, out = MinimumCut::kFar;  // what it computes in, and what it gives, in the cut
   };
   Node& At(int64_t id) { return nodes_[static_cast<size_t>(id)]; }
   static bool IsProduct(const Node& node) { return node.rule != nullptr && (node.rule->kind == Kind::kProduct || node.rule->kind == Kind::kDepthwise); }
   // Gives its float32 sums where all that read it want those.
-  static bool GivesSums(const Node& node) { return node.op == "MatMul" || node.op == "BatchMatMul" || node.op == "BatchMatMulV2" || node.op == "BatchMatMulV3"; }
+  static bool GivesSums(const Node& node) {
+    return !node.is_grouped && (node.op == "MatMul" || node.op == "BatchMatMul" || node.op == "BatchMatMulV2" || node.op == "BatchMatMulV3");
+  }
   static bool IsFilterGradient(const Node& node) { return node.op == "Conv2DBackpropFilter"; }
 
   // ---- What is there ----
 
   void Read() {
-    std::unordered_map<std::string_view, const Bfloat16Rule*> rules;
+    using Rules = std::unordered_map<std::string_view, const Bfloat16Rule*>;
+    Rules rules;
     for (const Bfloat16Rule& rule : kBfloat16Rules) rules.emplace(rule.op, &rule);
+    Rules of_groups = rules;
+    for (const Bfloat16Rule& rule : kBfloat16GroupedRules) of_groups.emplace(rule.op, &rule);
     const std::string here = Concat("/device:", device_.type, ":");
     std::vector<bool> may(static_cast<size_t>(p_.node_count()));
     for (const int64_t id : p_.nodes()) may[static_cast<size_t>(id)] = true;
     nodes_.resize(may.size());
+    for (const auto& group : groups_)
+      for (const int64_t id : group) At(id).is_grouped = true;
     for (size_t id = 0; id < nodes_.size(); ++id) {
       Node& node = nodes_[id];
       node.device = p_.DeviceOf(static_cast<int64_t>(id));
@@ -191,8 +218,9 @@ class Bfloat16Pass {
         node.inputs.resize(static_cast<size_t>(c.input_count()));
         node.readers.resize(static_cast<size_t>(c.output_count()));
         node.is_constant = may[id] && node.op == "Const";
-        const auto rule = ours ? rules.find(node.op) : rules.end();
-        if (rule != rules.end()) Narrow(c, *rule->second, static_cast<int64_t>(id), &node);
+        const Rules& known = node.is_grouped ? of_groups : rules;
+        const auto rule = ours ? known.find(node.op) : known.end();
+        if (rule != known.end()) Narrow(c, *rule->second, static_cast<int64_t>(id), &node);
       });
       for (size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = p_.input(static_cast<int64_t>(id), static_cast<int>(i));
     }
@@ -261,7 +289,8 @@ class Bfloat16Pass {
         const double work = MultiplyAdds(id);
         if (!p_.ok()) return;
         const bool small = work < costs.smallest_product;
-        node.saved = small ? -Price(elements * costs.computed) : Price(work * costs.product);
+        const double as_others = -elements * costs.computed;  // where it takes as long as its memory
+        node.saved = Price(small ? as_others : std::max(work * costs.product, as_others));
         gains_ = gains_ || !small;
         return;
       }
@@ -276,6 +305,8 @@ class Bfloat16Pass {
   }
   double MultiplyAdds(int64_t id) {
     const Node& node = At(id);
+    // Each dim stands in two of the three, those of batches in all: of these it is too many.
+    if (node.op == "Einsum") return std::sqrt(Elements(p_.shape(node.inputs[0])) * Elements(p_.shape(node.inputs.back())) * Elements(p_.shape({id, 0, 0})));
     const auto area = [](const Shape& filter) { return filter.known_rank() && filter.rank() == 4 ? Elements(filter.Slice(0, 3)) : 0; };
     if (node.op == "Conv2D") return Elements(p_.shape({id, 0, 0})) * area(p_.shape(node.inputs[1]));
     if (node.op == "Conv2DBackpropInput") return Elements(p_.shape(node.inputs[2])) * area(p_.shape(node.inputs[1]));
@@ -309,6 +340,7 @@ class Bfloat16Pass {
       for (size_t k = 0; k < node.readers.size(); ++k) Meet(static_cast<int64_t>(id), static_cast<int32_t>(k), &cut);
     }
     if (!p_.ok()) return false;
+    for (const auto& group : groups_) Unite(group, &cut);
     const auto near = cut.Solve(kMostSteps);
     if (!near) {
       const std::string text = "precision bfloat16: the step has so many nodes between its products that where to put casts was not found in time; it is computed in float32";
@@ -317,6 +349,13 @@ class Bfloat16Pass {
     }
     near_ = *near;
     return true;
+  }
+  // What one of the nodes computes in, all of them do.
+  void Unite(const std::vector<int64_t>& group, MinimumCut* cut) {
+    for (size_t i = 0; i < group.size(); ++i) {
+      const int one = At(group[i]).in, next = At(group[(i + 1) % group.size()]).in;
+      if (one != next) cut->Price(one, next, MinimumCut::kNever);
+    }
   }
   // The casts of one output: one of it for all readers in bfloat16, or one back for all in float32.
   void Meet(int64_t id, int32_t index, MinimumCut* cut) {
@@ -429,7 +468,8 @@ class Bfloat16Pass {
       // Where the value is, so that half of it travels; on devices of other types the reader's own.
       const std::string& there = At(edge.node).device;
       const bool same_type = there.find(Concat("/device:", device_.type, ":")) != std::string::npos;
-      p_.Begin(-1, same_type ? there : At(reader).device);
+      // Where that one stands in the order too, or what comes after it would wait until all else is done.
+      p_.Begin(edge.node, same_type ? there : At(reader).device);
       cast->second = p_.Cast(edge, TENON_DT_BFLOAT16);
     }
     return cast->second;
@@ -453,6 +493,7 @@ class Bfloat16Pass {
 
   PassContext& p_;
   const Bfloat16Device& device_;
+  const Bfloat16Groups& groups_;
   std::vector<Node> nodes_;
   bool gains_ = false;  // there is a product that may
   std::vector<bool> near_;
@@ -461,7 +502,7 @@ class Bfloat16Pass {
   std::map<std::pair<int64_t, int32_t>, Output> casts_;
 };
 
-inline void RunBfloat16Pass(PassContext& p, const Bfloat16Device& device) { Bfloat16Pass(p, device).Run(); }
+inline void RunBfloat16Pass(PassContext& p, const Bfloat16Device& device, const Bfloat16Groups& groups = {}) { Bfloat16Pass(p, device, groups).Run(); }
 
 }  // namespace tenon::sdk
 #endif  // TENON_SDK_DEVICE_BFLOAT16_PASS_H_
