@@ -90,13 +90,20 @@ class Functions : public Instructions {
     PolynomialOf(d, r, square, kExponential);
     vfmadd213ps(d, square, r);
     vaddps(d, d, C(1));
+    // What is 0 in the end, as of scores that a mask leaves out, is 0 before: a result that is too small for its type takes some hundred cycles.
+    if (wide_) {
+      Pass(d, Compare(n, C(-150.5), kIsNotLessEqual), d);
+    } else {
+      vcmpps(square, n, C(-150.5), kIsNotLessEqual);
+      vandps(d, d, square);
+    }
     TimesPower(d, n);
   }
   // 1 + e^-x of floats; e^-x within 2 ulp.
   void OneAndExponentialOfLess(const Xmm& d, const Xmm& x) {
     const Scope scope(this);
     const Xmm r = T(), n = T();
-    vminps(r, Filled(C(105)), x);
+    vminps(r, Filled(C(87)), x);  // whose e^-x is the smallest that is no denormal number, which would take long, and nothing beside 1
     vmaxps(r, Filled(C(-90)), r);
     vmulps(n, r, C(-kLog2E));
     Whole(n, n, kNearest);
