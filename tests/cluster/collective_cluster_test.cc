@@ -220,7 +220,7 @@ TEST(CollectiveCluster, WhoCannotMeetIsNamed) {
         {"shape", "member_0", "member_1"});
   fails([](Graph& g, const Members& group) { return std::vector{group.Reduce(0, g.Const({1.0f})), group.Reduce(1, g.Const({1.0f}), "auto", "Max")}; }, 2, Code::kInvalidArgument,
         {"merge", "member_0", "member_1"});
-  fails([](Graph& g, const Members& group) {
+  fails([](Graph&, const Members& group) {
     return std::vector{group.Add("CollectiveBcastRecv", 0, {}, {{"T", DType::kFloat}, {"shape", Shape{1}}}), group.Add("CollectiveBcastRecv", 1, {}, {{"T", DType::kFloat}, {"shape", Shape{1}}})};
   }, 2, Code::kInvalidArgument, {"0 senders"});
   const Tensor key = *Tensor::From(std::vector<int32_t>{1}, Shape{});

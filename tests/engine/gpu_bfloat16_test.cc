@@ -56,7 +56,9 @@ Outcome RunOn(const Graph& g, SessionOptions options, const std::vector<Feed>& f
   const auto session = Session::Create(Gpus(), g, options);
   EXPECT_TRUE(session.ok()) << session.status();
   if (!session.ok()) return out;
-  if (!before.empty()) EXPECT_TRUE(session->RunTargets(before).ok());
+  if (!before.empty()) {
+    EXPECT_TRUE(session->RunTargets(before).ok());
+  }
   std::vector<Name> names;
   std::vector<View> views;
   for (const Feed& feed : feeds) names.push_back(feed.name), views.push_back(feed.value);
