@@ -11,7 +11,7 @@ namespace {
 
 using I = std::vector<int64_t>;
 
-// What one rounding to bfloat16 changes a number by at the most, of its size.
+// More than the root mean square of what one rounding to bfloat16 changes numbers by, of their size (0.42 * 2^-8; the most is 2^-8).
 constexpr double kRounding = 0x1p-9;
 
 std::vector<float> RandomValues(size_t count, float low, float high, uint32_t seed) {

@@ -9,7 +9,7 @@
 namespace tenon::engine {
 namespace {
 
-// What one rounding to bfloat16 changes a number by at the most, of its size.
+// More than the root mean square of what one rounding to bfloat16 changes numbers by, of their size (0.42 * 2^-8; the most is 2^-8).
 constexpr double kRounding = 0x1p-9;
 constexpr int64_t kSide = 32;
 constexpr size_t kCount = kSide * kSide;
