@@ -41,9 +41,8 @@ class Products {
       return std::count_if(inputs.begin(), inputs.end(), [&](const Output& input) { return products_.contains(input.node); }) < 2;
     });
     if (sums.empty()) return;
-    CountReaders();
+    looks_ = kMostWalks * CountReaders();
     std::vector<std::pair<int64_t, std::vector<Chain>>> all;
-    looks_ = kMostLooks * p_.node_count();
     for (const int64_t sum : sums)
       if (std::vector<Chain> chains = ChainsOf(sum); !chains.empty()) all.emplace_back(sum, std::move(chains));
     if (all.empty()) return;
@@ -103,10 +102,16 @@ class Products {
     return rows * wide <= static_cast<double>(products.size()) * matrix;
   }
 
-  void CountReaders() {
-    for (int64_t id = 0, count = p_.node_count(); id < count && p_.ok(); ++id)
-      for (const Output& input : InputsOf(id))
+  // Gives at how much a walk over the graph looks: nodes and their inputs.
+  int64_t CountReaders() {
+    int64_t looks = 0;
+    for (int64_t id = 0, count = p_.node_count(); id < count && p_.ok(); ++id) {
+      const std::vector<Output> inputs = InputsOf(id);
+      looks += 1 + static_cast<int64_t>(inputs.size());
+      for (const Output& input : inputs)
         if (const auto found = products_.find(input.node); found != products_.end()) ++found->second;
+    }
+    return looks;
   }
   // The products in chains: what the latest of a chain is of hangs on what all others of it are of. Nodes stand behind what they read.
   std::vector<Chain> FollowingEachOther(const Chain& products) {
@@ -126,8 +131,10 @@ class Products {
           wanted.erase(at);
           if (wanted.empty()) break;
         }
-        if (--looks_ < 0) return chains;
-        for (const Output& input : InputsOf(id))
+        const std::vector<Output> inputs = InputsOf(id);
+        looks_ -= 1 + static_cast<int64_t>(inputs.size());
+        if (looks_ < 0) return chains;
+        for (const Output& input : inputs)
           if (input.node >= wanted.begin()->first && seen.insert(input.node).second) open.push_back(input.node);
       }
       Chain chain;
@@ -169,7 +176,7 @@ class Products {
   }
 
   static constexpr double kLeastUnknown = 32;
-  static constexpr int64_t kMostLooks = 32;  // at nodes, for each of the graph
+  static constexpr int64_t kMostWalks = 32;  // over the whole graph
   sdk::PassContext& p_;
   std::map<int64_t, int> products_;  // that may be joined, with their readers
   int64_t looks_ = 0;
