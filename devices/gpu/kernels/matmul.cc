@@ -66,7 +66,7 @@ struct MatMulKernel {
 constexpr uint32_t kFlags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE;
 constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list, .flags = kFlags};
 
-// Summed in another type: halves, in float32.
+// Out: of the sums as they are, where it is another type.
 template <class T, class Out = T>
 constexpr tenon_kernel_registration OneType() {
   using List = sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
@@ -81,9 +81,7 @@ TENON_GPU_KERNEL(BatchMatMul) = Kernel<MatMulKernel<true>>("BatchMatMul", kTrait
 TENON_GPU_KERNEL(BatchMatMulV2) = Kernel<MatMulKernel<true>>("BatchMatMulV2", kTraits);
 TENON_GPU_KERNEL(BatchMatMulV3Float) = OneType<float>();
 TENON_GPU_KERNEL(BatchMatMulV3Double) = OneType<double>();
-TENON_GPU_KERNEL(BatchMatMulV3Half) = OneType<sdk::Half>();
 TENON_GPU_KERNEL(BatchMatMulV3Bfloat16) = OneType<sdk::Bfloat16>();
-TENON_GPU_KERNEL(BatchMatMulV3HalfSums) = OneType<sdk::Half, float>();
 TENON_GPU_KERNEL(BatchMatMulV3Bfloat16Sums) = OneType<sdk::Bfloat16, float>();
 TENON_GPU_KERNEL(BatchMatMulV3Int32) = OneType<int32_t>();
 TENON_GPU_KERNEL(BatchMatMulV3Int64) = OneType<int64_t>();
