@@ -4,8 +4,10 @@
 #ifndef TENON_TESTS_DEVICE_GPU_H_
 #define TENON_TESTS_DEVICE_GPU_H_
 
+#include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "tenon/tenon.h"
 
@@ -30,6 +32,16 @@ inline host::RuntimeOptions GpuOptions(int devices = 1) {
   options.plugin_options = {{GpuPlugin(), "devices", std::to_string(devices)}, {GpuPlugin(), "cache", "off"}};
   if (!GpuLibraries().empty()) options.plugin_options.push_back({GpuPlugin(), "libraries", GpuLibraries()});
   return options;
+}
+
+// Without it nothing can be tested.
+inline host::Runtime MakeRuntime(const host::RuntimeOptions& options) {
+  auto made = host::Runtime::Create(options);
+  if (!made.ok()) {
+    std::fprintf(stderr, "%s\n", made.status().ToString().c_str());
+    std::abort();
+  }
+  return std::move(*made);
 }
 
 }  // namespace tenon::device_test

@@ -14,14 +14,7 @@ namespace tenon::engine {
 namespace {
 
 Runtime& Gpus() {
-  static Runtime* const runtime = [] {
-    auto made = Runtime::Create(device_test::GpuOptions());
-    if (!made.ok()) {
-      ADD_FAILURE() << made.status().message();
-      std::abort();  // NOLINT: nothing can be tested without a runtime
-    }
-    return new Runtime(std::move(*made));
-  }();
+  static Runtime* const runtime = new Runtime(device_test::MakeRuntime(device_test::GpuOptions()));
   return *runtime;
 }
 

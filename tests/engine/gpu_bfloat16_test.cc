@@ -18,12 +18,7 @@ Runtime& Gpus() {
   static Runtime* const runtime = [] {
     RuntimeOptions options = device_test::GpuOptions(2);
     options.plugin_options.push_back({device_test::GpuPlugin(), "storage", "always"});
-    auto made = Runtime::Create(options);
-    if (!made.ok()) {
-      ADD_FAILURE() << made.status().message();
-      std::abort();  // NOLINT: nothing can be tested without a runtime
-    }
-    return new Runtime(std::move(*made));
+    return new Runtime(device_test::MakeRuntime(options));
   }();
   return *runtime;
 }

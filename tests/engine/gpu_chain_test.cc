@@ -29,12 +29,7 @@ Runtime& Gpus() {
   static Runtime* const runtime = [] {
     RuntimeOptions options = device_test::GpuOptions();
     options.plugin_options.back().value = CacheFolder();
-    auto made = Runtime::Create(options);
-    if (!made.ok()) {
-      ADD_FAILURE() << made.status().message();
-      std::abort();  // NOLINT: nothing can be tested without a runtime
-    }
-    return new Runtime(std::move(*made));
+    return new Runtime(device_test::MakeRuntime(options));
   }();
   return *runtime;
 }
