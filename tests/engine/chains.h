@@ -220,7 +220,9 @@ class RandomChain {
     int64_t count = 1;
     for (const int64_t dim : dims) count *= dim;
     std::vector<float> numbers;
-    const float special[] = {0.f, -0.f, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1e-39f, -1e-39f, 3e38f, 88.7f, -103.f};
+    // None below the smallest normal one: of these a product is 0, and what a compiler made of a product by 1 shows them as they are.
+    const float special[] = {0.f, -0.f, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(),
+                             std::numeric_limits<float>::min(), -std::numeric_limits<float>::min(), 3e38f, 88.7f, -103.f};
     for (int64_t i = 0; i < count; ++i)
       numbers.push_back(is_real_ && Up(50) == 0 ? special[Up(std::size(special))] : static_cast<float>(static_cast<double>(random_() % 20001) / 2000 - 5));
     Graph cast(TheRuntime());

@@ -8,6 +8,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/clock.h"
+#include "core/base/flush_denormals.h"
 #include "core/base/guard.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/device/step.h"
@@ -53,6 +54,7 @@ DynamicInstance::~DynamicInstance() {
 // ---- The step ----
 
 Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
+  const FlushDenormals flush;
   step_ = step;
   turns_ = 0;
   error_ = Status::Ok();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/kernel/run_node.h"
 
+#include "core/base/flush_denormals.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/device/step.h"
 #include "core/exec/kernel/outputs.h"
@@ -55,6 +56,7 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
 }
 
 Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs, const Environment& env) {
+  const FlushDenormals flush;
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<NodeRunner> runner, NodeRunner::Create(node, env, nullptr, 0));
   if (runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_STATEFUL | TENON_KERNEL_BLOCKING)) return std::vector<Tensor>{};
   TENON_RETURN_IF_ERROR(CheckAllowance());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/flush_denormals.h"
 #include "core/base/guard.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/device/pinned.h"
@@ -315,6 +316,7 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
 }
 
 Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
+  const FlushDenormals flush;
   step_ = step;
   for (const auto& [slot, feed] : feed_slots_) {
     const tenon_tensor_view& given = *feeds[feed];

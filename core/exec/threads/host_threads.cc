@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/base/clock.h"
+#include "core/base/flush_denormals.h"
 #include "core/base/log.h"
 
 namespace tenon::exec {
@@ -127,6 +128,7 @@ void HostThreads::AwaitHelpers() {
 }
 
 void HostThreads::Helper() {
+  const FlushDenormals flush;
   uint64_t done = 0, turn_ends = NowNs() + kTurnNs;
   int spins = 0;
   for (;;) {
@@ -193,6 +195,7 @@ Status HostThreads::Schedule(Background* background, const std::function<void()>
 }
 
 void HostThreads::Serve(Background* background, std::list<std::thread>::iterator self) {
+  const FlushDenormals flush;
   std::unique_lock lock(mutex_);
   for (;;) {
     ++background->idle;

@@ -54,7 +54,6 @@ REASONS = {
     r"UnicodeScript": "a call of ICU for each character, through the frame's pointers",
     r"(Dense|Ragged)CountSparseOutput": "values are put into bins row by row, and rows of ragged tensors are searched for by halving",
     r"(Max|Min|Sum|Mean), .*|AddN, of 4": _MEMORY,
-    r"Prod, rows": "products of so many numbers become denormal, which TensorFlow's threads make 0; of numbers near 1 it takes 0.93 of TensorFlow's time",
     r"EuclideanNorm.*": "decomposed into squares, sums and roots, each of which passes over the tensor",
     r"SparseMatMul.*": "multiplied as dense matrices; TensorFlow leaves out the zeros, which 19 of 20 elements are",
     r"Conv3D.*": "Eigen's product takes two thirds of the time, and making and packing the patches most of the rest; TensorFlow makes none",
