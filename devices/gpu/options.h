@@ -19,7 +19,7 @@ struct Options {
   std::string cache = "auto";  // where compiled chains are kept (fuse/cache.h)
   std::string libraries = "auto";  // where the vendor's libraries are looked for (library.h)
   std::string collectives = "auto";  // the library of collectives: auto, off, or a path
-  std::string storage = "auto";  // in 16 bits, in sessions of precision bfloat16 (fuse/bfloat16.h): auto, always, off
+  std::string storage = "auto";  // in 16 bits, in sessions of precision bfloat16 and float16 (fuse/mixed_precision.h): auto, always, off
   std::map<std::string, std::string> more;  // what the vendor's plugin declares besides
 };
 
@@ -36,7 +36,7 @@ struct Options {
       TENON_GPU_OPTION("collectives", "auto", TENON_OPTION_STRING,                                                               \
                        "library of collectives, with NCCL's functions; auto: the vendor's, where it is found; off: copies between GPUs; or a path"),             \
       TENON_GPU_OPTION("storage", "auto", TENON_OPTION_STRING,                                                                   \
-                       "what sessions of precision bfloat16 keep in 16 bits; auto: what gains by it; always: all that may be, whatever casts cost; off: nothing")
+                       "what sessions of precision bfloat16 and float16 keep in 16 bits; auto: what gains by it, of float16 not in steps that train with a loss that is not scaled; always: all that may be, whatever casts cost; off: nothing")
 
 // INVALID_ARGUMENT names the option and what it may be.
 sdk::Outcome ParseOptions(const tenon_load_args& args, const tenon_option_declaration* declarations, uint64_t declaration_count,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cast, CheckNumerics and its second version.
+// Cast, and of several tensors; CheckNumerics and its second version.
 #include "tenon/sdk/op/decomposition.h"
 #include "tenon/sdk/op/op.h"
 
@@ -20,6 +20,20 @@ TENON_OP(kCast) = DefineOp({
     .doc = "The same numbers in another type; real numbers become integers towards zero.",
     .shape = ShapeFunction<SameShape>,
     .gradient = GradientFunction<CastGradient>,
+});
+
+static void CastNShape(ShapeContext& c) {
+  for (int i = 0; i < c.input_count(); ++i) c.SetOutput(i, c.Input(i));
+}
+
+// What steps of precision bfloat16 and float16 cast their variables by (tenon/sdk/device/mixed_precision_pass.h): a device may do it in one go.
+TENON_OP(kCastN) = DefineOp({
+    .name = "Tenon>CastN",
+    .inputs = "x: N * float",
+    .outputs = "y: N * DstT",
+    .attrs = "N: int >= 1; DstT: {half, bfloat16}",
+    .doc = "Cast of each input.",
+    .shape = ShapeFunction<CastNShape>,
 });
 
 static void CheckNumericsGradient(GradientContext& g) {

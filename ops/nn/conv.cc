@@ -171,12 +171,12 @@ TENON_OP(kConv2DBackpropFilter) = DefineOp({
     .cost = CostFunction<BackpropFilterCost>,
 });
 
-// What steps of precision bfloat16 run instead (tenon/sdk/device/bfloat16_pass.h), so that what weights are updated by is rounded nowhere.
+// What steps of precision bfloat16 and float16 run instead (tenon/sdk/device/mixed_precision_pass.h), so that what weights are updated by is rounded nowhere.
 TENON_OP(kConv2DBackpropFilterSums) = DefineOp({
     .name = "Tenon>Conv2DBackpropFilterSums",
     .inputs = "input: T, filter_sizes: int32, out_backprop: T",
     .outputs = "output: float",
-    .attrs = "T: {bfloat16}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
+    .attrs = "T: {half, bfloat16}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]",
     .constraints = "rank(input) == 4; rank(filter_sizes) == 1; dim(filter_sizes, 0) == 4; value(filter_sizes) >= 0; "
                    "rank(out_backprop) == 4",

@@ -86,7 +86,7 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     TENON_RETURN_IF_ERROR(session::CheckOptions(options));  // before anybody is connected to
     runtime->OpenDevices();
     if (!options.placer.empty()) runtime->OpenById(options.placer);
-    if (options.precision == TENON_PRECISION_ALLOW_BFLOAT16 || options.precision >= TENON_PRECISION_INT8) runtime->OpenThoseWith(TENON_CAPABILITY_GRAPH_PASS);
+    if (options.precision > TENON_PRECISION_ALLOW_TF32) runtime->OpenThoseWith(TENON_CAPABILITY_GRAPH_PASS);
     std::shared_ptr<cluster::Master> master;
     if (!options.master.empty()) {
       TENON_RETURN_IF_ERROR(session::PlacementOptions::Of(options).status());

@@ -753,7 +753,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
                           "WriteHistogramSummary", "WriteImageSummary", "WriteRawProtoSummary", "WriteScalarSummary", "WriteSummary"}},
       {"only what places a step adds it, long after gradients are made",
        {"Tenon>CollectiveBegins", "Tenon>CollectiveEnds", "Tenon>CollectiveJoin", "Tenon>CollectiveMerge", "Tenon>CollectivePart"}},
-      {"stands for another in steps of bfloat16, once the graph is placed", {"Tenon>Conv2DBackpropFilterSums"}},
+      {"stand for others in steps of bfloat16 and float16, once the graph is placed", {"Tenon>CastN", "Tenon>Conv2DBackpropFilterSums"}},
       {"stand for loops of cells that have none, once the graph is placed", {"Tenon>GRULayer", "Tenon>LSTMLayer"}},
       {"stand for others in steps of 8-bit integers, once the graph is placed", {"Tenon>Int8Conv2D", "Tenon>Int8Dequantize", "Tenon>Int8MatMul", "Tenon>Int8Quantize"}},
       {"is of a group, and TensorFlow differentiates it in Python, if at all",

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cast, AddN, CheckNumerics, ArgMax, ArgMin.
+// Cast, of several tensors too, AddN, CheckNumerics, ArgMax, ArgMin.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "kernels/fold.h"
 #include "kernels/half.h"
@@ -92,6 +93,26 @@ struct CastKernel {
   }
   static constexpr double kCost = 0.3;
   bool truncate;
+};
+
+struct CastNKernel {
+  struct Plan {
+    Plan(const CastNKernel&, sdk::PrepareContext& c) : is_half(c.output(0).dtype == TENON_DT_HALF) {
+      for (int32_t i = 0; i < c.input_count(); ++i) counts.push_back(sdk::Count(c.input(i)));
+    }
+    bool is_half;
+    std::vector<int64_t> counts;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.is_half ? All<Half>(plan, c) : All<Bfloat16>(plan, c); }
+
+  template <class To>
+  static void All(const Plan& plan, sdk::RunContext c) {
+    for (int32_t k = 0; k < c.input_count(); ++k) {
+      const float* x = c.input<float>(k);
+      To* out = c.output<To>(k);
+      c.ParallelFor(plan.counts[static_cast<size_t>(k)], CastKernel::kCost, [&](int64_t begin, int64_t end) { CastKernel::Row(x + begin, out + begin, end - begin); });
+    }
+  }
 };
 
 using Addable = Numbers::AndComplex;
@@ -277,6 +298,7 @@ struct ArgKernel {
 
 TENON_CPU_KERNEL(Cast) = CpuKernel<CastKernel>(
     "Cast", {.constraints = sdk::Constraints<CastTypes::Constraint<"SrcT">, CastTypes::Constraint<"DstT">>::list});
+TENON_CPU_KERNEL(CastN) = CpuKernel<CastNKernel>("Tenon>CastN", {.constraints = sdk::Constraints<Types<Half, Bfloat16>::Constraint<"DstT">>::list, .flags = TENON_KERNEL_DETERMINISTIC});
 TENON_CPU_KERNEL(AddN) = CpuKernel<AddNKernel>(
     "AddN", {.constraints = sdk::Constraints<Addable::Constraint<"T">>::list, .in_place = kInPlaceFirst});
 TENON_CPU_KERNEL(CheckNumerics) = CpuKernel<CheckNumericsKernel>(

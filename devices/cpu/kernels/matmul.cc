@@ -71,7 +71,7 @@ struct OneProduct {
         wide_at = c.Workspace(wide.total);
       }
       function = &Run<T, T>;
-      if constexpr (std::is_same_v<T, Bfloat16>) {
+      if constexpr (kIsHalf<T>) {
         if (c.output(0).dtype == TENON_DT_FLOAT) function = &Run<T, float>;
       }
     });
@@ -130,7 +130,7 @@ struct BatchMatMulKernel {
         cost = ProductCost<Element<T>>(static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                                        static_cast<double>(shape.k)) + 20;
         function = &Batches<T, T>;
-        if constexpr (std::is_same_v<T, Bfloat16>) {
+        if constexpr (kIsHalf<T>) {
           if (c.output(0).dtype == TENON_DT_FLOAT) function = &Batches<T, float>;
         }
       });
@@ -203,7 +203,8 @@ TENON_CPU_KERNEL(BatchMatMul) = CpuKernel<BatchMatMulKernel>("BatchMatMul", kTra
 TENON_CPU_KERNEL(BatchMatMulV2) = CpuKernel<BatchMatMulKernel>("BatchMatMulV2", kTraits);
 TENON_CPU_KERNEL(BatchMatMulV3Float) = OneType<float>();
 TENON_CPU_KERNEL(BatchMatMulV3Double) = OneType<double>();
-TENON_CPU_KERNEL(BatchMatMulV3Bfloat16) = OneType<Bfloat16, float>();  // the sums as they are, too
+TENON_CPU_KERNEL(BatchMatMulV3Half) = OneType<Half, float>();  // the sums as they are, too
+TENON_CPU_KERNEL(BatchMatMulV3Bfloat16) = OneType<Bfloat16, float>();
 TENON_CPU_KERNEL(BatchMatMulV3Int32) = OneType<int32_t>();
 TENON_CPU_KERNEL(BatchMatMulV3Int64) = OneType<int64_t>();
 

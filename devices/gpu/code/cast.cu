@@ -19,14 +19,13 @@ struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) Four {
   T at[4];
 };
 
-template <class From, class To, class How = Converting>
-TENON_GPU_FUNCTION void Cast(const CastParams& p) {
-  const From* const x = static_cast<const From*>(p.x);
-  To* const out = static_cast<To*>(p.out);
+// Of `count` elements those of one of so many threads.
+template <class From, class To, class How>
+TENON_GPU_FUNCTION void CastSome(const From* x, To* out, int64_t count, int64_t thread, int64_t threads) {
   int64_t begin = 0;
   if (reinterpret_cast<uintptr_t>(x) % alignof(Four<From>) == 0 && reinterpret_cast<uintptr_t>(out) % alignof(Four<To>) == 0) {
-    const int64_t fours = p.count / 4;
-    TENON_GPU_ROLLED for (int64_t i = Thread(); i < fours; i += Threads()) {
+    const int64_t fours = count / 4;
+    TENON_GPU_ROLLED for (int64_t i = thread; i < fours; i += threads) {
       const Four<From> from = reinterpret_cast<const Four<From>*>(x)[i];
       Four<To> to;
       for (int k = 0; k < 4; ++k) to.at[k] = How::template Of<To>(from.at[k]);
@@ -34,7 +33,24 @@ TENON_GPU_FUNCTION void Cast(const CastParams& p) {
     }
     begin = fours * 4;
   }
-  TENON_GPU_ROLLED for (int64_t i = begin + Thread(); i < p.count; i += Threads()) out[i] = How::template Of<To>(x[i]);
+  TENON_GPU_ROLLED for (int64_t i = begin + thread; i < count; i += threads) out[i] = How::template Of<To>(x[i]);
+}
+
+template <class From, class To, class How = Converting>
+TENON_GPU_FUNCTION void Cast(const CastParams& p) {
+  CastSome<From, To, How>(static_cast<const From*>(p.x), static_cast<To*>(p.out), p.count, Thread(), Threads());
+}
+
+template <class From, class To>
+TENON_GPU_FUNCTION void CastMany(const CastManyParams& p) {
+  int32_t at = 0;
+  for (int64_t chunk = BlockX(); chunk < p.chunks; chunk += BlocksX()) {
+    while (at + 1 < p.items && p.item[at + 1].first_chunk <= chunk) ++at;
+    const CastManyParams::Item& item = p.item[at];
+    const int64_t begin = (chunk - item.first_chunk) * kCastChunk, left = item.count - begin;
+    CastSome<From, To, Converting>(static_cast<const From*>(item.x) + begin, static_cast<To*>(item.out) + begin, left < kCastChunk ? left : kCastChunk, BlockThread(),
+                                   BlockThreads());
+  }
 }
 
 #define TENON_GPU_CAST(from, From, to, To) TENON_GPU_KERNEL(Cast_##from##_##to, CastParams, Cast<From, To>)
@@ -54,6 +70,9 @@ TENON_GPU_CASTS(b8, bool)
 TENON_GPU_CASTS(u8, uint8_t)
 TENON_GPU_CASTS(i8, int8_t)
 TENON_GPU_CASTS(i16, int16_t)
+
+TENON_GPU_BLOCK_KERNEL_OF(kCastThreads, CastMany_f32_f16, CastManyParams, CastMany<float, Half>)
+TENON_GPU_BLOCK_KERNEL_OF(kCastThreads, CastMany_f32_bf16, CastManyParams, CastMany<float, Bfloat16>)
 
 #define TENON_GPU_CUT(from, From, to, To) TENON_GPU_KERNEL(Cut_##from##_##to, CastParams, Cast<From, To, Cutting>)
 TENON_GPU_CUT(f32, float, f16, Half)

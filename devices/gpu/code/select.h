@@ -46,6 +46,19 @@ struct CastParams {
   int64_t count;
 };
 
+// Several casts between the same types, whose elements are numbered in chunks; a block takes one at a time. None reads or writes what another writes.
+inline constexpr int64_t kCastChunk = 4096;
+inline constexpr uint32_t kCastThreads = 256;
+struct CastManyParams {
+  struct Item : CastParams {
+    int64_t first_chunk;
+  };
+  static constexpr int kMostItems = (4096 - 16) / static_cast<int>(sizeof(Item));
+  int64_t chunks;
+  int32_t items;
+  Item item[kMostItems];
+};
+
 }  // namespace tenon::gpu
 
 #endif  // TENON_DEVICES_GPU_CODE_SELECT_H_

@@ -3,8 +3,8 @@
 #include "collective/communicators.h"
 #include "driver.h"
 #include "fuse/attention_pass.h"
-#include "fuse/bfloat16.h"
 #include "fuse/compiler.h"
+#include "fuse/mixed_precision.h"
 
 namespace tenon::gpu {
 
@@ -21,7 +21,8 @@ const tenon_capability kCapabilities[] = {
     TENON_PROVIDES(COMPILER, &tenon::gpu::kCompiler),
     TENON_PROVIDES(COLLECTIVE, &tenon::gpu::kCollective),
     TENON_PROVIDES(GRAPH_PASS, &tenon::gpu::kAttentionPass),
-    TENON_PROVIDES(GRAPH_PASS, &tenon::gpu::kBfloat16Pass),  // after the other, whose nodes it keeps together
+    TENON_PROVIDES(GRAPH_PASS, &tenon::gpu::kBfloat16Pass),  // after the other, whose nodes these keep together
+    TENON_PROVIDES(GRAPH_PASS, &tenon::gpu::kFloat16Pass),
 };
 
 constexpr tenon_option_declaration kOptions[] = {

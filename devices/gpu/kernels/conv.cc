@@ -295,6 +295,6 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<ConvTypes::Cons
 TENON_GPU_KERNEL(Conv2D) = Kernel<Conv2DKernel>("Conv2D", kTraits);
 TENON_GPU_KERNEL(Conv2DBackpropInput) = Kernel<BackpropInputKernel>("Conv2DBackpropInput", kTraits);
 TENON_GPU_KERNEL(Conv2DBackpropFilter) = Kernel<BackpropFilterKernel>("Conv2DBackpropFilter", kTraits);
-TENON_GPU_KERNEL(Conv2DBackpropFilterSums) = Kernel<BackpropFilterKernel>("Tenon>Conv2DBackpropFilterSums", {.constraints = sdk::Constraints<Types<sdk::Bfloat16>::Constraint<"T">>::list, .flags = kTraits.flags});
+TENON_GPU_KERNEL(Conv2DBackpropFilterSums) = Kernel<BackpropFilterKernel>("Tenon>Conv2DBackpropFilterSums", {.constraints = sdk::Constraints<Types<sdk::Half, sdk::Bfloat16>::Constraint<"T">>::list, .flags = kTraits.flags});
 
 }  // namespace tenon::gpu

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Select, SelectV2, OneHot, MatrixBandPart; Cast.
+// Select, SelectV2, OneHot, MatrixBandPart; Cast, and several at once.
 #include "code/select.h"
+
+#include <algorithm>
+#include <vector>
 
 #include "kernels/move.h"
 #include "tenon/sdk/walk/broadcast.h"
@@ -136,6 +139,32 @@ struct CastKernel {
   bool truncate;
 };
 
+// Casts of float32 to 16 bits, as many in a launch as its parameters hold.
+struct CastNKernel {
+  struct Plan {
+    Plan(const CastNKernel&, Shapes& s) : code(s.Code(sdk::Concat("CastMany_f32_", Suffix(s.output(0).dtype)))), most_blocks(int64_t{s.facts().processors} * 8) {
+      for (int32_t i = 0; i < s.input_count(); ++i) counts.push_back(sdk::Count(s.in(i)));
+    }
+    void Launch(Launcher& on, char* const* at) const {
+      CastManyParams p = {};
+      const auto submit = [&] {
+        if (p.items > 0) on(code, Grid{{static_cast<uint32_t>(std::min(p.chunks, most_blocks)), 1, 1}, kCastThreads}, p);
+        p = {};
+      };
+      for (size_t i = 0; i < counts.size(); ++i) {
+        if (counts[i] == 0) continue;
+        p.item[p.items++] = {{at[i], at[counts.size() + i], counts[i]}, p.chunks};
+        p.chunks += (counts[i] + kCastChunk - 1) / kCastChunk;
+        if (p.items == CastManyParams::kMostItems) submit();
+      }
+      submit();
+    }
+    Function code;
+    int64_t most_blocks;
+    std::vector<int64_t> counts;
+  };
+};
+
 constexpr tenon_in_place kInPlaceThenElse[] = {{1, 0}, {2, 0}};
 constexpr auto& kPlain = sdk::Constraints<sdk::PlainConstraint<"T">>::list;
 
@@ -145,6 +174,7 @@ TENON_GPU_KERNEL(Select) = Kernel<SelectKernel>("Select", {.constraints = kPlain
 TENON_GPU_KERNEL(SelectV2) = Kernel<SelectV2Kernel>("SelectV2", {.constraints = kPlain, .in_place = kInPlaceThenElse});
 TENON_GPU_KERNEL(OneHot) = Kernel<OneHotKernel>("OneHot", {.constraints = kPlain});
 TENON_GPU_KERNEL(MatrixBandPart) = Kernel<BandKernel>("MatrixBandPart", {.constraints = kPlain, .in_place = sdk::kInPlaceFirst});
+TENON_GPU_KERNEL(CastN) = Kernel<CastNKernel>("Tenon>CastN", {.constraints = sdk::Constraints<Types<sdk::Half, sdk::Bfloat16>::Constraint<"DstT">>::list});
 TENON_GPU_KERNEL(Cast) =
     Kernel<CastKernel>("Cast", {.constraints = sdk::Constraints<CastTypes::Constraint<"SrcT">, CastTypes::Constraint<"DstT">>::list});
 

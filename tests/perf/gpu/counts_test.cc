@@ -31,8 +31,8 @@ EmulatedDriverControls& Controls() {
   return *controls;
 }
 
-// Of a step in bfloat16, beside those of weights: where it begins and ends, and of BERT around sums along rows.
-constexpr uint64_t kMostCasts = 24;
+// Of a step in bfloat16: of all weights one, where it begins and ends, and of BERT around sums along rows.
+constexpr uint64_t kMostCasts = 25;
 
 struct Counts {
   uint64_t launches, graphs, graph_nodes, optimizers, copies, bytes, waits;
@@ -137,7 +137,7 @@ TEST_P(CountsInBfloat16, AStep) {
   EXPECT_EQ(reduced.counts.bytes, 0u);
   EXPECT_EQ(reduced.counts.optimizers, strict.counts.optimizers) << "variables are float32";
   const auto all = [](const Step& step) { return step.counts.launches + step.counts.graph_nodes; };
-  EXPECT_LE(all(reduced), all(strict) + strict.variables + kMostCasts) << "weights are cast once each";
+  EXPECT_LE(all(reduced), all(strict) + kMostCasts) << "weights are cast in one go";
 }
 
 std::vector<const NetworkKind*> Kinds() {

@@ -43,7 +43,7 @@ void ExpectTheCpus(Bench& bench, const std::string& prefix, const Window& w, uin
   EXPECT_EQ(Compare(bench, {prefix, attributes, {image, filter}, {{dtype, w.result}}}, tolerance), "") << where;
   EXPECT_EQ(Compare(bench, {prefix + "BackpropInput", attributes, {SizesOf(w.image), filter, result}, {{dtype, w.image}}, {0}}, tolerance), "") << where;
   EXPECT_EQ(Compare(bench, {prefix + "BackpropFilter", attributes, {image, SizesOf(w.filter), result}, {{dtype, w.filter}}, {1}}, tolerance), "") << where;
-  if (dtype == TENON_DT_BFLOAT16 && prefix == "Conv2D") {
+  if ((dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16) && prefix == "Conv2D") {
     EXPECT_EQ(Compare(bench, {"Tenon>Conv2DBackpropFilterSums", attributes, {image, SizesOf(w.filter), result}, {{TENON_DT_FLOAT, w.filter}}, {1}}, kFilterSumsTolerance), "") << where;
   }
 }

@@ -116,6 +116,23 @@ TEST(GpuProducts, OfHalvesRoundTheirOutputOnce) {
   EXPECT_EQ(Numbers(got[0])[0], 258);
 }
 
+TEST(GpuProducts, OfHalvesAreTheirSumsWhereTheseAreAskedFor) {
+  Bench bench;
+  for (const uint32_t dtype : {TENON_DT_HALF, TENON_DT_BFLOAT16}) {
+    for (const Sizes& s : {Sizes{5, 7, 3}, Sizes{33, 31, 257}, Sizes{128, 256, 64}, Sizes{4, 3, 0}}) {
+      const auto sums = [&](uint32_t result) {
+        DeviceCase c = ProductCase(s, false, true, dtype);
+        c.op = "BatchMatMulV3";
+        c.attributes = {{"adj_x", false}, {"adj_y", true}, {"Ta", Type{dtype}}, {"Tb", Type{dtype}}, {"Tout", Type{result}}};
+        c.outputs = {{result, {s.m, s.n}}};
+        return c;
+      };
+      EXPECT_EQ(Compare(bench, sums(TENON_DT_FLOAT), 3e-6), "") << s.m << " " << s.n << " " << s.k << " of dtype " << dtype;
+      EXPECT_EQ(Compare(bench, sums(dtype), ToleranceOf(dtype)), "") << s.m << " " << s.n << " " << s.k << " of dtype " << dtype;
+    }
+  }
+}
+
 // What no op asks for yet: the epilogue, and batches of which a block takes several.
 TEST(GpuProducts, AddABiasAndCutOffWhatIsNegative) {
   constexpr int64_t kBatches = 5, kRows = 7, kColumns = 9, kDepth = 40;

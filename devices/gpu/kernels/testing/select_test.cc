@@ -101,6 +101,22 @@ TEST(Cast, OfEveryPairIsTheCpus) {
   }
 }
 
+// More than one launch takes, of no element, of one chunk and of several, with and without a whole pack.
+TEST(Cast, OfManyTensorsIsThatOfEach) {
+  Bench bench;
+  std::vector<Tensor> inputs;
+  for (int64_t i = 0; i < 140; ++i) inputs.push_back(RandomFloatsOf({i == 60 ? 10000 : i % 9, 1 + i % 3}, static_cast<uint32_t>(i)));
+  for (const uint32_t to : {TENON_DT_HALF, TENON_DT_BFLOAT16}) {
+    std::vector<Tensor> outputs;
+    for (const Tensor& input : inputs) outputs.push_back({to, input.dims});
+    const DeviceCase all = {"Tenon>CastN", {{"N", int64_t{140}}, {"DstT", Type{to}}}, inputs, outputs};
+    EXPECT_EQ(Same(bench, all), "") << to;
+    std::vector<Tensor> got;
+    ASSERT_EQ(bench.OnCpu(all, &got), "");
+    for (size_t i = 0; i < inputs.size(); ++i) EXPECT_EQ(Values<uint16_t>(got[i]), Values<uint16_t>(CastOnCpu(bench, inputs[i], to))) << i;
+  }
+}
+
 TEST(Shapes, AreToldOnTheHost) {
   Bench bench;
   const Tensor x = RandomFloatsOf({3, 5, 2});
