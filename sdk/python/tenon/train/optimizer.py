@@ -20,7 +20,7 @@ class Optimizer(NamedTuple):
 def SGD(**common) -> Optimizer:
     """var -= rate * gradient.
 
-    Of all optimizers: fused=False makes it of primitive ops; loss_scale: a power of two, or "dynamic", for networks in float16; of the dynamic
+    Of all optimizers: fused=False makes it of primitive ops; loss_scale: a power of two, or "dynamic", for networks in float16 and sessions of that precision on GPUs; of the dynamic
     one loss_scale_first (32768), what it begins with, and loss_scale_growth (2000), after how many good steps it doubles; clip_value, clip_norm or clip_global_norm: the largest
     absolute value, norm of each gradient, or norm of all together, of what is applied; accumulate: so many steps' gradients are applied at once, their mean.
     """
