@@ -18,7 +18,7 @@
 
 namespace tenon::gpu {
 
-thread_local EmulatedThread* emulated_thread = nullptr;
+constinit thread_local EmulatedThread* emulated_thread = nullptr;
 
 namespace {
 

@@ -48,7 +48,7 @@ struct EmulatedThread {
 #if defined(TENON_GPU_LOADED)
 inline thread_local EmulatedThread* emulated_thread = nullptr;
 #else
-extern thread_local EmulatedThread* emulated_thread;
+extern constinit thread_local EmulatedThread* emulated_thread;
 #endif
 
 // A kernel; by its name, if it is one of this library. Lives as long as the library.
