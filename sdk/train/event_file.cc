@@ -3,11 +3,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "tenon/data/file.h"
 #include "tenon/sdk/crc32c.h"
@@ -42,18 +46,41 @@ T ReadRaw(std::string_view bytes) {
 
 uint32_t MaskedCrc32c(std::string_view bytes) { return sdk::MaskCrc32c(sdk::Crc32c(bytes)); }
 
-// A name that no other run has; two runs within one second get different ones. Readers, TensorBoard too, take the files in the order of their names, so that the number has zeros before it: 10 sorts before 9.
+constexpr std::string_view kPrefix = "events.out.tfevents.";
+constexpr size_t kStampDigits = 10;
+
+// The second in which a file of this name was begun; none: it is no such name.
+std::optional<int64_t> SecondOf(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = name.substr(kPrefix.size(), name.find('.', kPrefix.size()) - kPrefix.size());
+  int64_t second = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), second);
+  if (digits.size() != kStampDigits || error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return second;
+}
+
+// A name that no other run has, and that sorts behind those in the folder: readers, TensorBoard too, take the files in the order of their names. A run that goes on within the second of the one
+// before, or after the clock was set back, may have a process whose number sorts before that one's (1003 before 989): it gets a later second. The last number has zeros before it for that.
 std::string NewPath(const std::string& folder) {
   char host[256] = "localhost";
   if (gethostname(host, sizeof(host) - 1) != 0) std::strcpy(host, "localhost");
-  char stamp[32];
-  std::snprintf(stamp, sizeof(stamp), "%010lld", static_cast<long long>(Now()));
+  auto second = static_cast<int64_t>(Now());
+  std::string last;
+  const Result<std::vector<std::string>> names = data::ListFolder(folder);  // none: the folder's files cannot be listed, and the time has to do
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    if (SecondOf(name).has_value()) last = std::max(last, name);
+  }
+  const auto base = [&] {
+    char stamp[32];
+    std::snprintf(stamp, sizeof(stamp), "%0*lld", static_cast<int>(kStampDigits), static_cast<long long>(second));
+    return std::string(kPrefix) + stamp + "." + host + "." + std::to_string(getpid()) + ".";
+  };
+  if (base() < last && !last.starts_with(base())) second = std::max(second, *SecondOf(last)) + 1;
   static std::atomic<int> writers{0};
-  const std::string base = data::JoinPath(folder, std::string("events.out.tfevents.") + stamp + "." + host + "." + std::to_string(getpid()));
   for (;;) {
     char number[16];
-    std::snprintf(number, sizeof(number), ".%06d", writers++);
-    const std::string path = base + number;
+    std::snprintf(number, sizeof(number), "%06d", writers++);
+    const std::string path = data::JoinPath(folder, base() + number);
     if (!data::FileExists(path)) return path;
   }
 }

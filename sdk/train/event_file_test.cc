@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <ctime>
+#include <fstream>
+
 #include "tenon/data/file.h"
 #include "tenon/sdk/crc32c.h"
 #include "tenon/sdk/wire.h"
@@ -130,6 +133,23 @@ TEST(EventWriter, GivesTwoRunsOfOneSecondTwoFiles) {
   Result<EventWriter> first = EventWriter::Create(folder), second = EventWriter::Create(folder);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_NE(first->path(), second->path());
+}
+
+TEST(EventWriter, SortsBehindTheFilesThatAreThere) {
+  const std::string folder = TemporaryFolder();
+  const auto name = [](int64_t second, const char* process) { return "events.out.tfevents." + std::to_string(second) + ".~." + process + ".000000"; };
+  const auto now = static_cast<int64_t>(std::time(nullptr));
+  // Of this second, or the next; of a day when the clock was ahead; and what only looks like one.
+  std::vector<std::string> names = {name(now, "9"), name(now + 1, "9"), name(now + 86400, "9")};
+  for (const std::string& other : {name(99999999999, "9"), std::string("events.out.tfevents.zzz"), std::string("zzz")}) std::ofstream(folder + "/" + other) << "";
+  for (const std::string& there : names) {
+    std::ofstream(folder + "/" + there) << "";
+    const Result<EventWriter> writer = EventWriter::Create(folder);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    const std::string made = writer->path().substr(folder.size() + 1);
+    EXPECT_GT(made, there);
+    EXPECT_LT(made, name(now + 86400 + 60, "9"));
+  }
 }
 
 TEST(EventWriter, SaysWhyAFolderCannotBeMade) {
