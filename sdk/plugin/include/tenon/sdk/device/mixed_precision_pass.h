@@ -310,10 +310,11 @@ class MixedPrecisionPass {
     });
     return range;
   }
-  // What may give numbers of its inputs' size.
+  // What may give numbers of its inputs' size. By the op alone: a product of another device, or one that was left already, is one too.
   static bool GivesAsLarge(const Node& node) {
-    constexpr std::string_view kBounded[] = {"Softmax", "LogSoftmax", "Relu6", "Sigmoid", "Tanh", "Erf", "Einsum"};
-    return !IsProduct(node) && !node.op.starts_with("FusedBatchNorm") && std::find(std::begin(kBounded), std::end(kBounded), node.op) == std::end(kBounded);
+    constexpr std::string_view kBounded[] = {"Softmax", "LogSoftmax", "Relu6", "Sigmoid", "Tanh", "Erf"}, kOthers[] = {"MatMul", "Conv2D", "Conv2d", "Einsum", "FusedBatchNorm"};
+    return std::find(std::begin(kBounded), std::end(kBounded), node.op) == std::end(kBounded) &&
+           std::none_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view part) { return node.op.find(part) != std::string::npos; });
   }
   // Whether what the reader makes of such a constant is out of range itself. A scaled loss takes care of small gradients.
   static bool GivesOutOfRange(const Node& reader, int input, Range range, bool trains) {
