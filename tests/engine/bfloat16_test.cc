@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "tests/engine/engine.h"
+#include "tests/engine/reduced_precision.h"
 
 namespace tenon::engine {
 namespace {
@@ -43,44 +43,17 @@ struct Given {
   Shape shape;
 };
 
-struct Outcome {
-  std::vector<std::vector<float>> values;
-  std::string explanation;
-};
-
 Outcome RunOnce(const Graph& g, const SessionOptions& options, const std::vector<Given>& given, const std::vector<Name>& fetches) {
-  Outcome out;
   const auto session = Session::Create(TheRuntime(), g, options);
   EXPECT_TRUE(session.ok()) << session.status();
-  if (!session.ok()) return out;
+  if (!session.ok()) return {};
   std::vector<Name> feeds;
   std::vector<View> views;
   for (const Given& each : given) {
     feeds.emplace_back(each.to);
     views.emplace_back(each.values, each.shape);
   }
-  const auto callable = session->Prepare(feeds, fetches);
-  EXPECT_TRUE(callable.ok()) << callable.status();
-  if (!callable.ok()) return out;
-  const auto values = callable->Run(views);
-  EXPECT_TRUE(values.ok()) << values.status();
-  if (!values.ok()) return out;
-  for (const Tensor& value : *values) {
-    EXPECT_EQ(value.dtype(), DType::kFloat) << "what is fetched keeps its type";
-    out.values.push_back(Values<float>(value));
-  }
-  const auto explanation = callable->Explain();
-  EXPECT_TRUE(explanation.ok()) << explanation.status();
-  out.explanation = *explanation;
-  return out;
-}
-
-// The root of the mean square of the difference over that of the values.
-double Relative(const std::vector<float>& exact, const std::vector<float>& reduced) {
-  EXPECT_EQ(exact.size(), reduced.size());
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < std::min(exact.size(), reduced.size()); ++i) difference += std::pow(exact[i] - reduced[i], 2), size += std::pow(exact[i], 2);
-  return std::sqrt(difference / size);
+  return RunPrepared(*session, feeds, views, fetches);
 }
 
 // Whether this processor multiplies bfloat16. Without it nothing may differ.

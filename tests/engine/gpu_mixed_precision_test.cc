@@ -6,7 +6,7 @@
 #include "tenon/train/model.h"
 #include "tenon/train/optimizer.h"
 #include "tests/device/gpu.h"
-#include "tests/engine/engine.h"
+#include "tests/engine/reduced_precision.h"
 
 namespace tenon::engine {
 namespace {
@@ -49,42 +49,19 @@ struct Case {
   Output x, w;
 };
 
-struct Outcome {
-  std::vector<std::vector<float>> values;
-  std::string explanation;
-};
 Outcome RunOn(const Graph& g, SessionOptions options, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, const std::vector<Name>& before = {}) {
-  Outcome out;
   options.compile = false;  // what is compiled is tests/perf/gpu's to compare
   if (options.device.empty()) options.device = device_test::kGpu;
   const auto session = Session::Create(Gpus(), g, options);
   EXPECT_TRUE(session.ok()) << session.status();
-  if (!session.ok()) return out;
+  if (!session.ok()) return {};
   if (!before.empty()) {
     EXPECT_TRUE(session->RunTargets(before).ok());
   }
   std::vector<Name> names;
   std::vector<View> views;
   for (const Feed& feed : feeds) names.push_back(feed.name), views.push_back(feed.value);
-  const auto callable = session->Prepare(names, fetches);
-  EXPECT_TRUE(callable.ok()) << callable.status();
-  if (!callable.ok()) return out;
-  const auto values = callable->Run(views);
-  EXPECT_TRUE(values.ok()) << values.status();
-  if (!values.ok()) return out;
-  for (const Tensor& value : *values) {
-    EXPECT_EQ(value.dtype(), DType::kFloat) << "what is fetched keeps its type";
-    out.values.push_back(Values<float>(value));
-  }
-  out.explanation = *callable->Explain();
-  return out;
-}
-
-double Relative(const std::vector<float>& exact, const std::vector<float>& reduced) {
-  EXPECT_EQ(exact.size(), reduced.size());
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < std::min(exact.size(), reduced.size()); ++i) difference += std::pow(exact[i] - reduced[i], 2), size += std::pow(exact[i], 2);
-  return std::sqrt(difference / size);
+  return RunPrepared(*session, names, views, fetches);
 }
 
 // Each fetch is off by so many independent roundings at the most, and by something.
@@ -275,6 +252,14 @@ TEST(GpuFloat16, WhatIsMadeSmallAndLargeAgainIsNotLost) {
     const std::vector<float> x = Numbers(2, 1);
     ExpectHeld(c, {{c.x, View(x, {kSide, kSide})}}, c.Layer(g.Op("MatMul", {again, c.w}), c.w));
   }
+}
+
+TEST(GpuFloat16, BehindAProductOfBothItGoesOn) {
+  Case c;
+  Graph& g = c.g;
+  const Output product = g.Op("MatMul", {g.Op("Mul", {c.x, g.Const(1e6f)}), g.Op("Mul", {g.Op("Neg", {c.x}), g.Const(1e-6f)})});
+  const std::vector<float> x = Numbers(2, 1);
+  ExpectHeld(c, {{c.x, View(x, {kSide, kSide})}}, c.Layer(g.Op("Relu", {product}), c.w));
 }
 
 TEST(GpuFloat16, NumbersThatAreSmallBesideOthersAreRounded) {
