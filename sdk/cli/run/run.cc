@@ -159,9 +159,10 @@ class Runner {
     TENON_TRY_ASSIGN(const std::string explanation, callable_->Explain());
     for (const Json& node : Json::parse(explanation)) {
       if (!node.contains("note")) continue;
-      const auto note = node["note"].get<std::string>();
-      if (note.starts_with("stays in float")) in_float32_.emplace_back(node["name"].get<std::string>(), note.substr(note.find(": ") + 2));
-      else if (note.starts_with("in ")) ++reduced_;  // other passes have notes too
+      const auto note = node["note"].get<std::string>();  // how those of a reduced precision begin: tenon/ext/draft/graph_pass.h
+      const size_t colon = std::min(note.find(": "), note.size());
+      if (note.starts_with("stays in float")) in_float32_.emplace_back(node["name"].get<std::string>(), colon < note.size() ? note.substr(colon + 2) : note);
+      else if (note.starts_with("in ")) ++reduced_;
     }
     return Status();
   }

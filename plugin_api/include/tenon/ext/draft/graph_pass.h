@@ -48,7 +48,8 @@ typedef struct tenon_graph_pass_args {
   uint32_t precision;
   uint32_t compiles;
   tenon_span calibration;
-  /* Says of the node what became of it and why, for the explanation of the step: "runs in 8-bit integers", "stays in floats: ...". */
+  /* Says of the node what became of it and why, for the explanation of the step. A pass of a reduced precision begins the note of a node that computes in it with "in " ("in bfloat16",
+   * "in 8-bit integers: ..."), and that of a product which does not with "stays in float", and after a colon the reason: who counts them (`tenon run --accuracy`) goes by that. */
   TENON_THREAD(step) TENON_OWN(borrow) tenon_status* (*explain)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span text);
   /* For how many nodes it waits besides its inputs; 0: there is no such node. */
   TENON_THREAD(step) TENON_OWN(borrow) int32_t (*control_input_count)(const struct tenon_graph_pass_args* args, int64_t id);
