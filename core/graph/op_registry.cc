@@ -16,9 +16,9 @@ constexpr uint64_t kKnownTraits = (TENON_OP_REMOTE << 1) - 1;
 // What the engine asks ops for.
 constexpr std::string_view kRoles[] = {
     "add", "argument", "cast", "concat", "constant", "control_trigger", "enter", "exit", "greater_equal", "identity",
-    "identity_n", "less", "logical_and", "loop_condition", "merge", "next_iteration", "no_op", "ones_like", "recv",
-    "send", "stack", "stack_pop", "stack_push", "strided_slice", "subtract", "sum", "switch", "to_bool",
-    "unsorted_segment_sum", "zeros_like"};
+    "identity_n", "less", "logical_and", "loop_condition", "merge", "next_iteration", "no_op", "ones_like", "read_variable", "recv",
+    "reference_variable", "send", "stack", "stack_pop", "stack_push", "strided_slice", "subtract", "sum", "switch", "to_bool",
+    "unsorted_segment_sum", "variable_handle", "zeros_like"};
 
 Status CheckTexts(const tenon_op_definition& op) {
   TENON_RETURN_IF_ERROR(CheckName(op.name, "the name of an op"));

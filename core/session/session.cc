@@ -172,6 +172,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
 Session::~Session() {
   Close();
   state_->store.Clear();
+  frozen_.reset();
   state_->resources.Clear("");
   for (const exec::SessionDevice& device : state_->env.devices)
     if (device.queued()) device.pool->Close();
@@ -262,8 +263,48 @@ Status Session::ExtendGraph(const graph::Graph& graph) {
   return graph::Merge(graph, &graph_);
 }
 
+Status Session::Freeze() {
+  if (options_.remote != nullptr)
+    return Unimplemented("the steps of this session run in other processes, where others may write to their variables; freeze sessions whose steps run in this process");
+  std::unordered_map<std::string, Cached> dropped;
+  const std::lock_guard lock(cache_mutex_);
+  if (is_frozen_.load()) return Status::Ok();
+  frozen_ = std::make_unique<FrozenVariables>();
+  is_frozen_.store(true);
+  dropped.swap(cache_);
+  return Status::Ok();
+}
+
+Result<std::vector<Tensor>> Session::ReadVariables(graph::Graph graph, const std::vector<graph::Edge>& fetches) {
+  optimize::Request request;
+  request.fetches = fetches;
+  std::vector<bool> in_place;
+  for (const graph::Edge& fetch : fetches) in_place.push_back(IsRef(graph.TypeOf(fetch)));
+  auto times = std::make_shared<exec::StepTimes>();
+  TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
+  exec::PlanOptions options = PlanOptions();
+  options.times = std::move(times);
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Callable> reads, NewCallable(std::move(graph), std::move(request), std::move(options), &state_->store));
+  RunOptions run;
+  if (const Allowance* const planning = Allowance::Current()) run.cancellation = planning->cancellation();
+  std::vector<tenon_tensor_view> views(fetches.size());
+  TENON_RETURN_IF_ERROR(reads->RunKept(run, nullptr, pool_, {}, views));
+  std::vector<Tensor> values;
+  for (const tenon_tensor_view& view : views) values.emplace_back(view.dtype, ShapeOf(view), view.buffer);  // takes the reference over
+  // References are written under their readers' eyes.
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!in_place[i]) continue;
+    TENON_ASSIGN_OR_RETURN(values[i], Tensor::CopyOf(pool_, values[i].view()));
+  }
+  return values;
+}
+
 Result<graph::Graph> Session::Optimize(graph::Graph graph, optimize::Request* request) {
   TENON_ASSIGN_OR_RETURN(graph, InlineCalls(std::move(graph), request));
+  if (is_frozen_.load()) {
+    const auto read = [this](graph::Graph reads, const std::vector<graph::Edge>& fetches) { return ReadVariables(std::move(reads), fetches); };
+    TENON_RETURN_IF_ERROR(frozen_->Replace(&graph, request, read));
+  }
   if (!options_.optimize) return graph;
   const int64_t merged = optimize::MergeCommonSubexpressions(&graph, request);
   nodes_merged_.fetch_add(static_cast<uint64_t>(merged));

@@ -17,6 +17,7 @@
 #include "core/graph/graph.h"
 #include "core/optimize/optimize.h"
 #include "core/session/callable.h"
+#include "core/session/frozen_variables.h"
 #include "core/session/planning.h"
 #include "core/session/session_options.h"
 
@@ -67,6 +68,9 @@ class Session : public std::enable_shared_from_this<Session> {
                                                 std::vector<graph::NodeId> targets, std::shared_ptr<const exec::PartInfo> part);
   // The device of that name, whole or in part, when it says one alone.
   Result<int32_t> FindDevice(std::string_view name) const;
+  // From now on variables are constants to the steps that are prepared (frozen_variables.h). For good; asked for twice it is once. UNIMPLEMENTED: the
+  // steps run in other processes.
+  Status Freeze();
   // Empties containers where the steps run, "" for the unnamed one: how much was dropped.
   Result<int64_t> ResetContainers(const std::vector<std::string_view>& containers);
   // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a device).
@@ -126,8 +130,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // In whose memory the i-th lies; nullptr: the host's.
   const exec::Device* OwnerOf(const std::vector<int32_t>& memories, size_t i) const;
   exec::PlanOptions PlanOptions() const;
-  // Inlines calls and merges common subexpressions.
+  // Inlines calls, makes constants of frozen variables, and merges common subexpressions.
   Result<graph::Graph> Optimize(graph::Graph graph, optimize::Request* request);
+  // What a graph of variables and reads alone gives: resource variables' own buffers, where they are in the host's memory.
+  Result<std::vector<Tensor>> ReadVariables(graph::Graph graph, const std::vector<graph::Edge>& fetches);
 
   struct State;  // what its steps work with
 
@@ -149,6 +155,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::weak_ptr<Callable>> callables_;  // the steps' mutex guards them
   std::mutex functions_mutex_;
   std::vector<std::weak_ptr<FunctionCode>> functions_;
+  std::atomic<bool> is_frozen_{false};
+  std::unique_ptr<FrozenVariables> frozen_;  // there once it is; goes before the pool closes
   std::atomic<uint64_t> plans_built_{0}, plans_reused_{0}, nodes_merged_{0};
 };
 

@@ -15,6 +15,7 @@ TENON_OP(kVarHandleOp) = DefineOp({
     .outputs = "resource: resource",
     .attrs = "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; "
              "allowed_devices: list(string) = []",
+    .roles = "variable_handle",
     .doc = "A handle to the variable shared_name of the container.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<VarHandleShape>,
@@ -39,6 +40,7 @@ TENON_OP(kReadVariableOp) = DefineOp({
     .inputs = "resource: resource",
     .outputs = "value: dtype",
     .attrs = "dtype: type",
+    .roles = "read_variable",
     .doc = "The variable's value now.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<ReadShape>,

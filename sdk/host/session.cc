@@ -135,6 +135,10 @@ tenon_status* tenon_session_reset_containers(tenon_session* session, const tenon
   });
 }
 
+tenon_status* tenon_session_freeze(tenon_session* session) {
+  return host::Guard([&] { return session->session->Freeze(); });
+}
+
 tenon_status* tenon_session_costs(const tenon_session* session, tenon_text** out_costs) {
   return host::Guard([&]() -> Status {
     *out_costs = new tenon_text{session->session->placer().Costs()};

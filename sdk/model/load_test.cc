@@ -65,6 +65,30 @@ TEST_P(Goldens, GiveWhatTensorFlowGives) {
   }
 }
 
+// The same where variables are constants, of the values that the calls before left; signatures that write to them say that they cannot.
+TEST_P(Goldens, GiveItFrozen) {
+  const Json& goldens = fakes::ModelGoldens()[GetParam()];
+  const auto inputs_of = [](const Json& golden) {
+    NamedTensors inputs;
+    for (const auto& [key, value] : golden["inputs"].items()) inputs.emplace_back(key, fakes::TensorOf(value));
+    return inputs;
+  };
+  bool ran = goldens.empty();
+  for (size_t i = 0; i < goldens.size(); ++i) {
+    const Result<Model> model = LoadModel(JoinPath(kModels, GetParam()));
+    ASSERT_TRUE(model.ok()) << model.status();
+    for (size_t before = 0; before < i; ++before) ASSERT_TRUE(model->Run(std::string(goldens[before]["signature"]), inputs_of(goldens[before])).ok());
+    ASSERT_TRUE(model->session().Freeze().ok());
+    const std::string signature = goldens[i]["signature"];
+    const Result<NamedTensors> outputs = model->Run(signature, inputs_of(goldens[i]));
+    if (outputs.status().code() == host::Code::kFailedPrecondition && outputs.status().message().find("frozen") != std::string::npos) continue;
+    ASSERT_TRUE(outputs.ok()) << signature << ": " << outputs.status();
+    ran = true;
+    for (const auto& [key, value] : *outputs) fakes::ExpectGolden(value, goldens[i]["outputs"][key], signature + " " + key);
+  }
+  EXPECT_TRUE(ran);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::ValuesIn(fakes::ModelNames()), [](const auto& info) { return info.param; });
 
 TEST(LoadModel, FeedsAssetsWithTheirPaths) {

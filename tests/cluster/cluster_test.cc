@@ -169,7 +169,10 @@ TEST(Cluster, ContainersOfAllTasksAreEmptied) {
   SessionOptions alone;
   alone.isolate = true;
   const Session own = cluster.Client(g, alone);
-  const auto fill = [&](const Session& of) { EXPECT_TRUE(of.Run({{x, *Tensor::Scalar(1.0f)}}, {}, assign).ok()); };
+  const auto fill = [&](const Session& of) {
+    const Status filled = of.Run({{x, *Tensor::Scalar(1.0f)}}, {}, assign).status();
+    EXPECT_TRUE(filled.ok()) << filled;
+  };
   const auto has = [&](const Session& of, size_t which) { return of.Run({}, {read[which]}).ok(); };
   fill(session);
   fill(own);
@@ -322,6 +325,17 @@ TEST(Cluster, ALostTaskIsNamedAndANewSessionGoesOn) {
   auto values = session.Run({{x, one}}, {b});
   ASSERT_TRUE(values.ok()) << values.status().message();
   EXPECT_EQ(Values<float>((*values)[0]), std::vector<float>{1});
+}
+
+// Others may write to the variables of a task.
+TEST(Cluster, IsNotFrozen) {
+  const LocalCluster cluster("loopback://not_frozen", {{"worker", 1}});
+  Graph g(TheRuntime());
+  g.Const(1.0f, "one");
+  const Session session = cluster.Client(g);
+  const Status frozen = session.Freeze();
+  EXPECT_EQ(frozen.code(), Code::kUnimplemented) << frozen;
+  EXPECT_TRUE(session.Run({}, {"one"}).ok());
 }
 
 TEST(Cluster, WhatIsNotThereIsSaid) {

@@ -219,6 +219,16 @@ TEST_P(GpuMixedPrecision, CastsOfVariablesThatAreOneLaunchAreThoseOneByOne) {
     }
   }
   EXPECT_GT(session->Metrics()->captured_launches, 0u);
+  // As constants they are cast before the step.
+  std::vector<Name> names;
+  std::vector<View> views;
+  for (const Feed& feed : feeds) names.push_back(feed.name), views.push_back(feed.value);
+  constexpr char kCasts[] = "Tenon>CastN";
+  EXPECT_NE(RunPrepared(*session, names, views, fetches).explanation.find(kCasts), std::string::npos);
+  ASSERT_TRUE(session->Freeze().ok());
+  const Outcome frozen = RunPrepared(*session, names, views, fetches);
+  EXPECT_EQ(frozen.values, first);
+  EXPECT_EQ(frozen.explanation.find(kCasts), std::string::npos);
 }
 
 // ---- What float16 does not hold ----

@@ -598,6 +598,12 @@ TENON_EXPORT tenon_status* tenon_callable_run_async(tenon_callable* callable, co
  * was dropped; may be NULL. On a cluster the first task that cannot be reached is the error, and the others are emptied all the same. */
 TENON_EXPORT tenon_status* tenon_session_reset_containers(tenon_session* session, const tenon_span* containers, uint64_t count, uint64_t* out_count);
 
+/* For serving: from now on variables are constants to the steps that are prepared, of the values that they have when a step first asks for them; what is made of
+ * them (casts, weights in 8 bits or in a kernel's layout) is made once, as of a graph whose variables were replaced by constants. A step that writes to a variable is then
+ * FAILED_PRECONDITION; one that was prepared before is as it was, and what it or another session writes is not seen here. Kernels that take a variable's handle (ResourceGather), and
+ * what is fed as one, use the variable itself. It is for good, and once if it is asked for twice. UNIMPLEMENTED: the steps run in other processes. */
+TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow) tenon_status* tenon_session_freeze(tenon_session* session);
+
 /* Where the nodes of a step would run and why, without running it. Each text may be NULL.
  * out_json: why each node is where it is, what else was possible, the predicted time line, notes, what compilers refuse.
  * out_svg: a picture of the time line. out_placement: a placement file that says the same again. */

@@ -45,6 +45,7 @@ class Runner {
 
   Status Run() {
     if (arguments_.accuracy) CheckAccuracy();
+    if (arguments_.freeze && !arguments_.session.Given("master").empty()) WrongFlag("--freeze", "others may write to the variables of a cluster; it is for steps in this process, so leave --master out");
     TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());  // whose plugins may bring the file systems of the paths
     TENON_TRY_ASSIGN(data::ReadLimit limit, arguments_.session.Files());
     TENON_TRY_ASSIGN(model_, arguments_.model.Open(limit.left()));
@@ -194,6 +195,7 @@ class Runner {
     TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, {.run = run_options_}));
     if (!arguments_.init.empty() && !arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, feeds_, arguments_.init));
     TENON_TRY(Initialize());
+    if (arguments_.freeze) TENON_TRY(session_->Freeze());
     if (fetches_.empty() && arguments_.targets.empty()) return Status();
     std::vector<Name> feed_names, fetch_names, target_names(arguments_.targets.begin(), arguments_.targets.end());
     for (const Feed& feed : feeds_) feed_names.emplace_back(feed.tensor);
@@ -390,6 +392,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   run->add_flag("--explain", arguments->explain, "Print how each node runs, as JSON");
   run->add_flag("--accuracy", arguments->accuracy,
                 "With a --precision: run the same steps in float32 too, say how far the fetches are apart, and which products stay in float32");
+  run->add_flag("--freeze", arguments->freeze,
+                "Take the variables for constants, once the graph is initialised: what is made of weights is made once, and a step that writes to them is an error");
   run->add_flag("--allow-files", arguments->allow_files,
                 "Of a SavedModel: its graph may read and write files that it names itself; without it, it touches none "
                 "but its own while it is loaded");
@@ -407,6 +411,7 @@ void AddRunCommand(CLI::App& app, Action& action) {
       "  tenon run model --signature train --feed x=x.npy --fetch loss=loss.npy\n"
       "  tenon run graph.pb --feed x=x.npy --fetch y --repeat 100 --time\n"
       "  tenon run graph.pb --feed x=x.npy --fetch y --trace step.json --svg step.svg\n"
+      "  tenon run model --feed x=x.npy --precision bfloat16 --freeze\n"
       "  tenon run graph.pb --fetch y --calibrate a.npz b.npz --calibration ranges.txt\n"
       "  tenon run graph.pb --feed x=x.npy --fetch y --precision int8 --calibration ranges.txt\n"
       "  tenon run graph.pb --feed x=x.npy --fetch y --precision bfloat16 --accuracy");

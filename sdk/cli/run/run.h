@@ -27,6 +27,7 @@ struct RunArguments {
   bool json = false;
   bool explain = false;
   bool accuracy = false;
+  bool freeze = false;
   bool allow_files = false;
   bool queue_runners = false;
   RuntimeFlags runtime;

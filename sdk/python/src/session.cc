@@ -265,6 +265,12 @@ void BindSessions(nb::module_& module) {
         return Take(std::move(dropped));
       }, nb::arg("containers") = std::vector<std::string>(), "Empties containers by their names, \"\" (the default) for the unnamed one, on a cluster at all of its workers: "
          "variables lose their values; queues, tables and iterators go. Gives how many of them there were.")
+      .def("freeze", [](const SessionBox& self) {
+        const auto session = Live(self);
+        const WithoutLock unlocked;
+        Check(session->Freeze());
+      }, "For serving: variables are constants to the steps that are prepared from now on, so that what is made of them (casts, weights in 8 bits or in a kernel's layout) is made once. "
+         "A step that writes to a variable is a FailedPreconditionError from then on; what other sessions write is not seen. Not for sessions whose steps run on a cluster.")
       .def("_costs", [](const SessionBox& self) { return Take(Live(self)->Costs()); })
       .def("_tasks", &Tasks)
       .def("from_dlpack", [](const SessionBox& self, nb::object source, const std::string& device) {

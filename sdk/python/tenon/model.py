@@ -113,12 +113,16 @@ class Model(_core.ModelBase):
         return f"<tenon.Model '{self.path}' ({self.form}): {', '.join(map(repr, self._all.values())) or 'no signatures'}>"
 
 
-def load(path, *, tags=("serve",), runtime: Optional[Runtime] = None, allow_files: bool = False, **options) -> Model:
+def load(path, *, tags=("serve",), runtime: Optional[Runtime] = None, allow_files: bool = False, freeze: bool = False, **options) -> Model:
     """Loads a SavedModel (a folder), a GraphDef or a MetaGraph (`.meta`), binary or text, with the values of its variables.
 
-    tags: which graph of a SavedModel. options: the session's. A model touches no file but its own, unless allow_files.
+    tags: which graph of a SavedModel. options: the session's. A model touches no file but its own, unless allow_files. freeze: its variables are constants from then on
+    (Session.freeze), for models that are run and not trained.
     """
-    return Model(os.fspath(path), runtime or default_runtime(), [tags] if isinstance(tags, str) else list(tags), options, allow_files)
+    model = Model(os.fspath(path), runtime or default_runtime(), [tags] if isinstance(tags, str) else list(tags), options, allow_files)
+    if freeze:
+        model.session.freeze()
+    return model
 
 
 def _names(tensors):

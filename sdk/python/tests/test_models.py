@@ -124,6 +124,13 @@ def test_what_is_saved_is_loaded(tmp_path, graph):
         tenon.save(session, folder, inputs={"x": x}, outputs={"y": y})
     tenon.save(session, folder, inputs={"x": x}, outputs={"y": y}, replace=True)
     assert list(tenon.load(folder).signatures) == ["serving_default"]
+    constant = tenon.load(folder, freeze=True)
+    numpy.testing.assert_array_equal(constant(x=value)["y"], want)
+    assert "ReadVariableOp" not in {node["op"] for node in constant.prepare([y.name], [x.name]).explain()}
+    session.freeze()
+    numpy.testing.assert_array_equal(session.run(y, {x: value}), want)
+    with pytest.raises(tenon.FailedPreconditionError, match="frozen"):
+        session.run(model.initialize_all())
     frozen = tenon.Graph.from_graph_def(tenon.freeze(session, [y]))
     numpy.testing.assert_array_equal(tenon.Session(frozen).run(y.name, {"x": value}), want)
     for wrong in (lambda: tenon.save(session, tmp_path / "none"), lambda: tenon.save(graph, tmp_path / "g", outputs={"y": y}), lambda: tenon.save(3, tmp_path / "g")):

@@ -418,6 +418,9 @@ class Session {
     TENON_TRY(Status::Take(tenon_session_reset_containers(get(), names.data(), names.size(), &dropped)));
     return dropped;
   }
+  // For serving: variables are constants to the steps that are prepared from now on, and what is made of them is made once. Steps that write to them are FAILED_PRECONDITION.
+  // UNIMPLEMENTED: the steps run on a cluster.
+  Status Freeze() const { return Status::Take(tenon_session_freeze(get())); }
   // Runs nodes for their effect.
   Status RunTargets(const std::vector<Name>& targets, const std::vector<Feed>& feeds = {}) const {
     return Run(feeds, {}, targets).status();
