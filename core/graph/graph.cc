@@ -299,13 +299,14 @@ Result<const OpDef*> Graph::FunctionOp(std::string_view function) {
 std::string Graph::EdgeName(Edge edge) const { return StrCat(node(edge.node).name, ":", edge.index); }
 
 std::string Graph::UniqueName(std::string_view wish) const {
+  const auto exists = [this](const std::string& name) { return Find(name) || (others_ && others_(name)); };
   std::string name(wish);
-  if (!Find(name)) return name;
+  if (!exists(name)) return name;
   int& counter = name_counters_[name];
   std::string candidate;
   do {
     candidate = StrCat(wish, "_", ++counter);
-  } while (Find(candidate));
+  } while (exists(candidate));
   return candidate;
 }
 

@@ -213,14 +213,25 @@ Status FrozenVariables::Replace(Graph* graph, optimize::Request* request, const 
   return freezing.Replace();
 }
 
+const Tensor* FrozenVariables::Find(const Graph& graph, const Variable& variable, const Tensor* first) {
+  const Node& node = graph.node(variable.edge.node);
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first && a.second.Equals(b.second); };
+  const std::string name = graph.EdgeName(variable.edge);
+  const auto [begin, end] = known_.equal_range(name);
+  for (auto known = begin; known != end; ++known)
+    if (known->second.op == node.op && known->second.value.dtype() == variable.dtype &&
+        std::equal(node.attrs.begin(), node.attrs.end(), known->second.attrs.begin(), known->second.attrs.end(), same))
+      return &known->second.value;
+  return first == nullptr ? nullptr : &known_.emplace(name, Known{node.op, node.attrs, *first})->second.value;
+}
+
 Result<std::vector<Tensor>> FrozenVariables::ValuesOf(const Graph& graph, const std::vector<Variable>& variables, const Run& run) {
   std::vector<Tensor> values(variables.size());
   std::vector<size_t> missing;
   {
     const std::lock_guard lock(mutex_);
     for (size_t i = 0; i < variables.size(); ++i) {
-      const auto known = values_.find(graph.EdgeName(variables[i].edge));
-      if (known != values_.end() && known->second.dtype() == variables[i].dtype) values[i] = known->second;
+      if (const Tensor* const known = Find(graph, variables[i], nullptr)) values[i] = *known;
       else missing.push_back(i);
     }
   }
@@ -268,10 +279,8 @@ Result<std::vector<Tensor>> FrozenVariables::ValuesOf(const Graph& graph, const 
   }
   const std::lock_guard lock(mutex_);
   for (size_t k = 0; k < missing.size(); ++k) {
-    if (found[k].buffer() == nullptr) continue;
     // Who was first gives all steps the same value.
-    const auto own = values_.emplace(graph.EdgeName(variables[missing[k]].edge), found[k]).first;
-    values[missing[k]] = own->second.dtype() == found[k].dtype() ? own->second : std::move(found[k]);
+    if (found[k].buffer() != nullptr) values[missing[k]] = *Find(graph, variables[missing[k]], &found[k]);
   }
   return values;
 }

@@ -39,8 +39,16 @@ class FrozenVariables {
   // One value each; an empty tensor where the variable has none.
   Result<std::vector<Tensor>> ValuesOf(const graph::Graph& graph, const std::vector<Variable>& variables, const Run& run);
 
+  struct Known {
+    const graph::OpDef* op;
+    graph::AttrMap attrs;
+    Tensor value;
+  };
+  // The value of the variable if it is known, else `first`, if that is not NULL, which it has from now on. nullptr: neither. With the mutex held.
+  const Tensor* Find(const graph::Graph& graph, const Variable& variable, const Tensor* first);
+
   std::mutex mutex_;
-  std::map<std::string, Tensor, std::less<>> values_;  // by the edge's name, which is one variable's in a session
+  std::multimap<std::string, Known> known_;  // by the edge's name: steps may call different nodes of inlined calls alike
 };
 
 }  // namespace tenon::session

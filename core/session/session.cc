@@ -322,7 +322,14 @@ Result<graph::Graph> Session::InlineCalls(graph::Graph graph, optimize::Request*
                                 !state_->env.kernels->Find(node, own.device->type).empty();
                        });
   };
-  return optimize::InlineCalls(std::move(graph), request, has_kernel);
+  // State is found by the names of nodes: those of a call must not be called as others of the session's graph, which this step may not have.
+  graph.AvoidNames([this](std::string_view name) {
+    const std::shared_lock lock(graph_mutex_);
+    return static_cast<bool>(graph_.Find(name));
+  });
+  TENON_ASSIGN_OR_RETURN(graph, optimize::InlineCalls(std::move(graph), request, has_kernel));
+  graph.AvoidNames({});
+  return graph;
 }
 
 Result<int64_t> Session::ResetContainers(const std::vector<std::string_view>& containers) {
@@ -610,8 +617,9 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
   }
   if (callable == nullptr) {
     const uint64_t begin = NowNs();
+    const bool frozen = is_frozen_.load();
     TENON_ASSIGN_OR_RETURN(callable, PrepareCached(feed_names, fetch_names, target_names, options));
-    callable = Keep(key, std::move(callable));
+    callable = Keep(key, std::move(callable), frozen);
     if (options.timeout_ns == 0) return callable->Run(options, feeds, out_fetches);
     // The planning's time is the step's.
     RunOptions rest = options;
@@ -624,10 +632,10 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
 }
 
 // The one that stays: another step may have prepared the same meanwhile. The one that was not run for longest makes room.
-std::shared_ptr<Callable> Session::Keep(const std::string& key, std::shared_ptr<Callable> callable) {
+std::shared_ptr<Callable> Session::Keep(const std::string& key, std::shared_ptr<Callable> callable, bool frozen) {
   std::shared_ptr<Callable> dropped;  // a plan takes its time to go
   std::lock_guard lock(cache_mutex_);
-  if (state_->steps.closing.load()) return callable;
+  if (state_->steps.closing.load() || frozen != is_frozen_.load()) return callable;
   const auto [at, is_new] = cache_.try_emplace(key, Cached{std::move(callable), ++uses_});
   std::shared_ptr<Callable> kept = at->second.callable;
   if (is_new && cache_.size() > kMostCached) {

@@ -109,7 +109,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   Session(Runtime* runtime, SessionOptions options);
-  std::shared_ptr<Callable> Keep(const std::string& key, std::shared_ptr<Callable> callable);
+  // frozen: whether the session was when its making began; one that was made before is not kept.
+  std::shared_ptr<Callable> Keep(const std::string& key, std::shared_ptr<Callable> callable, bool frozen);
   // Another try without the cached callables, if their plans are what takes the memory.
   Result<std::shared_ptr<Callable>> PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                   const std::vector<std::string_view>& targets, const RunOptions& options);

@@ -235,6 +235,31 @@ TEST(Freeze, TextsAreConstantsToo) {
   EXPECT_FALSE(Runs(HowNodesRun(session, {}, {"says"}), "ReadVariableOp"));
 }
 
+// A node of a call that one step inlines would have the name of a node that another step has: their variables are two, frozen or not.
+TEST(Freeze, TellsVariablesOfOneNameApart) {
+  Graph g(TheRuntime());
+  const Output outer = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3}}, {"shared_name", "outer"}}, "call/v");
+  const Output inner = Handle(g, "inner", Shape{3});
+  Assign(g, outer, g.Const(kThree, {3}), "init_outer");
+  Assign(g, inner, g.Const(std::vector<float>{7, 8, 9}, {3}), "init_inner");
+  Read(g, outer, "read_outer");
+  const Function reads = Define(
+      g, "reads",
+      [](Graph& body, const std::vector<Output>&) {
+        return std::vector<Output>{Read(body, body.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3}}, {"shared_name", "inner"}}, "v"))};
+      },
+      {});
+  g.AddNode("StatefulPartitionedCall", {}, {{"Tin", std::vector<DType>{}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"f", reads}}, "call");
+  const Session session = Open(g, {"init_outer", "init_inner"});
+  EXPECT_EQ(Get(session, "read_outer"), kThree);
+  EXPECT_EQ(Get(session, "call"), (std::vector<float>{7, 8, 9}));
+  ASSERT_TRUE(session.Freeze().ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Get(session, "read_outer"), kThree);
+    EXPECT_EQ(Get(session, "call"), (std::vector<float>{7, 8, 9}));
+  }
+}
+
 TEST(Freeze, HoldsWithoutOptimizingAndUnderAMemoryLimit) {
   Graph g(TheRuntime());
   const Output v = Handle(g, "v", Shape{1 << 18});
