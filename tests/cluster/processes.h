@@ -132,16 +132,23 @@ class Processes {
     int output;
   };
 
+  // Below those that the system gives to connections (from 32768 on): one that was free a moment ago would be another test's by now, and while a task is started again. Each process
+  // begins elsewhere.
   static int FreePort() {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    const bool found = bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                       getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-    close(socket);
-    return found ? ntohs(address.sin_port) : 0;
+    constexpr int kFirst = 10000, kPorts = 22000, kOfProcess = 64;
+    static std::atomic<int> next{static_cast<int>(int64_t{getpid()} * kOfProcess % kPorts)};
+    for (int tried = 0; tried < kPorts; ++tried) {
+      const int port = kFirst + next++ % kPorts;
+      const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_in address = {};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(static_cast<uint16_t>(port));
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      const bool is_free = bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+      close(socket);
+      if (is_free) return port;
+    }
+    return 0;
   }
 
   std::vector<std::string> options_;
