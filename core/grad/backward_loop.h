@@ -25,6 +25,11 @@ struct BackwardLoop {
   graph::NodeId turn;  // identity of the counter in a turn: what must run in each turn waits for it
   graph::NodeId subtract;
   graph::Edge condition;
+  graph::Edge left;  // the counter when the loop was left, in the frame around it
+  // Of forward handles of stacks, by the Enter: the parent's stack with the gradients of what was pushed on that of the handle; and the one
+  // that gathers the gradients of what is popped.
+  std::map<graph::NodeId, graph::Edge> gradients_of_pushed;
+  std::map<graph::NodeId, graph::Edge> gradients_of_popped;
   std::map<graph::Edge, graph::Edge> forward_values;  // forward edge -> what stands for it here
   std::map<graph::Edge, graph::Edge> entered;         // value of the parent -> its constant Enter
 

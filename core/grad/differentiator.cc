@@ -10,9 +10,9 @@ using graph::Node;
 using graph::NodeId;
 
 Differentiator::Differentiator(graph::Builder* builder, ForwardGraph* forward, const OwnGradients* own, const std::vector<Edge>& ys, const std::vector<Edge>& xs)
-    : builder_(builder), graph_(builder->graph()), forward_(*forward), ys_(ys), xs_(xs), between_(graph_, ys, xs), sums_(builder),
+    : builder_(builder), graph_(builder->graph()), forward_(*forward), ys_(ys), xs_(xs), stacks_(&graph_), between_(graph_, stacks_, ys, xs), sums_(builder),
       values_(builder, forward), node_gradient_(builder, &sums_, own),
-      parts_{builder, forward, &between_, &sums_, &values_, [this](BackwardLoop* back, Arrived* arrived) { return Walk(back, arrived); }} {}
+      parts_{builder, forward, &stacks_, &between_, &sums_, &values_, [this](BackwardLoop* back, Arrived* arrived) { return Walk(back, arrived); }} {}
 
 Result<std::vector<tenon_gradient>> Differentiator::Run(const std::vector<Edge>& initial) {
   TENON_RETURN_IF_ERROR(CheckEnds());
@@ -64,6 +64,9 @@ Status Differentiator::Walk(BackwardLoop* back, Arrived* arrived) {
 // The items of back->frame from last to first. `arrived` has what arrived from later items.
 Status Differentiator::WalkItems(BackwardLoop* back, Arrived* arrived) {
   TENON_ASSIGN_OR_RETURN(const std::vector<graph::LoopAnalysis::Item> items, forward_.loops().Items(graph_, forward_.order(), back->frame));
+  // The loops in this one need the handles that it pushed, which no edge says.
+  for (const auto& item : items)
+    if (item.node && PushesHandle(item.node)) TENON_RETURN_IF_ERROR(WalkPush(item.node, back, arrived));
   for (auto item = items.rbegin(); item != items.rend(); ++item) {
     if (!item->node) {
       const NodeId first = graph_.next_id();
@@ -71,11 +74,70 @@ Status Differentiator::WalkItems(BackwardLoop* back, Arrived* arrived) {
       PlaceBeside(first, forward_.loops().frame(item->child).enters[0]);  // those that its turns' nodes did not place
       continue;
     }
-    if (!between_.Has(item->node) || IsOfLoop(graph_.node(item->node))) continue;
-    if (Status status = WalkNode(item->node, back, arrived); !status.ok())
+    if (Status status = WalkItem(item->node, back, arrived); !status.ok())
       return std::move(status).Annotate(StrCat("gradient of ", graph_.node(item->node).Describe()));
   }
   return Status::Ok();
+}
+
+Status Differentiator::WalkItem(NodeId id, BackwardLoop* back, Arrived* arrived) {
+  // Handles of stacks lie on no path, and yet have gradients: handles of the stacks of gradients.
+  if (stacks_.IsPop(id)) return WalkPop(id, back, arrived);
+  if (stacks_.IsPush(id)) return PushesHandle(id) ? Status::Ok() : WalkPush(id, back, arrived);
+  if (!between_.Has(id)) return Status::Ok();
+  if (IsGate(graph_.node(id))) return PassGate(graph_.node(id), arrived);
+  return IsOfLoop(graph_.node(id)) ? Status::Ok() : WalkNode(id, back, arrived);
+}
+
+// A switch on the loop's condition of what is no loop variable: its value, in turns alone.
+bool Differentiator::IsGate(const Node& node) const {
+  return IsLoopSwitch(graph_, node) && !(node.inputs[0].index == 0 && IsLoopMerge(graph_, graph_.node(node.inputs[0].node)));
+}
+
+Status Differentiator::PassGate(const Node& node, Arrived* arrived) {
+  const Edge value = node.inputs[0];
+  TENON_ASSIGN_OR_RETURN(const tenon_gradient total, Total(arrived, {node.id, 1}));
+  sums_.Add(arrived, value, total);
+  return Status::Ok();
+}
+
+Status Differentiator::WalkPop(NodeId id, BackwardLoop* back, Arrived* arrived) {
+  TENON_ASSIGN_OR_RETURN(const tenon_gradient total, Total(arrived, {id, 0}));
+  if (!HasValue(total) || (!between_.Has(id) && !stacks_.StackOf({id, 0}))) return Status::Ok();
+  TENON_ASSIGN_OR_RETURN(const NodeId enter, EnterOfHandle(id, stacks_.PushesOf(id), *back));
+  TENON_ASSIGN_OR_RETURN(const Edge dense, sums_.Densify(total));
+  const NodeId first = graph_.next_id();
+  TENON_ASSIGN_OR_RETURN(back->gradients_of_popped[enter], values_.PushInTurns(dense, back));
+  PlaceBeside(first, id);
+  return Status::Ok();
+}
+
+Status Differentiator::WalkPush(NodeId id, BackwardLoop* back, Arrived* arrived) {
+  const Edge value = graph_.node(id).inputs[1];
+  TENON_ASSIGN_OR_RETURN(const tenon_gradient total, Total(arrived, {id, 0}));
+  sums_.Add(arrived, value, total);
+  if (back->gradients_of_pushed.empty() || (!between_.Has(id) && !PushesHandle(id))) return Status::Ok();
+  TENON_ASSIGN_OR_RETURN(const NodeId enter, EnterOfHandle(id, stacks_.PopsOf(id), *back));
+  const auto gradients = back->gradients_of_pushed.find(enter);
+  if (gradients == back->gradients_of_pushed.end()) return Status::Ok();
+  const NodeId first = graph_.next_id();
+  TENON_ASSIGN_OR_RETURN(const Edge popped, values_.PopInTurns(gradients->second, value, back));
+  PlaceBeside(first, id);
+  sums_.Add(arrived, PushesHandle(id) ? stacks_.Origin(value) : value, Dense(popped));
+  return Status::Ok();
+}
+
+bool Differentiator::PushesHandle(NodeId id) const { return stacks_.IsPush(id) && stacks_.StackOf(graph_.node(id).inputs[1]); }
+
+// By which a push's or a pop's handle comes into its loop. others: what it may exchange values with.
+Result<NodeId> Differentiator::EnterOfHandle(NodeId id, const std::vector<NodeId>& others, const BackwardLoop& back) const {
+  if (stacks_.IsStray(id)) return Unimplemented("it is not seen which stack its handle is of, and so not what depends on what");
+  if (others.size() != 1)
+    return Unimplemented(StrCat(others.size(), " nodes push on its stack or pop from it where a gradient needs one; give each value a stack of its own"));
+  const NodeId enter = stacks_.Origin(graph_.node(id).inputs[0]).node;
+  if (back.is_step() || !graph_.node(enter).has(TENON_OP_ENTER) || !IsInvariant(graph_.node(enter)) || forward_.loops().frame_of(enter) != back.frame)
+    return Unimplemented("its stack is not one that a loop's turns push on or pop from; only of such there are gradients");
+  return enter;
 }
 
 bool Differentiator::IsOfLoop(const Node& node) const {

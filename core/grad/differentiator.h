@@ -23,6 +23,14 @@ class Differentiator {
   Status Seed(const std::vector<graph::Edge>& initial, Arrived* arrived);
   Status Walk(BackwardLoop* back, Arrived* arrived);
   Status WalkItems(BackwardLoop* back, Arrived* arrived);
+  // Of what one loop pushed and another one popped: what arrives at the pops is pushed, and popped for the pushes.
+  Status WalkPop(graph::NodeId id, BackwardLoop* back, Arrived* arrived);
+  Status WalkPush(graph::NodeId id, BackwardLoop* back, Arrived* arrived);
+  bool PushesHandle(graph::NodeId id) const;
+  Result<graph::NodeId> EnterOfHandle(graph::NodeId id, const std::vector<graph::NodeId>& others, const BackwardLoop& back) const;
+  bool IsGate(const graph::Node& node) const;
+  Status PassGate(const graph::Node& node, Arrived* arrived);
+  Status WalkItem(graph::NodeId id, BackwardLoop* back, Arrived* arrived);
   Status WalkNode(graph::NodeId id, BackwardLoop* back, Arrived* arrived);
   // Nodes from `first` on, which were added for `node`, ask for its device where it asks for one.
   void PlaceBeside(graph::NodeId first, graph::NodeId node);
@@ -37,6 +45,7 @@ class Differentiator {
   const ForwardGraph& forward_;
   const std::vector<graph::Edge>& ys_;
   const std::vector<graph::Edge>& xs_;
+  Stacks stacks_;
   Between between_;
   Sums sums_;
   ForwardValues values_;

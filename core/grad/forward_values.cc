@@ -105,18 +105,39 @@ Status ForwardValues::Push(Edge edge, Edge stack, const BackwardLoop& back) {
     TENON_ASSIGN_OR_RETURN(const NodeId gate, builder_->AddRole("switch", {edge, back.forward_condition}));
     pushed = {gate, 1};
   }
-  TENON_ASSIGN_OR_RETURN(const NodeId push, builder_->AddRole("stack_push", {Edge{handle, 0}, pushed}, {}, {}, {back.forward_turn}));
-  // Turns push one after the other. The trigger is alive even where the push was not taken.
+  return PushOn({handle, 0}, pushed, back.forward_turn, back.forward_add);
+}
+
+// `next` gives the counter that follows the turn's: turns push one after the other.
+Status ForwardValues::PushOn(Edge handle, Edge value, NodeId turn, NodeId next) {
+  TENON_ASSIGN_OR_RETURN(const NodeId push, builder_->AddRole("stack_push", {handle, value}, {}, {}, {turn}));
+  // The trigger is alive even where the push was not taken.
   TENON_ASSIGN_OR_RETURN(const NodeId pushed_once, builder_->AddRole("control_trigger", {}, {}, {}, {push}));
-  graph_.AddControl(pushed_once, back.forward_add);
+  graph_.AddControl(pushed_once, next);
   return Status::Ok();
 }
 
+Result<Edge> ForwardValues::PushInTurns(Edge value, BackwardLoop* back) {
+  const std::vector<NodeId> before = builder_->controls();
+  if (!back->parent->is_step()) builder_->set_controls({back->parent->turn});
+  auto limit = builder_->ScalarInt32(-1, "stack_limit");
+  builder_->set_controls(before);
+  if (!limit.ok()) return limit.status();
+  TENON_ASSIGN_OR_RETURN(const NodeId stack, builder_->AddRole("stack", {*limit}, {{"elem_type", AttrValue::Type(BaseType(graph_.TypeOf(value)))}}));
+  TENON_ASSIGN_OR_RETURN(const Edge handle, EnterConstant({stack, 0}, back));
+  TENON_RETURN_IF_ERROR(PushOn(handle, value, back->turn, back->subtract));
+  return Edge{stack, 0};
+}
+
 Result<Edge> ForwardValues::Pop(Edge edge, Edge stack, BackwardLoop* back) {
-  const DType type = BaseType(graph_.TypeOf(edge));
   TENON_ASSIGN_OR_RETURN(const Edge outside, Find(stack, back->parent));
-  TENON_ASSIGN_OR_RETURN(Edge handle, EnterConstant(outside, back));
-  for (const Branch& branch : forward_.BranchesOf(edge)) {
+  return PopInTurns(outside, edge, back);
+}
+
+Result<Edge> ForwardValues::PopInTurns(Edge stack, Edge beside, BackwardLoop* back) {
+  const DType type = BaseType(graph_.TypeOf(beside));
+  TENON_ASSIGN_OR_RETURN(Edge handle, EnterConstant(stack, back));
+  for (const Branch& branch : forward_.BranchesOf(beside)) {
     if (forward_.FrameOf(branch.predicate) != back->frame) continue;  // a conditional around the whole loop
     TENON_ASSIGN_OR_RETURN(const Edge predicate, Find(branch.predicate, back));
     TENON_ASSIGN_OR_RETURN(const NodeId gate, builder_->AddRole("switch", {handle, predicate}));

@@ -22,6 +22,10 @@ class ForwardValues {
   Status Localize(graph::NodeId first_new, BackwardLoop* back);
   // The same for the end of a gradient, if it is of the forward graph.
   Status LocalizeEnd(tenon_output* end, BackwardLoop* back);
+  // A new stack in the frame around the backward loop, on which each of its turns pushes the value.
+  Result<graph::Edge> PushInTurns(graph::Edge value, BackwardLoop* back);
+  // What each turn pops from a stack of the frame around the backward loop; only in the branches in which the forward value `beside` is there.
+  Result<graph::Edge> PopInTurns(graph::Edge stack, graph::Edge beside, BackwardLoop* back);
   // What stands in the backward loop for a value.
   Result<graph::Edge> Find(graph::Edge edge, BackwardLoop* back);
 
@@ -32,6 +36,7 @@ class ForwardValues {
   Result<graph::Edge> ThroughStack(graph::Edge edge, BackwardLoop* back);
   Result<graph::Edge> MakeStack(DType type, const BackwardLoop& back);
   Status Push(graph::Edge edge, graph::Edge stack, const BackwardLoop& back);
+  Status PushOn(graph::Edge handle, graph::Edge value, graph::NodeId turn, graph::NodeId next);
   Result<graph::Edge> Pop(graph::Edge edge, graph::Edge stack, BackwardLoop* back);
 
   graph::Builder* builder_;

@@ -19,7 +19,7 @@ using graph::NodeId;
 
 // Calls on the way, and what has no gradient but is made of ops that do; their bodies must be in the graph before it is differentiated.
 Result<std::vector<NodeId>> CallsBetween(const Graph& graph, const OwnGradients& own, const std::vector<Edge>& ys, const std::vector<Edge>& xs) {
-  const Between between(graph, ys, xs);
+  const Between between(graph, Stacks(&graph), ys, xs);
   std::vector<NodeId> calls;
   for (const NodeId id : between.ids()) {
     const Node& node = graph.node(id);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/grad/node_gradient.h"
 
+#include <algorithm>
+
 #include "core/base/checked.h"
 #include "core/base/plugin_call.h"
 #include "core/graph/function/function_def.h"
@@ -27,13 +29,36 @@ Result<std::vector<tenon_gradient>> NodeGradient::Of(const Node& node, const std
 // Whichever side was taken has its gradient; the other is dead. A side without gradient gives zeros, alive or dead
 // as the side is.
 Status NodeGradient::OfSwitch(const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
+  const tenon_gradient& given = HasValue(dy[0]) ? dy[0] : dy[1];
+  if (std::all_of(dy.begin(), dy.end(), [&](const tenon_gradient& each) {
+        return !HasValue(each) || (each.kind == TENON_GRADIENT_SLICES && given.kind == TENON_GRADIENT_SLICES && sums_.AreAlike(each, given));
+      }))
+    return RowsOfSwitch(node, dy, given, dx);
   std::vector<Edge> sides;
   for (int32_t k = 0; k < 2; ++k) {
-    TENON_ASSIGN_OR_RETURN(const Edge side, sums_.DenseOrZeros(dy[k], {node.id, k}));
+    const Edge value{node.id, k};
+    TENON_ASSIGN_OR_RETURN(const Edge side, HasValue(dy[k]) ? sums_.Densify(dy[k]) : sums_.Zeros(value, sums_.TypeOf(given.dense)));
     sides.push_back(side);
   }
   TENON_ASSIGN_OR_RETURN(const NodeId merge, builder_->AddRole("merge", sides));
   (*dx)[0] = Dense({merge, 0});
+  return Status::Ok();
+}
+
+// The rows of the side that was taken.
+Status NodeGradient::RowsOfSwitch(const Node& node, const std::vector<tenon_gradient>& dy, const tenon_gradient& alike, std::vector<tenon_gradient>* dx) {
+  std::vector<tenon_gradient> sides;
+  for (int32_t k = 0; k < 2; ++k) {
+    sides.push_back(dy[k]);
+    if (HasValue(dy[k])) continue;
+    TENON_ASSIGN_OR_RETURN(sides[k], sums_.NoRows({node.id, k}, alike));
+  }
+  tenon_gradient& out = (*dx)[0];
+  out.kind = TENON_GRADIENT_SLICES;
+  for (tenon_output tenon_gradient::*end : {&tenon_gradient::dense, &tenon_gradient::indices, &tenon_gradient::dense_shape}) {
+    TENON_ASSIGN_OR_RETURN(const NodeId merge, builder_->AddRole("merge", {graph::FromC(sides[0].*end), graph::FromC(sides[1].*end)}));
+    out.*end = graph::ToC(Edge{merge, 0});
+  }
   return Status::Ok();
 }
 

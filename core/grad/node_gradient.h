@@ -29,6 +29,7 @@ class NodeGradient {
   static tenon_status* DenseDy(const tenon_gradient_args* args, int32_t index, tenon_output* out_output);
 
   Status OfSwitch(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
+  Status RowsOfSwitch(const graph::Node& node, const std::vector<tenon_gradient>& dy, const tenon_gradient& alike, std::vector<tenon_gradient>* dx);
   Status OfMerge(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
   Status ByFunction(const graph::Node& node, const std::string& gradient, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
   Status OfOp(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);

@@ -89,8 +89,39 @@ Result<Edge> Sums::Densify(const tenon_gradient& gradient) { return grad::Densif
 
 Result<Edge> Sums::DenseOrZeros(const tenon_gradient& gradient, Edge like) {
   if (HasValue(gradient)) return Densify(gradient);
-  TENON_ASSIGN_OR_RETURN(const NodeId zeros, builder_->AddRole("zeros_like", {like}));
+  return Zeros(like, TENON_DT_INVALID);
+}
+
+Result<Edge> Sums::Zeros(Edge like, DType type) {
+  TENON_ASSIGN_OR_RETURN(const Edge value, ValueOf(like, type));
+  TENON_ASSIGN_OR_RETURN(const NodeId zeros, builder_->AddRole("zeros_like", {value}));
   return Edge{zeros, 0};
+}
+
+// A variable's value, or the value itself.
+Result<Edge> Sums::ValueOf(Edge like, DType type) {
+  if (BaseType(builder_->graph().TypeOf(like)) != TENON_DT_RESOURCE || !IsPlain(type)) return like;
+  TENON_ASSIGN_OR_RETURN(const NodeId read, builder_->AddRole("read_variable", {like}, {{"dtype", AttrValue::Type(type)}}));
+  return Edge{read, 0};
+}
+
+DType Sums::TypeOf(const tenon_output& end) const { return BaseType(builder_->graph().TypeOf(graph::FromC(end))); }
+
+bool Sums::AreAlike(const tenon_gradient& a, const tenon_gradient& b) const {
+  return TypeOf(a.dense) == TypeOf(b.dense) && TypeOf(a.indices) == TypeOf(b.indices) && TypeOf(a.dense_shape) == TypeOf(b.dense_shape);
+}
+
+// The first none of the value's rows, and of its dims as indices: so both are dead where the value is.
+Result<tenon_gradient> Sums::NoRows(Edge like, const tenon_gradient& alike) {
+  TENON_ASSIGN_OR_RETURN(const Edge value, ValueOf(like, TypeOf(alike.dense)));
+  const auto shape_of = [&](DType type) { return builder_->AddRole("shape", {value}, {{"out_type", AttrValue::Type(type)}}); };
+  TENON_ASSIGN_OR_RETURN(const NodeId shape, shape_of(TypeOf(alike.dense_shape)));
+  TENON_ASSIGN_OR_RETURN(const NodeId dims, shape_of(TypeOf(alike.indices)));
+  TENON_ASSIGN_OR_RETURN(const Edge zero, ConstantAfter(builder_, Shape({1}), 0, Controls()));
+  TENON_ASSIGN_OR_RETURN(const Edge one, ConstantAfter(builder_, Shape({1}), 1, Controls()));
+  TENON_ASSIGN_OR_RETURN(const NodeId rows, builder_->AddRole("strided_slice", {value, zero, zero, one}));
+  TENON_ASSIGN_OR_RETURN(const NodeId indices, builder_->AddRole("strided_slice", {Edge{dims, 0}, zero, zero, one}));
+  return tenon_gradient{TENON_GRADIENT_SLICES, 0, {rows.number(), 0, 0}, {indices.number(), 0, 0}, {shape.number(), 0, 0}};
 }
 
 }  // namespace tenon::grad

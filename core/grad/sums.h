@@ -28,11 +28,19 @@ class Sums {
   Result<graph::Edge> Densify(const tenon_gradient& gradient);
   // What a gradient without value stands for: zeros like `like`.
   Result<graph::Edge> DenseOrZeros(const tenon_gradient& gradient, graph::Edge like);
+  // Zeros like `like`; if that is a variable's handle, like the variable's value, which is of `type`.
+  Result<graph::Edge> Zeros(graph::Edge like, DType type);
+  // Slices of no row of `like`, of the types that `alike` has.
+  Result<tenon_gradient> NoRows(graph::Edge like, const tenon_gradient& alike);
+  // Whether two slices have the same types, so that they can be one value.
+  bool AreAlike(const tenon_gradient& a, const tenon_gradient& b) const;
+  DType TypeOf(const tenon_output& end) const;
 
   // What a new node without inputs waits for, to belong to the turn.
   std::vector<graph::NodeId> Controls() const;
 
  private:
+  Result<graph::Edge> ValueOf(graph::Edge like, DType type);
   Result<tenon_gradient> SumDense(const std::vector<tenon_gradient>& list);
   Result<tenon_gradient> JoinSlices(const std::vector<tenon_gradient>& list);
 

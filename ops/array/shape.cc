@@ -31,6 +31,7 @@ TENON_OP(kShape) = DefineOp({
     .inputs = "input: T",
     .outputs = "output: out_type",
     .attrs = "T: type; out_type: {int32, int64} = int32",
+    .roles = "shape",
     .doc = "The input's shape as a vector.",
     .traits = TENON_OP_NO_GRADIENT | TENON_OP_METADATA,
     .shape = ShapeFunction<ShapeNShape>,

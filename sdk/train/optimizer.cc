@@ -20,11 +20,18 @@ Output Dense(Graph& graph, const host::Gradient& gradient) {
   return graph.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, rows});
 }
 
-// By which gradients are taken. Of a graph's own variable all who read it count, not the model's read.
+// By which gradients are taken: all who read the variable count, in loops and branches too, not the model's read alone.
 std::vector<Output> SourcesOf(const std::vector<const Variable*>& variables) {
   std::vector<Output> sources;
-  for (const Variable* variable : variables) sources.push_back(variable->rows || variable->adopted ? variable->handle : variable->value);
+  for (const Variable* variable : variables) sources.push_back(variable->handle);
   return sources;
+}
+
+void NoteUnreached(Model& model, const std::vector<const Variable*>& variables, const auto& has_gradient) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < variables.size(); ++i)
+    if (!has_gradient(i)) names.push_back(variables[i]->name);
+  model.set_unreached(std::move(names));
 }
 
 // A gradient to apply: whole, or the rows that `rows` names.
@@ -98,7 +105,7 @@ std::vector<Output> DenseGradients(Model& model, Output loss) {
   auto scope = graph.Scope("gradients");
   std::vector<Output> values, dense;
   for (const Variable* variable : model.trainable()) {
-    values.push_back(variable->value);
+    values.push_back(variable->handle);
     if (variable->rows)
       graph.Fail(Status(Code::kUnimplemented, "'" + variable->name + "' is changed by rows; its gradient as a whole would be as large as the table"));
   }
@@ -190,6 +197,7 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
     graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[0].loss.name() + "' depends on no trainable variable"));
     return Operation();
   }
+  NoteUnreached(model, variables, [&](size_t i) { return !parts[i].empty(); });
   return accumulator.Finish(scaler.Finish(applier.Finish(applied)));
 }
 
@@ -221,13 +229,12 @@ Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, O
   for (size_t k = 0; k < replicas.size(); ++k) {
     const auto on = graph.Device(replicas[k].device);
     const std::vector<const Variable*> variables = model.trainable(static_cast<int64_t>(k));
-    std::vector<Output> values;
-    for (const Variable* variable : variables) values.push_back(variable->value);
     std::vector<host::Gradient> gradients;
     {
       auto scope = graph.Scope("gradients");
-      gradients = graph.Gradients({replicas[k].loss}, values);
+      gradients = graph.Gradients({replicas[k].loss}, SourcesOf(variables));
     }
+    if (k == 0) NoteUnreached(model, variables, [&](size_t i) { return i < gradients.size() && gradients[i].kind != host::Gradient::Kind::kNone; });
     auto scope = graph.Scope("train");
     model.BeginReplica(static_cast<int64_t>(k), replicas[k].device);
     Applier applier(model, learning_rate, options);

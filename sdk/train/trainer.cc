@@ -106,6 +106,13 @@ std::optional<double> Trainer::BestMetric(const StepReport& report) const {
   return {};
 }
 
+void Trainer::WarnOfUnreached() const {
+  if (model_.unreached().empty()) return;
+  std::string names;
+  for (const std::string& name : model_.unreached()) names += (names.empty() ? "'" : ", '") + name + "'";
+  Say("warning: the loss '" + LossName() + "' gives no gradient to " + names + ": training leaves " + (model_.unreached().size() == 1 ? "it as it is" : "them as they are"));
+}
+
 Status Trainer::Begin(Session& session) {
   const bool again = std::exchange(begun_, true);
   Leave();
@@ -114,6 +121,7 @@ Status Trainer::Begin(Session& session) {
   session_ = &session;
   TENON_TRY(session.Extend(model_.graph()));
   TENON_TRY(session.RunTargets({init_}));
+  if (!again) WarnOfUnreached();
   if (saver_ && !options_.resume && !again) TENON_TRY(saver_->Clear());
   if (again) step_number_ = 0;
   bool resumed = false;

@@ -10,7 +10,7 @@ from ..graph import Graph, default_graph
 
 
 class Variable(NamedTuple):
-    """A variable: `value` reads it, `initial` gives it its first value, `handle` is for ops that change it."""
+    """A variable: `value` reads it, `initial` gives it its first value, `handle` is for ops that change it or read it where they stand (in a loop's body, rows of it)."""
 
     name: str
     dtype: DType

@@ -75,6 +75,9 @@ class Model {
   // Of a replica, in one order for all.
   std::vector<const Variable*> trainable(int64_t replica = 0) const;
   int64_t parameter_count() const;
+  // Trainable variables that the loss which was minimised last gives no gradient, so that training leaves them as they are; trainers warn of them.
+  const std::vector<std::string>& unreached() const { return unreached_; }
+  void set_unreached(std::vector<std::string> names) { unreached_ = std::move(names); }
   // A node that gives all variables made so far their first values.
   Operation InitializeAll();
 
@@ -110,6 +113,7 @@ class Model {
   int64_t random_count_ = 0;
   std::vector<std::string> variable_devices_;
   std::deque<Variable> variables_;
+  std::vector<std::string> unreached_;
   struct MirrorOf {
     Variable variable;
     const Variable* original;

@@ -139,6 +139,7 @@ class Trainer {
   Status SaveIfDue(const StepReport& report, bool last);
   SaverOptions OptionsOfSaver() const;
   SaverOptions OptionsOfWarmStart() const;
+  void WarnOfUnreached() const;
   Status CheckBestMetric() const;
   std::optional<double> BestMetric(const StepReport& report) const;
   Status Record(const StepReport& report);
