@@ -106,6 +106,7 @@ Status Differentiator::WalkPop(NodeId id, BackwardLoop* back, Arrived* arrived) 
   if (!HasValue(total) || (!between_.Has(id) && !stacks_.StackOf({id, 0}))) return Status::Ok();
   TENON_ASSIGN_OR_RETURN(const NodeId enter, EnterOfHandle(id, stacks_.PushesOf(id), *back));
   TENON_ASSIGN_OR_RETURN(const Edge dense, sums_.Densify(total));
+  type_of_gradient_[stacks_.PushesOf(id)[0]] = BaseType(graph_.TypeOf(dense));
   const NodeId first = graph_.next_id();
   TENON_ASSIGN_OR_RETURN(back->gradients_of_popped[enter], values_.PushInTurns(dense, back));
   PlaceBeside(first, id);
@@ -121,9 +122,9 @@ Status Differentiator::WalkPush(NodeId id, BackwardLoop* back, Arrived* arrived)
   const auto gradients = back->gradients_of_pushed.find(enter);
   if (gradients == back->gradients_of_pushed.end()) return Status::Ok();
   const NodeId first = graph_.next_id();
-  TENON_ASSIGN_OR_RETURN(const Edge popped, values_.PopInTurns(gradients->second, value, back));
+  TENON_ASSIGN_OR_RETURN(const Edge popped, values_.PopInTurns(gradients->second, type_of_gradient_.at(id), value, back));
   PlaceBeside(first, id);
-  sums_.Add(arrived, PushesHandle(id) ? stacks_.Origin(value) : value, Dense(popped));
+  sums_.Add(arrived, PushesHandle(id) ? Origin(graph_, value) : value, Dense(popped));
   return Status::Ok();
 }
 
@@ -134,8 +135,8 @@ Result<NodeId> Differentiator::EnterOfHandle(NodeId id, const std::vector<NodeId
   if (stacks_.IsStray(id)) return Unimplemented("it is not seen which stack its handle is of, and so not what depends on what");
   if (others.size() != 1)
     return Unimplemented(StrCat(others.size(), " nodes push on its stack or pop from it where a gradient needs one; give each value a stack of its own"));
-  const NodeId enter = stacks_.Origin(graph_.node(id).inputs[0]).node;
-  if (back.is_step() || !graph_.node(enter).has(TENON_OP_ENTER) || !IsInvariant(graph_.node(enter)) || forward_.loops().frame_of(enter) != back.frame)
+  const NodeId enter = Origin(graph_, graph_.node(id).inputs[0]).node;
+  if (back.is_step() || !IsConstantEnter(graph_.node(enter)) || forward_.loops().frame_of(enter) != back.frame)
     return Unimplemented("its stack is not one that a loop's turns push on or pop from; only of such there are gradients");
   return enter;
 }

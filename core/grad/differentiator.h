@@ -3,6 +3,7 @@
 #ifndef TENON_CORE_GRAD_DIFFERENTIATOR_H_
 #define TENON_CORE_GRAD_DIFFERENTIATOR_H_
 
+#include <map>
 #include <vector>
 
 #include "core/grad/loop_gradient.h"
@@ -51,6 +52,7 @@ class Differentiator {
   ForwardValues values_;
   NodeGradient node_gradient_;
   LoopGradient::Parts parts_;
+  std::map<graph::NodeId, DType> type_of_gradient_;  // of a push whose value's gradient lies on a stack
 };
 
 }  // namespace tenon::grad

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/grad/forward_values.h"
 
+#include "core/grad/stacks.h"
+
 namespace tenon::grad {
 
 using graph::AttrMap;
@@ -8,11 +10,6 @@ using graph::AttrValue;
 using graph::Edge;
 using graph::FrameId;
 using graph::NodeId;
-
-bool IsInvariant(const graph::Node& enter) {
-  const AttrValue* value = enter.FindAttr("is_constant");
-  return value != nullptr && value->kind() == TENON_ATTR_BOOL && value->b();
-}
 
 Status ForwardValues::Localize(NodeId first_new, BackwardLoop* back) {
   if (back->is_step()) return Status::Ok();
@@ -61,7 +58,7 @@ Result<Edge> ForwardValues::Make(Edge edge, FrameId frame, BackwardLoop* back) {
   };
   if (frame != back->frame) return enter(edge);  // of a frame further out
   const graph::Node& node = graph_.node(edge.node);
-  if (forward_.Has(edge.node) && node.has(TENON_OP_ENTER) && IsInvariant(node)) return enter(node.inputs[0]);
+  if (forward_.Has(edge.node) && IsConstantEnter(node)) return enter(node.inputs[0]);
   return ThroughStack(edge, back);
 }
 
@@ -75,6 +72,13 @@ Result<Edge> ForwardValues::EnterConstant(Edge outside, BackwardLoop* back) {
 // Pushed in each forward turn, popped in each backward turn. A value of a branch is pushed and popped only when the
 // branch was taken.
 Result<Edge> ForwardValues::ThroughStack(Edge edge, BackwardLoop* back) {
+  if (BaseType(graph_.TypeOf(edge)) == TENON_DT_RESOURCE) {
+    // A handle that is the same in all turns needs no stack, but the branches that the value is in.
+    if (const Edge origin = Origin(graph_, edge); origin != edge && IsConstantEnter(graph_.node(origin.node))) {
+      TENON_ASSIGN_OR_RETURN(const Edge handle, Find(origin, back));
+      return InBranchesOf(edge, handle, back);
+    }
+  }
   TENON_ASSIGN_OR_RETURN(const Edge stack, MakeStack(BaseType(graph_.TypeOf(edge)), *back));
   TENON_RETURN_IF_ERROR(Push(edge, stack, *back));
   return Pop(edge, stack, back);
@@ -131,18 +135,23 @@ Result<Edge> ForwardValues::PushInTurns(Edge value, BackwardLoop* back) {
 
 Result<Edge> ForwardValues::Pop(Edge edge, Edge stack, BackwardLoop* back) {
   TENON_ASSIGN_OR_RETURN(const Edge outside, Find(stack, back->parent));
-  return PopInTurns(outside, edge, back);
+  return PopInTurns(outside, BaseType(graph_.TypeOf(edge)), edge, back);
 }
 
-Result<Edge> ForwardValues::PopInTurns(Edge stack, Edge beside, BackwardLoop* back) {
-  const DType type = BaseType(graph_.TypeOf(beside));
-  TENON_ASSIGN_OR_RETURN(Edge handle, EnterConstant(stack, back));
+// The handle, dead in turns that do not take the branches around the forward value `beside`.
+Result<Edge> ForwardValues::InBranchesOf(Edge beside, Edge handle, BackwardLoop* back) {
   for (const Branch& branch : forward_.BranchesOf(beside)) {
     if (forward_.FrameOf(branch.predicate) != back->frame) continue;  // a conditional around the whole loop
     TENON_ASSIGN_OR_RETURN(const Edge predicate, Find(branch.predicate, back));
     TENON_ASSIGN_OR_RETURN(const NodeId gate, builder_->AddRole("switch", {handle, predicate}));
     handle = {gate, branch.side};
   }
+  return handle;
+}
+
+Result<Edge> ForwardValues::PopInTurns(Edge stack, DType type, Edge beside, BackwardLoop* back) {
+  TENON_ASSIGN_OR_RETURN(const Edge entered, EnterConstant(stack, back));
+  TENON_ASSIGN_OR_RETURN(const Edge handle, InBranchesOf(beside, entered, back));
   TENON_ASSIGN_OR_RETURN(const NodeId pop, builder_->AddRole("stack_pop", {handle}, {{"elem_type", AttrValue::Type(type)}}, {}, {back->turn}));
   TENON_ASSIGN_OR_RETURN(const NodeId popped_once, builder_->AddRole("control_trigger", {}, {}, {}, {pop}));
   graph_.AddControl(popped_once, back->subtract);

@@ -24,8 +24,9 @@ class ForwardValues {
   Status LocalizeEnd(tenon_output* end, BackwardLoop* back);
   // A new stack in the frame around the backward loop, on which each of its turns pushes the value.
   Result<graph::Edge> PushInTurns(graph::Edge value, BackwardLoop* back);
-  // What each turn pops from a stack of the frame around the backward loop; only in the branches in which the forward value `beside` is there.
-  Result<graph::Edge> PopInTurns(graph::Edge stack, graph::Edge beside, BackwardLoop* back);
+  // What each turn pops, of the type, from a stack of the frame around the backward loop; only in the branches in which the forward value
+  // `beside` is there.
+  Result<graph::Edge> PopInTurns(graph::Edge stack, DType type, graph::Edge beside, BackwardLoop* back);
   // What stands in the backward loop for a value.
   Result<graph::Edge> Find(graph::Edge edge, BackwardLoop* back);
 
@@ -36,6 +37,7 @@ class ForwardValues {
   Result<graph::Edge> ThroughStack(graph::Edge edge, BackwardLoop* back);
   Result<graph::Edge> MakeStack(DType type, const BackwardLoop& back);
   Status Push(graph::Edge edge, graph::Edge stack, const BackwardLoop& back);
+  Result<graph::Edge> InBranchesOf(graph::Edge beside, graph::Edge handle, BackwardLoop* back);
   Status PushOn(graph::Edge handle, graph::Edge value, graph::NodeId turn, graph::NodeId next);
   Result<graph::Edge> Pop(graph::Edge edge, graph::Edge stack, BackwardLoop* back);
 
@@ -44,9 +46,6 @@ class ForwardValues {
   ForwardGraph& forward_;
   std::unordered_set<graph::NodeId> made_by_loops_;  // new nodes that stand where they belong
 };
-
-// Whether an Enter's value is the same in all turns.
-bool IsInvariant(const graph::Node& enter);
 
 }  // namespace tenon::grad
 

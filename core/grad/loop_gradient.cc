@@ -96,8 +96,8 @@ Result<bool> LoopGradient::Arrives(Arrived* arrived) {
 Result<bool> LoopGradient::StacksArrive(Arrived* arrived) {
   for (const NodeId enter : frame_.enters) {
     const Edge handle = graph_.node(enter).inputs[0];
-    if (!IsInvariant(graph_.node(enter)) || !parts_.stacks->StackOf(handle)) continue;
-    TENON_ASSIGN_OR_RETURN(const tenon_gradient total, sums_.Total(arrived, parts_.stacks->Origin(handle)));
+    if (!IsConstantEnter(graph_.node(enter)) || !parts_.stacks->StackOf(handle)) continue;
+    TENON_ASSIGN_OR_RETURN(const tenon_gradient total, sums_.Total(arrived, Origin(graph_, handle)));
     if (HasValue(total)) back_.gradients_of_pushed[enter] = graph::FromC(total.dense);
   }
   return !back_.gradients_of_pushed.empty();
@@ -244,7 +244,7 @@ bool LoopGradient::PassesOn(const Variable& variable) const {
 
 Status LoopGradient::CloseInvariants(Arrived* inside, Arrived* arrived) {
   for (const NodeId enter : frame_.enters) {
-    if (!IsInvariant(graph_.node(enter)) || !parts_.between->Has(enter)) continue;
+    if (!IsConstantEnter(graph_.node(enter)) || !parts_.between->Has(enter)) continue;
     TENON_ASSIGN_OR_RETURN(const tenon_gradient total, sums_.Total(inside, {enter, 0}));
     if (HasValue(total)) TENON_RETURN_IF_ERROR(Gather(total, graph_.node(enter).inputs[0], arrived));
   }
@@ -290,7 +290,7 @@ Status LoopGradient::GatherRows(const tenon_gradient& in_turn, Edge outside, Arr
 Status LoopGradient::CloseStacks(Arrived* arrived) {
   for (const auto& [enter, stack] : back_.gradients_of_popped) {
     TENON_ASSIGN_OR_RETURN(const NodeId full, builder_->AddRole("identity", {stack}, {}, {}, {back_.left.node}));
-    sums_.Add(arrived, parts_.stacks->Origin(graph_.node(enter).inputs[0]), Dense({full, 0}));
+    sums_.Add(arrived, Origin(graph_, graph_.node(enter).inputs[0]), Dense({full, 0}));
   }
   return Status::Ok();
 }

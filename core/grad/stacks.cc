@@ -22,6 +22,15 @@ const OpDef* OpOfRole(const graph::Graph& graph, std::string_view role) {
 
 }  // namespace
 
+Edge Origin(const graph::Graph& graph, Edge value) {
+  for (;;) {  // ends: without a merge no chain of edges comes back
+    const Node& node = graph.node(value.node);
+    if (node.has(TENON_OP_IDENTITY) && static_cast<size_t>(value.index) < node.inputs.size()) value = node.inputs[value.index];
+    else if (node.has(TENON_OP_SWITCH)) value = node.inputs[0];
+    else return value;
+  }
+}
+
 Stacks::Stacks(const graph::Graph* graph)
     : graph_(*graph), stack_(OpOfRole(*graph, "stack")), push_(OpOfRole(*graph, "stack_push")), pop_(OpOfRole(*graph, "stack_pop")) {
   if (stack_ == nullptr || push_ == nullptr || pop_ == nullptr) return;
@@ -51,19 +60,10 @@ NodeId Stacks::StackOf(Edge handle) const {
   });
 }
 
-Edge Stacks::Origin(Edge value) const {
-  for (;;) {  // ends: without a merge no chain of edges comes back
-    const Node& node = graph_.node(value.node);
-    if (node.has(TENON_OP_IDENTITY) && static_cast<size_t>(value.index) < node.inputs.size()) value = node.inputs[value.index];
-    else if (node.has(TENON_OP_SWITCH)) value = node.inputs[0];
-    else return value;
-  }
-}
-
 // The stack that a handle is of; what a pop gives is a handle of another one.
 NodeId Stacks::Follow(Edge handle, const auto& stack_of_what_it_gives) const {
   for (;;) {
-    handle = Origin(handle);
+    handle = Origin(graph_, handle);
     const Node& node = graph_.node(handle.node);
     if (node.op == stack_) return handle.node;
     if (node.op == pop_) return stack_of_what_it_gives(handle.node);

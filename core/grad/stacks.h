@@ -11,6 +11,9 @@
 
 namespace tenon::grad {
 
+// Where a value comes from in its frame: past nodes that give on what they take, and sides of conditionals.
+graph::Edge Origin(const graph::Graph& graph, graph::Edge value);
+
 class Stacks {
  public:
   // The graph outlives it; what is added to it later is not looked at.
@@ -26,8 +29,6 @@ class Stacks {
   bool IsStray(graph::NodeId node) const;
   // The node that makes the stack of a handle, none where that is not seen.
   graph::NodeId StackOf(graph::Edge handle) const;
-  // Where a value comes from in its frame: past nodes that give on what they take, and sides of conditionals.
-  graph::Edge Origin(graph::Edge value) const;
 
  private:
   struct Ends {

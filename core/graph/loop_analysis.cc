@@ -15,12 +15,12 @@ std::string FrameName(const Node& enter) {
   return name != nullptr && name->kind() == TENON_ATTR_STRING ? name->s() : enter.name;
 }
 
-bool IsConstantEnter(const Node& enter) {
-  const AttrValue* value = enter.FindAttr("is_constant");
+}  // namespace
+
+bool IsConstantEnter(const Node& node) {
+  const AttrValue* value = node.has(TENON_OP_ENTER) ? node.FindAttr("is_constant") : nullptr;
   return value != nullptr && value->kind() == TENON_ATTR_BOOL && value->b();
 }
-
-}  // namespace
 
 Result<LoopAnalysis> LoopAnalysis::Run(const Graph& graph, const std::vector<NodeId>& order) {
   LoopAnalysis out;
@@ -157,7 +157,7 @@ void LoopAnalysis::Structure(const Graph& graph, const std::vector<NodeId>& orde
       if (frame.condition) return refuse("it has two loop conditions");
       frame.condition = id;
     }
-    if (node.has(TENON_OP_ENTER) && IsConstantEnter(node)) frame.invariants.push_back(id);
+    if (IsConstantEnter(node)) frame.invariants.push_back(id);
     const auto is_next = [&graph](const Edge& edge) { return edge.node && graph.node(edge.node).has(TENON_OP_NEXT_ITERATION); };
     if (!node.has(TENON_OP_MERGE) || std::none_of(node.inputs.begin(), node.inputs.end(), is_next)) continue;
     if (node.inputs.size() != 2) return refuse("it has a merge that is no loop variable");

@@ -44,6 +44,9 @@ struct Frame {
   std::unordered_set<NodeId> body;  // nodes, those of child frames too, that run only when the condition holds
 };
 
+// An Enter whose value is the same in all turns: it is there in each of them, whether or not the loop goes on.
+bool IsConstantEnter(const Node& node);
+
 class LoopAnalysis {
  public:
   // Frame 0 is the step itself. INVALID_ARGUMENT when frames do not nest (a value enters a loop without an Enter), RESOURCE_EXHAUSTED

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/function/function_body.h"
 
+#include "core/graph/loop_analysis.h"
+
 #include <algorithm>
 #include <charconv>
 #include <deque>
@@ -224,6 +226,11 @@ class Body {
     return op;
   }
 
+  // What reads nothing of the turn that it is in would be there before the turn is, and a loop would have a next turn without end.
+  bool IsSource(const std::vector<Edge>& inputs) const {
+    return std::all_of(inputs.begin(), inputs.end(), [this](const Edge& input) { return input.node && IsConstantEnter(graph_->node(input.node)); });
+  }
+
   Status TryAdd(const FunctionDef::BodyNode& body, bool may_leave_open, bool* added, std::vector<NodeId>* effects,
                 std::vector<std::pair<NodeId, std::pair<int32_t, std::string>>>* open) {
     TENON_ASSIGN_OR_RETURN(const OpDef* op, FindOp(body));
@@ -260,7 +267,7 @@ class Body {
     // Two calls have two loops.
     if (const auto frame = spec.attrs.find("frame_name"); op->has(TENON_OP_ENTER) && frame != spec.attrs.end() && frame->second.kind() == TENON_ATTR_STRING)
       frame->second = AttrValue::String(StrCat(site_.name, "/", frame->second.s()));
-    if (!site_.sources_wait || (spec.inputs.empty() && spec.controls.empty()) || op->has(kCallsFunctions))
+    if (!site_.sources_wait || (IsSource(spec.inputs) && spec.controls.empty()) || op->has(kCallsFunctions))
       spec.controls.insert(spec.controls.end(), site_.controls.begin(), site_.controls.end());
     if (spec.device.empty()) spec.device = site_.device;
     TENON_ASSIGN_OR_RETURN(const NodeId id, graph_->Add(std::move(spec)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/function/inline_call.h"
+#include "core/graph/loop_analysis.h"
 
 #include <algorithm>
 
@@ -314,7 +315,9 @@ class Inliner {
     TENON_ASSIGN_OR_RETURN(const Outcome body, Add(body_ref, "body", inside, node_.output_types, pivot.node));
     for (size_t i = 0; i < now.size(); ++i) {
       if (!carried[i]) continue;
-      TENON_ASSIGN_OR_RETURN(const Edge value, After(body.results[i], "next", body.effects));
+      std::vector<NodeId> after = body.effects;
+      if (IsConstantEnter(graph_->node(body.results[i].node))) after.push_back(pivot.node);  // it is there before its turn is
+      TENON_ASSIGN_OR_RETURN(const Edge value, After(body.results[i], "next", after));
       TENON_ASSIGN_OR_RETURN(const Edge next, Make("next_iteration", "next_iteration", {value}));
       TENON_RETURN_IF_ERROR(graph_->SetInput(now[i].node, 1, next));
     }
