@@ -33,14 +33,20 @@ static void ArrayGradShape(ShapeContext& c) {
   if (handle.dtype != TENON_DT_INVALID) c.SetOutputHandle(0, handle.shape, handle.dtype);
 }
 
+// What is written to arrays of gradients depends on values too: of the flow, which says after what, the gradient's flow is passed on.
+static void ArrayGradGradient(GradientContext& g) {
+  if (g.has_dy(1)) g.PassOn(1, 1);
+}
+
 TENON_OP(kTensorArrayGradV3) = DefineOp({
     .name = "TensorArrayGradV3",
     .inputs = "handle: resource, flow_in: float",
     .outputs = "grad_handle: resource, flow_out: float",
     .attrs = "source: string",
     .doc = "The array of gradients of an array for the gradients named source: made by the first who asks. What is written there twice is summed.",
-    .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<ArrayGradShape>,
+    .gradient = GradientFunction<ArrayGradGradient>,
 });
 
 // ---- Gradients ----

@@ -236,6 +236,43 @@ TEST(LoopDerivatives, OfElementFunctions) {
   CheckDerivatives(d, scanned, {0.7, 1.1, -0.6});
 }
 
+// A TensorArray that a loop writes and another one reads, or a turn writes and reads: its gradients are in arrays of their own.
+TEST(LoopDerivatives, OfTensorArrays) {
+  for (const bool in_turn : {false, true}) {
+    Graph g(TheRuntime());
+    const Derived d = Derived::Fed(g, {});
+    const auto array = [&](const Output& size) { return g.AddNode("TensorArrayV3", {size}, {{"dtype", DType::kDouble}}); };
+    const auto write = [&](const Operation& to, const Output& at, const Output& value, const Output& flow) { return g.Op("TensorArrayWriteV3", {to.output(0), at, value, flow}); };
+    const auto read = [&](const Output& handle, const Output& at, const Output& flow) { return g.Op("TensorArrayReadV3", {handle, at, flow}, {{"dtype", DType::kDouble}}); };
+    if (in_turn) {
+      const Outputs out = While(
+          g, {g.Const(0), d.x}, {d.x}, [&](const Outputs& v) { return Less(g, v[0], 3); },
+          [&](const Outputs& v) {
+            const Operation made = array(g.Const(1));
+            const Output flow = write(made, g.Const(0), g.Op("Mul", {v[1], v[2]}), made.output(1));
+            return Outputs{Next(g, v[0]), g.Op("Mul", {g.Op("Sin", {read(made.output(0), g.Const(0), flow)}), v[2]})};
+          });
+      CheckDerivatives(d, out[1], {1.2});
+      continue;
+    }
+    const Operation made = array(g.Const(3));
+    const Outputs written = While(
+        g, {g.Const(0), d.x, made.output(1)}, {d.x, made.output(0)}, [&](const Outputs& v) { return Less(g, v[0], 3); },
+        [&](const Outputs& v) {
+          const Output y = g.Op("Mul", {v[1], v[3]});
+          return Outputs{Next(g, v[0]), y, g.Op("TensorArrayWriteV3", {v[4], v[0], g.Op("Sin", {y}), v[2]})};
+        },
+        {"writing"});
+    const Outputs out = While(
+        g, {g.Const(0), d.x}, {made.output(0), written[2]}, [&](const Outputs& v) { return Less(g, v[0], 3); },
+        [&](const Outputs& v) {
+          return Outputs{Next(g, v[0]), g.Op("Mul", {v[1], g.Op("TensorArrayReadV3", {v[2], v[0], v[3]}, {{"dtype", DType::kDouble}})})};
+        },
+        {"reading"});
+    CheckDerivatives(d, out[1], {1.2});
+  }
+}
+
 // ---- Variables that are read inside ----
 
 TEST(LoopDerivatives, ByAVariableThatALoopReads) {
