@@ -3,27 +3,28 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "kernels/cast_types.h"
 #include "kernels/fold.h"
 #include "kernels/half.h"
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/update.h"
+#include "tenon/sdk/walk/pool.h"
 
 namespace tenon::cpu {
 namespace {
 
 using sdk::AddOrSubtract;
 
-using CastTypes = Numbers::And<bool>::AndComplex;
-
 struct CastKernel {
   explicit CastKernel(sdk::CreateContext& c) : truncate(c.Has("Truncate") && c.Bool("Truncate")) {}
   struct Plan {
     Plan(const CastKernel& kernel, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))) {
-      CastTypes::Dispatch(c.input(0).dtype, [&]<class From>(Tag<From>) {
-        CastTypes::Dispatch(c.output(0).dtype, [&]<class To>(Tag<To>) {
+      CastTypes::Dispatch(PlainOf(c.input(0).dtype), [&]<class From>(Tag<From>) {
+        CastTypes::Dispatch(PlainOf(c.output(0).dtype), [&]<class To>(Tag<To>) {
           // Truths are bytes that are 0 or 1; of bytes the compiler makes vectors.
           function = &Rows<std::conditional_t<std::is_same_v<From, bool> && !std::is_same_v<To, bool>, uint8_t, From>, To>;
           if constexpr (kIsHalf<To> && std::is_floating_point_v<From>) {
@@ -58,7 +59,7 @@ struct CastKernel {
   sdk::Tile TileOf(std::span<const uint32_t> inputs, uint32_t output) const {
     sdk::Tile tile{nullptr, nullptr, kCost};
     if (truncate) return tile;
-    CastTypes::Dispatch(inputs[0], [&]<class From>(Tag<From>) { CastTypes::Dispatch(output, [&]<class To>(Tag<To>) { tile.function = &Piece<From, To>; }); });
+    CastTypes::Dispatch(PlainOf(inputs[0]), [&]<class From>(Tag<From>) { CastTypes::Dispatch(PlainOf(output), [&]<class To>(Tag<To>) { tile.function = &Piece<From, To>; }); });
     return tile;
   }
   template <class From, class To>
@@ -297,7 +298,7 @@ struct ArgKernel {
 }  // namespace
 
 TENON_CPU_KERNEL(Cast) = CpuKernel<CastKernel>(
-    "Cast", {.constraints = sdk::Constraints<CastTypes::Constraint<"SrcT">, CastTypes::Constraint<"DstT">>::list});
+    "Cast", {.constraints = sdk::Constraints<CastConstraint<"SrcT">, CastConstraint<"DstT">>::list});
 TENON_CPU_KERNEL(CastN) = CpuKernel<CastNKernel>("Tenon>CastN", {.constraints = sdk::Constraints<Types<Half, Bfloat16>::Constraint<"DstT">>::list, .flags = TENON_KERNEL_DETERMINISTIC});
 TENON_CPU_KERNEL(AddN) = CpuKernel<AddNKernel>(
     "AddN", {.constraints = sdk::Constraints<Addable::Constraint<"T">>::list, .in_place = kInPlaceFirst});
