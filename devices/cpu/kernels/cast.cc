@@ -214,7 +214,8 @@ struct CheckNumericsKernel {
 
 using Comparable = Numbers::And<bool>;
 
-// The first of equal elements; a NaN is never larger or smaller.
+// The first of equal elements. As in TensorFlow it is what is better than the worst finite number: a NaN is passed over, and where nothing is better it
+// is the first element.
 template <bool kMax>
 struct ArgKernel {
   void Run(sdk::RunContext c) const {
@@ -252,10 +253,16 @@ struct ArgKernel {
     return kMax ? x > y : x < y;
   }
   template <class T>
+  static Wide<T> Worst() {
+    if constexpr (kMax) return sdk::Lowest<T>();
+    else if constexpr (kIsReal<T>) return -sdk::Lowest<T>();
+    else return std::numeric_limits<T>::max();
+  }
+  template <class T>
   static int64_t Best(const T* x, int64_t n, int64_t stride) {
     int64_t best = 0;
-    Wide<T> value = x[0];
-    for (int64_t k = 1; k < n; ++k) {
+    Wide<T> value = Worst<T>();
+    for (int64_t k = 0; k < n; ++k) {
       if (const Wide<T> v = x[k * stride]; Better(v, value)) value = v, best = k;
     }
     return best;
@@ -265,24 +272,24 @@ struct ArgKernel {
   static int64_t BestOf(const T* x, int64_t n) {
     using A = Wide<T>;
     constexpr int64_t kLanes = 64;
-    const A first = x[0];
-    if (n < kLanes || first != first) return first != first ? 0 : Best(x, n, 1);
+    if (n < kLanes) return Best(x, n, 1);
     A lanes[kLanes];
-    std::fill_n(lanes, kLanes, first);
+    std::fill_n(lanes, kLanes, Worst<T>());
     const auto add = [&](const T* from) {
       for (int64_t l = 0; l < kLanes; ++l) lanes[l] = Better(static_cast<A>(from[l]), lanes[l]) ? static_cast<A>(from[l]) : lanes[l];
     };
     for (int64_t i = 0; i + kLanes <= n; i += kLanes) add(x + i);
     add(x + n - kLanes);  // the rest, some of it again
     const A value = Fold(lanes, [](A u, A v) { return Better(v, u) ? v : u; });
+    if (!Better(value, Worst<T>())) return 0;
     int64_t at = 0;
     for (; at + kLanes <= n; at += kLanes) {
       int equal = 0;
       for (int64_t l = 0; l < kLanes; ++l) equal |= static_cast<A>(x[at + l]) == value;
       if (equal != 0) break;
     }
-    while (static_cast<A>(x[at]) != value) ++at;
-    return at;
+    while (at < n && static_cast<A>(x[at]) != value) ++at;
+    return at < n ? at : 0;  // another step may have written meanwhile
   }
   static void Put(const tenon_tensor_view& out, int64_t i, int64_t value) {
     switch (out.dtype) {
