@@ -74,6 +74,7 @@ class Row {
   mutable std::mutex mutex;
   uint64_t used = 0;
   uint64_t version = 0;
+  bool sealed = false;  // it stays as it is
 
  private:
   static constexpr uint64_t kMaxPlaces = uint64_t{1} << 36;
@@ -98,7 +99,7 @@ bool Extends(const Variant& base, uint64_t count, uint64_t index, bool sets) {
   const Row& row = *base.row;
   const bool grows = count > base.count;
   if (!grows && !sets) return true;
-  if (base.version != row.version || (grows && base.count != row.used)) return false;
+  if (row.sealed || base.version != row.version || (grows && base.count != row.used)) return false;
   return !sets || !row.Filled(index);
 }
 
@@ -214,6 +215,25 @@ void OwnCells(Buffer* buffer, uint64_t count) {
   std::memset(buffer->data, 0, count * sizeof(Variant*));
   buffer->variants = count;
   buffer->release_cells = &ReleaseCells;
+}
+
+void Seal(const tenon_tensor_view& cells) {
+  std::vector<tenon_tensor_view> left{cells};
+  while (!left.empty()) {
+    const tenon_tensor_view view = left.back();
+    left.pop_back();
+    for (uint64_t i = 0; i < view.byte_size / sizeof(Variant*); ++i) {
+      const Variant* const each = static_cast<Variant* const*>(DataOf(view))[i];
+      if (each == nullptr) continue;
+      Row& row = *each->row;
+      const std::lock_guard lock(row.mutex);
+      if (std::exchange(row.sealed, true)) continue;
+      // Places without memory are empty: a list may have billions of them.
+      for (uint64_t k = 0; k < std::min(each->count, row.room()); ++k)
+        if (const Place& place = row.places()[k]; place.buffer != nullptr && place.dtype == TENON_DT_VARIANT)
+          left.push_back(MakeView(place.dtype, {place.buffer->dims, place.buffer->rank, 0}, place.data, place.byte_size, place.buffer));
+    }
+  }
 }
 
 void CopyCells(const tenon_tensor_view& from, Buffer* to) {

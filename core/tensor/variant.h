@@ -4,6 +4,8 @@
 // Idea. Values that come of one another look at one row of places, each with the version in which it was filled. A value sees
 // the first `count` places, and of these what was filled up to its own version. So the newest value of a row can be
 // extended, and its empty places be filled, in the row itself, unseen by older values; every other change copies the row.
+// A value that outlives the steps that work with it is sealed: what they make of it copies its row, which would keep their
+// elements else.
 //
 // Invariants. A place is filled once and never changes while its row lives. A row's versions only grow; `used` places are some
 // value's. The row's mutex guards them all. Values are let go of without recursion, however deeply they are nested.
@@ -63,6 +65,8 @@ tenon_tensor_view Element(const Variant& variant, uint64_t index);
 
 // Makes a new buffer's first `count` cells empty, and gives their references back when the buffer goes.
 void OwnCells(Buffer* buffer, uint64_t count);
+// Seals the values in the cells, and those within them.
+void Seal(const tenon_tensor_view& cells);
 // Copies cells into an owned buffer's empty ones, with a reference each.
 void CopyCells(const tenon_tensor_view& from, Buffer* to);
 

@@ -373,23 +373,64 @@ TEST(Lrn, FollowsItsFormulaForAnyWindowAndNumberOfChannels) {
   }
 }
 
-TEST(TopK, GivesTheLargestInOrderTheFirstOfEqualOnesAndNanLast) {
+std::vector<int32_t> PlacesOfTopK(const std::vector<float>& x, int64_t k, bool sorted) {
+  Kernel kernel("TopKV2");
+  kernel.Attr("sorted", sorted);
+  const Result r = kernel.Run({Vector<float>(x), Scalar<int32_t>(static_cast<int32_t>(k))}, {Out<float>({k}), Out<int32_t>({k})});
+  EXPECT_EQ(r.code, TENON_OK) << r.message;
+  return Values<int32_t>(r[1]);
+}
+
+TEST(TopK, GivesTheLargestInOrderTheFirstOfEqualOnes) {
   for (int64_t n : {5, 64, 200, 333}) {
     for (int64_t k : {int64_t{1}, int64_t{4}, std::min<int64_t>(n, 32), std::min<int64_t>(n, 40), n}) {
       std::vector<float> x;
-      for (int64_t i = 0; i < n; ++i) x.push_back(i % 4 == 1 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(i * 37 % 101));
+      for (int64_t i = 0; i < n; ++i) x.push_back(static_cast<float>(i * 37 % 101));
       std::vector<int32_t> order(static_cast<size_t>(n));
       std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-        const float u = x[static_cast<size_t>(a)], v = x[static_cast<size_t>(b)];
-        return v != v ? u == u : u > v;
-      });
+      std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return x[static_cast<size_t>(a)] > x[static_cast<size_t>(b)]; });
       order.resize(static_cast<size_t>(k));
-      Kernel kernel("TopKV2");
-      kernel.Attr("sorted", true);
-      const Result r = kernel.Run({Vector<float>(x), Scalar<int32_t>(static_cast<int32_t>(k))}, {Out<float>({k}), Out<int32_t>({k})});
-      ASSERT_EQ(r.code, TENON_OK) << r.message;
-      EXPECT_EQ(Values<int32_t>(r[1]), order) << n << " " << k;
+      EXPECT_EQ(PlacesOfTopK(x, k, true), order) << n << " " << k;
+    }
+  }
+}
+
+// What TensorFlow answers to these.
+TEST(TopK, AsksOfRowsWithNanWhatTensorFlowAsks) {
+  const float n = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> first = {n, 2, 1, 3}, middle = {1, n, 3, 2}, last = {3, 2, 1, n}, many = {1, 2, n, n, 3, 4, n};
+  using Places = std::vector<int32_t>;
+  EXPECT_EQ(PlacesOfTopK(first, 1, true), (Places{3}));
+  EXPECT_EQ(PlacesOfTopK(first, 2, true), (Places{0, 3}));
+  EXPECT_EQ(PlacesOfTopK(first, 4, true), (Places{0, 3, 1, 2}));
+  EXPECT_EQ(PlacesOfTopK(middle, 2, true), (Places{1, 2}));
+  EXPECT_EQ(PlacesOfTopK(middle, 3, false), (Places{0, 1, 2}));
+  EXPECT_EQ(PlacesOfTopK(middle, 4, true), (Places{2, 0, 1, 3}));
+  EXPECT_EQ(PlacesOfTopK(last, 2, true), (Places{0, 1}));
+  EXPECT_EQ(PlacesOfTopK(last, 4, true), (Places{0, 1, 2, 3}));
+  EXPECT_EQ(PlacesOfTopK(many, 2, true), (Places{5, 4}));
+  EXPECT_EQ(PlacesOfTopK(many, 4, true), (Places{5, 4, 1, 3}));
+  EXPECT_EQ(PlacesOfTopK(many, 5, false), (Places{1, 4, 5, 3, 2}));
+  EXPECT_EQ(PlacesOfTopK(many, 7, true), (Places{5, 4, 1, 0, 2, 3, 6}));
+  EXPECT_EQ(PlacesOfTopK({n, n}, 1, true), (Places{0}));
+}
+
+// Of a long row too, whatever is asked for, each place is one of the row's and none comes twice, also where no order can be.
+TEST(TopK, StaysWithinARowOfNans) {
+  for (int64_t n : {17, 64, 65, 333, 4096}) {
+    for (int every : {1, 2, 3, 50}) {
+      for (int64_t k : {int64_t{1}, int64_t{2}, n / 2, n - 1, n}) {
+        for (bool sorted : {false, true}) {
+          std::vector<float> x;
+          for (int64_t i = 0; i < n; ++i) x.push_back(i % every == 0 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(i));
+          std::vector<int32_t> places = PlacesOfTopK(x, k, sorted);
+          std::sort(places.begin(), places.end());
+          ASSERT_EQ(static_cast<int64_t>(places.size()), k);
+          EXPECT_GE(places.front(), 0);
+          EXPECT_LT(places.back(), n);
+          EXPECT_EQ(std::adjacent_find(places.begin(), places.end()), places.end()) << n << " " << every << " " << k;
+        }
+      }
     }
   }
 }

@@ -5,12 +5,14 @@
 #include <functional>
 #include <limits>
 
+#include "tenon/sdk/walk/pool.h"
 #include "testing/kernel.h"
 
 namespace tenon::cpu {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 int64_t CountOf(const std::vector<int64_t>& dims) {
   int64_t n = 1;
@@ -173,10 +175,39 @@ TEST(Arg, FindsTheFirstLargestOfALongRowAndPassesOverNans) {
       EXPECT_EQ(arg("ArgMax"), best) << n;
       for (float& v : x) v = -v;
       EXPECT_EQ(arg("ArgMin"), best) << n;
-      x[0] = kNan;
-      EXPECT_EQ(arg("ArgMax"), 0) << n;
     }
   }
+}
+
+// TensorFlow's rule, on long rows and short ones, along an inner dim and an outer one.
+template <class T>
+void ExpectNansPassedOver() {
+  const T nan(kNan), lowest(sdk::Lowest<T>()), most(-sdk::Lowest<T>()), infinity(kInfinity), less(-kInfinity);
+  struct Case {
+    std::vector<T> first;
+    int64_t max, min;
+  };
+  const std::vector<Case> cases = {{{nan, T(2), T(1)}, 1, 2}, {{T(1), nan, T(3)}, 2, 0}, {{T(3), T(2), nan}, 0, 1}, {{nan, nan, nan}, 0, 0}, {{nan, less, nan}, 0, 1},
+                                   {{nan, infinity, nan}, 1, 0}, {{less, lowest, nan}, 0, 0}, {{infinity, most, nan}, 0, 0}, {{nan, lowest, most}, 2, 1}};
+  for (const Case& c : cases) {
+    for (const size_t size : {size_t{3}, size_t{64}, size_t{65}, size_t{200}}) {
+      std::vector<T> x(size, nan);
+      std::copy(c.first.begin(), c.first.end(), x.begin());
+      const auto n = static_cast<int64_t>(size);
+      for (const auto& [op, want] : {std::pair{"ArgMax", c.max}, std::pair{"ArgMin", c.min}}) {
+        EXPECT_EQ(Values<int64_t>(Kernel(op).Run({Vector<T>(x), Scalar<int32_t>(0)}, {Out<int64_t>()})[0])[0], want) << op << " of " << n;
+        std::vector<T> twice;
+        for (const T v : x) twice.insert(twice.end(), {v, v});
+        EXPECT_EQ(Values<int64_t>(Kernel(op).Run({Make<T>({n, 2}, twice), Scalar<int32_t>(0)}, {Out<int64_t>({2})})[0]), (std::vector<int64_t>{want, want})) << op << " of " << n;
+      }
+    }
+  }
+}
+TEST(Arg, PassesOverNansWhereverTheyStand) {
+  ExpectNansPassedOver<float>();
+  ExpectNansPassedOver<double>();
+  ExpectNansPassedOver<Half>();
+  ExpectNansPassedOver<Bfloat16>();
 }
 
 TEST(AddN, AddsAnyNumberOfLongInputs) {

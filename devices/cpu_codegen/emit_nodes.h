@@ -277,11 +277,12 @@ class Nodes : public Frame {
         Times(d, d, x(1));
         return not_where_zero(x(1));
       }
-      case kReluGrad: case kRelu6Grad: {  // a product with 0 or 1
+      case kReluGrad: case kRelu6Grad: {  // a product with 0, or what came: of that a product with 1 would be 0 below the smallest normal number
         const Xmm t = Copied(C(1));
         Pass(t, Compare(x(1), zero(), kIsGreater), t);
         if (node.function == kRelu6Grad) Pass(t, Compare(x(1), C(6), kIsLess), t);
-        return Times(d, x(0), t);
+        Times(d, x(0), t);
+        return Choose(d, Compare(t, zero(), kIsGreater), x(0));
       }
       case kLeakyReluGrad:
         Times(d, x(0), C(node.alpha));
@@ -302,7 +303,8 @@ class Nodes : public Frame {
       case kSoftplusGrad: {  // dy / (e^-x + 1)
         const Xmm t = T();
         OneAndExponentialOfLess(t, x(1));
-        return Over(d, x(0), t);
+        Over(d, x(0), t);
+        return Choose(d, Compare(x(1), C(105), kIsGreater), x(0));  // as the kernel has it
       }
       case kSoftsignGrad: {  // dy / (1 + |x|)^2
         const Xmm t = T();

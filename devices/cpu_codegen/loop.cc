@@ -30,6 +30,7 @@ class LoopMaker {
   std::unique_ptr<LoopExecutable> Make() {
     if (args_.input_count > kMostInputs || loop_.variable_count > args_.input_count) sdk::Fail(TENON_UNIMPLEMENTED, "a loop with ", args_.input_count, " inputs");
     if (args_.node_count > kMostNodes) sdk::Fail(TENON_UNIMPLEMENTED, "a loop of ", args_.node_count, " nodes");
+    for (uint64_t n = 0; n < args_.node_count; ++n) CheckKind(args_.nodes[n]);
     FindShape();
     for (uint64_t i = 0; i < args_.input_count; ++i) AddInput(args_.inputs[i], i < loop_.variable_count ? loop_.variables[i].current : args_.inputs[i]);
     for (uint64_t n = 0; n < args_.node_count; ++n) {
@@ -66,6 +67,15 @@ class LoopMaker {
     const auto found = values_.find(KeyOf(output));
     if (found == values_.end()) sdk::Fail(TENON_UNIMPLEMENTED, "what a loop reads is neither made in it nor comes from outside");
     return found->second;
+  }
+
+  // What a node without a value does, it does to something outside: that is no work for generated code.
+  void CheckKind(int64_t id) const {
+    const tenon_graph_cursor& cursor = *args_.cursor;
+    const tenon_node* node = cursor.node(cursor.graph, id);
+    if (cursor.node_services->output_count(node) == 1) return;
+    sdk::NodeContext context(cursor.node_services, node);
+    sdk::Fail(TENON_UNIMPLEMENTED, context.op(), " is not generated: it has ", cursor.node_services->output_count(node), " outputs");
   }
 
   // That of the first value with more elements than one.

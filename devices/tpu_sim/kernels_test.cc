@@ -161,6 +161,8 @@ TEST(Reductions, AreTheCpusOverAnyAxes) {
       const Dimensions out = axis == 0 ? Dimensions{5} : Dimensions{3};
       EXPECT_EQ(Compare(bench, {op, {}, {RandomFloatsOf({3, 5}), Int(axis)}, {{TENON_DT_INT64, out}}, {1}}, kExact), "");
     }
+    for (const std::vector<float>& row : {std::vector<float>{kNan, 2, 1}, {1, kNan, 3}, {3, 2, kNan}, {kNan, -kInfinity, kNan}, {kNan, kNan, kInfinity}})
+      EXPECT_EQ(Compare(bench, {op, {}, {Floats({3}, row), Int(0)}, {{TENON_DT_INT64, {}}}, {1}}, kExact), "");
   }
   EXPECT_EQ(Compare(bench, {"L2Loss", {}, {RandomFloatsOf({31, 3})}, {{TENON_DT_FLOAT, {}}}}, kClose), "");
   std::vector<Tensor> out;

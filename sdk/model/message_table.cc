@@ -34,8 +34,8 @@ std::vector<std::string_view> SplitWords(std::string_view text) {
 
 const std::map<std::string, FieldKind, std::less<>>& ScalarKinds() {
   static const auto* const kinds = new std::map<std::string, FieldKind, std::less<>>{
-      {"int32", FieldKind::kInteger},  {"int64", FieldKind::kInteger},   {"uint32", FieldKind::kInteger},
-      {"uint64", FieldKind::kInteger}, {"bool", FieldKind::kBool},       {"float", FieldKind::kFloat},
+      {"int32", FieldKind::kInt32},    {"int64", FieldKind::kInt64},     {"uint32", FieldKind::kUint32},
+      {"uint64", FieldKind::kUint64},  {"bool", FieldKind::kBool},       {"float", FieldKind::kFloat},
       {"double", FieldKind::kDouble},  {"fixed32", FieldKind::kFixed32}, {"fixed64", FieldKind::kFixed64},
       {"string", FieldKind::kBytes},   {"bytes", FieldKind::kBytes}};
   return *kinds;

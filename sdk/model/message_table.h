@@ -15,11 +15,11 @@
 
 namespace tenon::model {
 
-enum class FieldKind { kInteger, kBool, kFloat, kDouble, kFixed32, kFixed64, kBytes, kEnum, kMessage };
+enum class FieldKind { kInt32, kInt64, kUint32, kUint64, kBool, kFloat, kDouble, kFixed32, kFixed64, kBytes, kEnum, kMessage };
 
 struct FieldEntry {
   uint32_t number = 0;
-  FieldKind kind = FieldKind::kInteger;
+  FieldKind kind = FieldKind::kInt32;
   std::string type;  // of an enum or a message: its full name, "TensorShapeProto.Dim"
 };
 

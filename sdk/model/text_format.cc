@@ -153,10 +153,30 @@ class Converter {
     return Status();
   }
 
+  // How far numbers go below 0 and above it. Enums are int32.
+  struct Bounds {
+    uint64_t below, above;
+  };
+  static Bounds BoundsOf(FieldKind kind) {
+    constexpr auto kHalf32 = uint64_t{1} << 31, kHalf64 = uint64_t{1} << 63;
+    switch (kind) {
+      case FieldKind::kInt64: return {kHalf64, kHalf64 - 1};
+      case FieldKind::kUint32: case FieldKind::kFixed32: return {0, 2 * kHalf32 - 1};
+      case FieldKind::kUint64: case FieldKind::kFixed64: return {0, ~uint64_t{0}};
+      default: return {kHalf32, kHalf32 - 1};
+    }
+  }
+
   Status Integer(const FieldEntry& field) {
+    const Bounds bounds = BoundsOf(field.kind);
     const bool negative = scanner_.Take('-');
     uint64_t value = 0;
     if (!scanner_.Integer(&value)) return scanner_.Expected("a whole number");
+    if (value > (negative ? bounds.below : bounds.above)) {
+      const std::string least = bounds.below == 0 ? "0" : "-" + std::to_string(bounds.below);
+      return scanner_.Error("the number " + std::string(negative ? "-" : "") + std::string(scanner_.word()) + " does not fit its field, which holds " + least + " to " +
+                            std::to_string(bounds.above));
+    }
     if (negative) value = ~value + 1;
     const bool fixed32 = field.kind == FieldKind::kFixed32, fixed64 = field.kind == FieldKind::kFixed64;
     Tag(field.number, fixed32 ? 5 : fixed64 ? 1 : 0);

@@ -66,6 +66,24 @@ TEST(TextFormat, ReadsNumbersOfEachKind) {
   EXPECT_EQ(Numbers(bytes, 17), (std::vector<uint64_t>{UINT64_MAX}));
 }
 
+// The last numbers that fit are read, those behind them refused, as protobuf does.
+TEST(TextFormat, HoldsWholeNumbersAgainstTheirFieldsWidth) {
+  const std::string bytes = Wire("int_val: [2147483647, -2147483648] int64_val: [9223372036854775807, -9223372036854775808] uint32_val: 4294967295", "TensorProto");
+  EXPECT_EQ(Numbers(bytes, 7), (std::vector<uint64_t>{INT32_MAX, static_cast<uint64_t>(int64_t{INT32_MIN})}));
+  EXPECT_EQ(Numbers(bytes, 10), (std::vector<uint64_t>{INT64_MAX, static_cast<uint64_t>(INT64_MIN)}));
+  EXPECT_EQ(Numbers(bytes, 16), (std::vector<uint64_t>{UINT32_MAX}));
+  const auto refused = [](std::string_view number, std::string_view holds) { return "the number " + std::string(number) + " does not fit its field, which holds " + std::string(holds); };
+  const std::string int32s = "-2147483648 to 2147483647", int64s = "-9223372036854775808 to 9223372036854775807";
+  EXPECT_EQ(WhyNot("int_val: 2147483648", "TensorProto"), "line 1, column 10: " + refused("2147483648", int32s));
+  EXPECT_EQ(WhyNot("int_val: -2147483649", "TensorProto"), "line 1, column 11: " + refused("-2147483649", int32s));
+  EXPECT_EQ(WhyNot("int64_val: [1, 9223372036854775808]", "TensorProto"), "line 1, column 16: " + refused("9223372036854775808", int64s));
+  EXPECT_EQ(WhyNot("int64_val: -9223372036854775809", "TensorProto"), "line 1, column 13: " + refused("-9223372036854775809", int64s));
+  EXPECT_EQ(WhyNot("uint32_val: 4294967296", "TensorProto"), "line 1, column 13: " + refused("4294967296", "0 to 4294967295"));
+  EXPECT_EQ(WhyNot("uint32_val: -1", "TensorProto"), "line 1, column 14: " + refused("-1", "0 to 4294967295"));
+  EXPECT_EQ(WhyNot("uint64_val: -1", "TensorProto"), "line 1, column 14: " + refused("-1", "0 to 18446744073709551615"));
+  EXPECT_EQ(WhyNot("dtype: 2147483648", "TensorProto"), "line 1, column 8: " + refused("2147483648", int32s));
+}
+
 TEST(TextFormat, ReadsFloatingNumbersToTheLastBit) {
   const std::string bytes = Wire("float_val: [0.1, -1.5e3f, .5, inf, -infinity, nan, 1e60, 1e-60, 16777217] double_val: 0.1", "TensorProto");
   std::vector<float> values;

@@ -64,6 +64,37 @@ TEST(Denormals, OfFloat16AreNumbersOfFloat32) {
   for (const SessionOptions& options : Ways()) EXPECT_EQ(step.Run(half, options), step.numbers);
 }
 
+// Of two numbers, either of them tiny: what `last` makes of an op's result, the same in every way to run it, but for the last bits of an exponential.
+void ExpectAlike(const std::string& op, const std::string& last, DType dtype) {
+  const std::vector<double> odd = {kTiny, -kTiny, 1.1e-38, -1.1e-38, 0, -0.0, 1, -1, 2.5, -3, 50, -50, 7, 1e30, -1e30, 2e-38};
+  const double scale = dtype == DType::kDouble ? 1e-270 : 1;  // tiny for doubles too
+  std::vector<double> first, second;
+  for (double a : odd)
+    for (double b : odd) first.push_back(std::fabs(a) < 1e-30 ? a * scale : a), second.push_back(std::fabs(b) < 1e-30 ? b * scale : b);
+  const auto count = static_cast<int64_t>(first.size());
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", dtype, {count}), y = g.Placeholder("y", dtype, {count}), made = g.Op(op, {x, y});
+  const Output result = last == "Neg" ? g.Op(last, {made}) : g.Op(last, {made, y});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const Tensor left = TensorOf(dtype, {count}, first), right = TensorOf(dtype, {count}, second);
+  std::vector<double> want;
+  for (const SessionOptions& options : Ways()) {
+    const std::vector<Tensor> got = RunOnce(g, {{x, View(left)}, {y, View(right)}}, {result}, options);
+    ASSERT_FALSE(got.empty());
+    const std::vector<double> values = DoublesOf(got[0]);
+    if (want.empty()) want = values;
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_TRUE(values[i] == want[i] || std::fabs(values[i] - want[i]) <= 1e-6 * std::fabs(want[i]) || (std::isnan(values[i]) && std::isnan(want[i])))
+          << op << ", " << last << " of " << first[i] << " and " << second[i] << ": " << values[i] << " and " << want[i] << ", " << (options.compile ? "compiled" : "not compiled");
+  }
+}
+TEST(Denormals, AreTheSameHoweverTheStepRuns) {
+  for (const char* op : {"ReluGrad", "Relu6Grad", "SoftplusGrad", "EluGrad", "SeluGrad", "SoftsignGrad", "TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "LeakyReluGrad",
+                         "FloorMod", "TruncateMod", "FloorDiv", "Mul", "RealDiv", "Sub", "AddV2", "Maximum", "Minimum", "SquaredDifference", "Xdivy", "DivNoNan", "MulNoNan"})
+    for (const char* last : {"Neg", "FloorMod", "Maximum", "Mul"})
+      for (const DType dtype : {DType::kFloat, DType::kDouble}) ExpectAlike(op, last, dtype);
+}
+
 TEST(Denormals, AreNumbersForTheCallerAgain) {
   Step step(7);
   (void)step.Run(step.g.Op("AddV2", {step.x, step.x}), {});

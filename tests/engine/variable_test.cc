@@ -230,7 +230,124 @@ TEST(Variable, IsWrittenAndDifferentiatedThroughAnIdentityOfItsReference) {
   }
 }
 
+// Ways to run a step, which must not show: both executors, as written or optimized, compiled or not, and in a part for each of three devices.
+std::vector<std::pair<std::string, SessionOptions>> WaysToRun() {
+  std::vector<std::pair<std::string, SessionOptions>> ways(6);
+  ways[0].first = "as it comes";
+  ways[1].first = "dynamic", ways[1].second.executor = TENON_EXECUTOR_DYNAMIC;
+  ways[2].first = "not optimized", ways[2].second.optimize = false;
+  ways[3].first = "not compiled", ways[3].second.compile = false;
+  ways[4].first = "in any order", ways[4].second.executor = TENON_EXECUTOR_DYNAMIC, ways[4].second.debug.schedule_seed = 7;
+  ways[5].first = "in parts", ways[5].second.debug.partition = true;
+  return ways;
+}
+
+Runtime& RuntimeOfThreeDevices() {
+  static Runtime* const runtime = [] {
+    RuntimeOptions options;
+    options.plugin_options = {{"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "precision", "exact"}};
+    auto made = Runtime::Create(options);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return new Runtime(std::move(*made));
+  }();
+  return *runtime;
+}
+
+// Runs `fetch` once after `init`, in every way, on the CPU alone and beside simulated TPUs.
+template <typename Build>
+void ExpectInEveryWay(const std::string& what, const std::vector<double>& want, const Build& build) {
+  for (Runtime* runtime : {&TheRuntime(), &RuntimeOfThreeDevices()}) {
+    Graph g(*runtime);
+    const Output fetch = build(g);
+    ASSERT_TRUE(g.status().ok()) << what << g.status().message();
+    for (const auto& [way, options] : WaysToRun()) {
+      auto session = Session::Create(*runtime, g, options);
+      ASSERT_TRUE(session.ok()) << session.status().message();
+      ASSERT_TRUE(session->RunTargets({"init"}).ok());
+      const auto got = session->Run({}, {fetch});
+      ASSERT_TRUE(got.ok()) << what << ", " << way << ": " << got.status().message();
+      EXPECT_EQ(DoublesOf((*got)[0]), want) << what << ", " << way;
+    }
+  }
+}
+
+// A variable of zeros, what reads it before anything else happens, and what adds 1 to it or makes it 1.
+struct Reference {
+  Reference(Graph& g, DType dtype, Shape shape, const std::string& update) {
+    int64_t count = 1;
+    for (int64_t dim : shape.dims()) count *= dim;
+    const auto filled = [&](double value) { return g.Const(View(TensorOf(dtype, shape, std::vector<double>(static_cast<size_t>(count), value)))); };
+    variable = g.Op("VariableV2", {}, {{"shape", shape}, {"dtype", dtype}}, "v");
+    g.AddNode("Assign", {variable, filled(0)}, {}, "init");
+    read = g.Op("Identity", {variable}, {}, "v/read");
+    up = g.AddNode(update, {variable, filled(1)}, {}, "up");
+  }
+  Output variable, read;
+  Operation up;
+};
+
+// As in TensorFlow, where a value that was read is the variable's memory. Of integers too, which are not written in place here.
+TEST(Variable, ThatIsReadBeforeItIsWrittenShowsToWhatComesAfterThat) {
+  for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kFloat, DType::kDouble}) {
+    for (const std::string update : {"AssignAdd", "Assign"}) {
+      const std::string what = std::string(DTypeName(dtype)) + ", " + update;
+      ExpectInEveryWay(what, {2, 2, 2}, [&](Graph& g) {
+        const Reference v(g, dtype, {3}, update);
+        const auto after = g.ControlDependencies({v.up});
+        return g.Op("Add", {g.Op("Cast", {v.read}, {{"DstT", DType::kDouble}}), g.Const(1.0)});
+      });
+      ExpectInEveryWay(what + ", passed on twice", {1}, [&](Graph& g) {
+        const Reference v(g, dtype, {}, update);
+        const Output again = g.Op("Identity", {g.Op("StopGradient", {v.read})});
+        const auto after = g.ControlDependencies({v.up});
+        return g.Op("Square", {again});
+      });
+      ExpectInEveryWay(what + ", used before as well", {10}, [&](Graph& g) {
+        const Reference v(g, dtype, {}, "AssignAdd");
+        const Output before = g.Op("Cast", {v.read}, {{"DstT", DType::kDouble}});
+        const auto then = g.ControlDependencies({before});
+        const Operation up = g.AddNode("AssignAdd", {v.variable, g.Const(View(TensorOf(dtype, {}, {9})))});
+        const auto after = g.ControlDependencies({up, v.up});
+        return g.Op("Add", {g.Op("Cast", {v.read}, {{"DstT", DType::kDouble}}), g.Op("Mul", {before, g.Const(0.0)})});
+      });
+    }
+  }
+}
+
+TEST(Variable, ThatIsReadBeforeItIsWrittenShowsInBranches) {
+  for (const DType dtype : {DType::kInt32, DType::kFloat}) {
+    ExpectInEveryWay(DTypeName(dtype), {5}, [&](Graph& g) {
+      const Reference v(g, dtype, {}, "AssignAdd");
+      const Operation branch = g.AddNode("Switch", {v.read, g.Const(true)});
+      Output used;
+      {
+        const auto after = g.ControlDependencies({v.up});
+        used = g.Op("Add", {branch.output(1), g.Const(View(TensorOf(dtype, {}, {4})))});
+      }
+      return g.Op("Merge", {g.Op("Neg", {branch.output(0)}), used});
+    });
+  }
+}
+
 // A named container outlives its sessions; the memory is the device's, which the plugin brings.
+// The value that enters the loop is read in each turn, after the turn's own update.
+TEST(Variable, ThatIsReadBeforeALoopShowsWhatItsTurnsWrite) {
+  for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kFloat}) {
+    ExpectInEveryWay(DTypeName(dtype), {1 + 2 + 3}, [&](Graph& g) {
+      const Reference v(g, dtype, {}, "AssignAdd");
+      const Output one = g.Const(View(TensorOf(dtype, {}, {1}))), none = g.Const(View(TensorOf(dtype, {}, {0})));
+      const Output variable = g.Op("RefEnter", {v.variable}, {{"frame_name", "while"}, {"is_constant", true}, {"parallel_iterations", 10}});
+      const auto turn = [&](const std::vector<Output>& values) {
+        const auto in_turn = g.ControlDependencies({values[1]});
+        const Operation up = g.AddNode("AssignAdd", {variable, values[3]});
+        const auto after = g.ControlDependencies({up});
+        return std::vector<Output>{g.Op("AddV2", {values[0], g.Const(1)}), g.Op("AddV2", {values[1], values[2]})};
+      };
+      return While(g, {g.Const(0), none}, {v.read, one}, [&](const auto& values) { return g.Op("Less", {values[0], g.Const(3)}); }, turn)[1];
+    });
+  }
+}
+
 TEST(Variable, OfANamedContainerGoesBeforeItsDevice) {
   auto runtime = Runtime::Create();
   ASSERT_TRUE(runtime.ok());

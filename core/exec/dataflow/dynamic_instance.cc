@@ -70,9 +70,18 @@ Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   while (!guarded([&] { Loop(); })) continue;
   Status status = std::move(error_);
   if (work_.begun()) status = work_.Complete(std::move(status));
-  for (size_t i = 0; i < fetched_.size() && status.ok(); ++i)
-    if (!fetched_[i].present) status = NoValue(i);
+  for (size_t i = 0; i < fetched_.size() && status.ok(); ++i) status = fetched_[i].present ? ReadFetched(i) : NoValue(i);
   return status;
+}
+
+// A reference is fetched as the step leaves its variable, as straight code does.
+Status DynamicInstance::ReadFetched(size_t fetch) {
+  Fetched& fetched = fetched_[fetch];
+  if (fetched.variable == nullptr) return Status::Ok();
+  Status status = ReadVariable(fetched.variable, nullptr, &fetched.view, nullptr, step_->cancellation);
+  if (!status.ok()) return std::move(status).Annotate(plan_->plan().graph().node(plan_->plan().fetches()[fetch].node).Describe());
+  fetched.owned = true;
+  return Status::Ok();
 }
 
 void DynamicInstance::Begin(const tenon_tensor_view* const* feeds) {
@@ -521,9 +530,7 @@ void DynamicInstance::NoteFetches(const NodeInfo& info, Iteration* outputs) {
     Fetched& fetched = fetched_[at];
     fetched.view = slot.view;
     if (IsRef(slot.view.dtype)) {
-      if (Status status = ReadVariable(*static_cast<Resource**>(DataOf(slot.view)), nullptr, &fetched.view, nullptr, step_->cancellation); !status.ok())
-        return Fail(std::move(status).Annotate(info.node->Describe()));
-      fetched.owned = true;
+      fetched.variable = *static_cast<Resource**>(DataOf(slot.view));
     } else if (slot.view.buffer != nullptr) {
       Retain(slot.view.buffer);
       fetched.owned = true;

@@ -180,6 +180,7 @@ class DynamicInstance {
   struct Fetched {
     tenon_tensor_view view{};
     bool present = false, owned = false;
+    tenon_resource* variable = nullptr;  // that is fetched by a reference
   };
 
   // Frames and iterations.
@@ -213,6 +214,7 @@ class DynamicInstance {
   void Publish(const NodeInfo& info, Iteration* outputs);
   void NoteFetches(const NodeInfo& info, Iteration* outputs);
   Status NoValue(size_t fetch) const;
+  Status ReadFetched(size_t fetch);
 
   // Running nodes.
   void Begin(const tenon_tensor_view* const* feeds);

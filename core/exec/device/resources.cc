@@ -181,7 +181,7 @@ Status CheckUpdate(const Resource& resource, DType dtype, tenon_shape shape) {
 
 // Whether the update may write what others hold and read meanwhile. Numbers that are read twice may be wrong then, and no more. Indices,
 // sizes and the cells of strings are checked before they are used: these must be the same when they are used.
-bool WritesInPlace(const Updater& updater, DType dtype) { return updater.in_place && IsFloating(dtype); }
+bool WritesInPlace(const Updater& updater, DType dtype) { return updater.in_place && IsWrittenInPlace(dtype); }
 
 // Until no other update excludes this one.
 Status WaitForTurn(Resource* resource, const Updater& updater, bool in_place, bool locks, std::unique_lock<std::mutex>* lock) {

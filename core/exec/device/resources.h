@@ -5,7 +5,8 @@
 // reader retains it, a writer of a resource variable that finds other holders writes into a spare buffer and swaps, and a
 // reader that finds a writer in the value itself waits for it, so a value once read never changes. Reference variables of
 // floating types are written in place, under their readers' eyes; those of other types, whose elements may be indices, sizes or
-// texts, are treated as resource variables, so that what a kernel has checked is what it uses. An update holds a reference to
+// texts, are treated as resource variables, so that what a kernel has checked is what it uses (who reads them reads late:
+// plan/late_reads.h). An update holds a reference to
 // what it writes. A step that asked for a plugin's object keeps it until it ends, so that one that is
 // destroyed or reset meanwhile goes with the last of them. A variable that is not
 // written in place has one update at a time; updates in place exclude each other only when they ask for the variable's lock.
@@ -124,6 +125,9 @@ class ResourceManager {
 
 // Whether a tensor may be kept beyond its step: FAILED_PRECONDITION for handles of resources that end with that. The step runs.
 Status CheckMayOutliveStep(const tenon_tensor_view& view);
+
+// Whether reference updates write a variable of that type under its readers' eyes.
+inline bool IsWrittenInPlace(DType dtype) { return IsFloating(dtype); }
 
 // Reads a variable: the view holds a reference to its buffer, which the caller releases. device: in whose memory the
 // reader works (nullptr: the host's), where the value must lie. frame: the kernel's that reads, which does not wait for an

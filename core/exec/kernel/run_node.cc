@@ -6,6 +6,7 @@
 #include "core/exec/device/step.h"
 #include "core/exec/kernel/outputs.h"
 #include "core/tensor/allowance.h"
+#include "core/tensor/variant.h"
 
 namespace tenon::exec {
 namespace {
@@ -55,6 +56,22 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
   return Status::Ok();
 }
 
+namespace {
+
+// Copies that live as long as the plan does. They are made of what each view shows: that need not begin where its buffer does, as
+// an element of a list may be a part of one. Nothing, when a result has no memory that could be known.
+Result<std::vector<Tensor>> CopyKnown(const std::vector<tenon_tensor_view>& results) {
+  std::vector<Tensor> known;
+  for (const tenon_tensor_view& view : results) {
+    if (view.buffer == nullptr) return std::vector<Tensor>{};
+    TENON_ASSIGN_OR_RETURN(known.emplace_back(), Tensor::CopyOf(KeptPool(), view));
+    if (view.dtype == TENON_DT_VARIANT) variant::Seal(view);
+  }
+  return known;
+}
+
+}  // namespace
+
 Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs, const Environment& env) {
   const FlushDenormals flush;
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<NodeRunner> runner, NodeRunner::Create(node, env, nullptr, 0));
@@ -74,18 +91,9 @@ Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vec
   std::vector<tenon_tensor_view*> out;
   for (tenon_tensor_view& view : results) out.push_back(&view);
   Status status = RunNode(&step, {}, *prepared, node, in, out);
-  std::vector<Tensor> tensors;
-  for (tenon_tensor_view& view : results) {
-    if (view.buffer == nullptr) continue;
-    tensors.emplace_back(view.dtype, ShapeOf(view), view.buffer);  // takes the reference over
-  }
-  if (!status.ok()) return status;
-  if (tensors.size() != results.size()) return std::vector<Tensor>{};
-  // Known values live as long as the plan.
-  for (Tensor& tensor : tensors) {
-    TENON_ASSIGN_OR_RETURN(tensor, Tensor::CopyOf(KeptPool(), tensor.view()));
-  }
-  return tensors;
+  Result<std::vector<Tensor>> known = status.ok() ? CopyKnown(results) : Result<std::vector<Tensor>>(std::move(status));
+  for (tenon_tensor_view& view : results) ReleaseOutput(&view);
+  return known;
 }
 
 }  // namespace tenon::exec

@@ -140,10 +140,14 @@ Status Emitter::EmitSelect(const Node& node, const BranchMerge& merge, std::vect
   return Status::Ok();
 }
 
-Status Emitter::EmitInvariants(const Frame& frame) {
+Status Emitter::EmitInvariants(const Frame& frame, std::vector<Operation>* block) {
   for (graph::NodeId enter : frame.invariants) {
     if (!facts_.needed(enter)) continue;
-    TENON_ASSIGN_OR_RETURN(const SlotId slot, SlotOf(graph_.node(enter).inputs[0]));
+    const Node& node = graph_.node(enter);
+    TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[0]));
+    if (IsRef(code_->at(slot).dtype) && !IsRef(node.output_types[0])) {
+      TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[0], block));
+    }
     SetSlot({enter, 0}, slot);
     Use(slot);
   }
@@ -214,7 +218,7 @@ Status Emitter::EmitLoop(FrameId frame, std::vector<Operation>* block) {
   loop_parent_.push_back(loop_stack_.empty() ? LoopId() : loop_stack_.back());
   Loop loop;
   Variables variables;
-  TENON_RETURN_IF_ERROR(EmitInvariants(f));
+  TENON_RETURN_IF_ERROR(EmitInvariants(f, block));
   TENON_RETURN_IF_ERROR(EnterVariables(f, &loop, &variables, block));
   if (refused()) return Status::Ok();
   Operation& operation = Push(block, Operation::Kind::kLoop, f.condition);

@@ -86,7 +86,7 @@ class Emitter {
   Status EmitSwitch(const graph::Node& node, std::vector<Operation>* block);
   Status EmitSelect(const graph::Node& node, const graph::BranchMerge& merge, std::vector<Operation>* block);
   Status EmitLoop(graph::FrameId frame, std::vector<Operation>* block);
-  Status EmitInvariants(const graph::Frame& frame);
+  Status EmitInvariants(const graph::Frame& frame, std::vector<Operation>* block);
   Status EnterVariables(const graph::Frame& frame, Loop* loop, Variables* variables, std::vector<Operation>* block);
   Status CloseVariables(const graph::Frame& frame, const Variables& variables, Loop* loop);
   // Loops that a compiler takes (emit_whole_loop.cc).

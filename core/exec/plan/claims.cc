@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "core/base/checked.h"
 #include "core/base/live_objects.h"
+#include "core/base/log.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/frame.h"
 #include "core/exec/kernel/kernel_question.h"
@@ -17,6 +19,7 @@
 #include "core/exec/plan/tile_groups.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/graph.h"
+#include "core/tensor/allowance.h"
 #include "tenon/ext/draft/compile_loop.h"
 
 namespace tenon::exec {
@@ -50,6 +53,9 @@ bool MayBeClaimed(const Plan& plan, graph::NodeId id, int32_t priority, const Se
          !runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_STATEFUL);
 }
 
+// A compiler makes a step faster, and never decides whether it runs: what it fails at is said, and done without it.
+static void LeaveToKernels(const Status& failure) { Log(TENON_LOG_WARNING, StrCat(failure.message(), "; the kernels run instead")); }
+
 Claims::Claims(const Plan& plan)
     : plan_(plan), inference_(&plan.graph()), cursor_(plan.graph(), plan.order(), [this](Edge edge) { return ShapeOf(edge); }),
       claim_of_(plan.graph().size(), -1) {}
@@ -71,7 +77,10 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
         const auto first = std::ssize(claims->claims_);
         Status status = claims->Ask(compiler, device);
         if (status.ok() && first < std::ssize(claims->claims_)) status = claims->BreakCircles(first);
-        if (!status.ok()) return std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name));
+        if (status.ok()) continue;
+        TENON_RETURN_IF_ERROR(CheckAllowance());
+        LeaveToKernels(std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name)));
+        claims->Forget(first);
       }
   }
   std::vector<LoopCompilerEntry> of_loops = plan.env().loop_compilers ? plan.env().loop_compilers() : std::vector<LoopCompilerEntry>();
@@ -80,6 +89,13 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
     for (const LoopCompilerEntry& compiler : of_loops)
       if (!device.queued() && View(compiler.table->device_type) == device.device->type) claims->loop_compilers_.push_back({compiler, &device});
   return claims;
+}
+
+// The claims from `first` on: their nodes run by themselves.
+void Claims::Forget(int64_t first) {
+  for (const Claim& claim : std::span(claims_).subspan(static_cast<size_t>(first)))
+    for (const graph::NodeId id : claim.nodes) claim_of_[id] = -1;
+  claims_.resize(static_cast<size_t>(first));
 }
 
 // What feeds one another and is computed piece by piece: whatever stands in a way is left to run node by node.
@@ -237,7 +253,7 @@ struct Compilation {
     const Node& node = self->graph->node(edge.node);
     if (!Within(edge.index, node.output_types.size()))
       return InvalidArgument(StrCat(node.Describe(), " has no output ", edge.index)).release();
-    self->views.push_back(ShapeView(self->graph->TypeOf(edge), self->inference->facts(edge), true));
+    self->views.push_back(ShapeView(BaseType(self->graph->TypeOf(edge)), self->inference->facts(edge), true));
     *out_view = &self->views.back();
     return nullptr;
   }
@@ -315,7 +331,11 @@ Result<std::shared_ptr<const CompiledRegion>> Compiled(const Plan& plan, const E
   auto region = std::make_shared<DeviceRegion<Entry>>(compiler, nodes, std::move(label));
   Status status = region->Compile(&args, [&](tenon_executable** executable) { return ask(&args, executable); });
   if (status.code() == Code::kUnimplemented) return std::shared_ptr<const CompiledRegion>();
-  if (!status.ok()) return std::move(status).Annotate(StrCat("compiling ", region->label(), " for ", device.device->name));
+  if (!status.ok()) {
+    TENON_RETURN_IF_ERROR(CheckAllowance());
+    LeaveToKernels(std::move(status).Annotate(StrCat("compiling ", region->label(), " for ", device.device->name)));
+    return std::shared_ptr<const CompiledRegion>();
+  }
   return std::shared_ptr<const CompiledRegion>(std::move(region));
 }
 

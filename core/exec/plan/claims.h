@@ -31,7 +31,7 @@ struct SessionDevice;
 
 class Claims {
  public:
-  // Asks the compilers that are loaded, as those of the plan's kernels are. INVALID_ARGUMENT when one breaks the rules.
+  // Asks the compilers that are loaded, as those of the plan's kernels are. One that fails, or breaks the rules, has no claims then, and the log says why. An error: the planning was given up.
   static Result<std::unique_ptr<Claims>> Find(const Plan& plan);
 
   // Adds what the engine itself runs piece by piece on devices without queues.
@@ -72,6 +72,7 @@ class Claims {
   Status Ask(const CompilerEntry& compiler, const SessionDevice& device);
   Status Take(const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count);
   Status BreakCircles(int32_t first);
+  void Forget(int64_t first);
   void GiveUp(int32_t claim, const char* why);
   std::vector<int32_t> InCircles() const;
   tenon_shape ShapeOf(graph::Edge edge);
@@ -90,7 +91,8 @@ class Claims {
 // Whether a compiler of that priority may have the node: work of a queue, or of the host for a device without, and nothing that outlives the step.
 bool MayBeClaimed(const Plan& plan, graph::NodeId id, int32_t priority, const SessionDevice& device);
 
-// A claim, compiled by its device's compiler for the shapes of a program. nullptr: that would rather have the nodes run one by one.
+// A claim, compiled by its device's compiler for the shapes of a program. nullptr: that would rather have the nodes run one by one, or failed, as
+// the log says then. An error: the planning was given up.
 Result<std::shared_ptr<const CompiledRegion>> CompileClaim(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
                                                            const std::vector<graph::NodeId>& nodes, const std::vector<graph::Edge>& inputs,
                                                            const std::vector<graph::Edge>& outputs, const graph::ShapeInference& inference);

@@ -10,6 +10,7 @@
 
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/node_runner.h"
+#include "core/exec/plan/late_reads.h"
 #include "core/exec/plan/step_times.h"
 #include "core/graph/graph.h"
 #include "core/partition/transfers.h"
@@ -73,9 +74,18 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
   plan->options_ = std::move(options);
   TENON_RETURN_IF_ERROR(plan->FindOrder());
   TENON_RETURN_IF_ERROR(plan->MakeRunners(store));
+  plan->FindLateReads();
   if (plan->uses_queues_) TENON_RETURN_IF_ERROR(plan->AddTransfers());
   plan->FindReceives();
   return plan;
+}
+
+void Plan::FindLateReads() {
+  ReadWhenUsed(&graph_, order_, {
+      .is_fed = [this](graph::Edge edge) { return FeedOf(edge) >= 0; },
+      .runs_kernel = [this](const graph::Node& node) { return runner(node.id) != nullptr; },
+      .stays = [this](const graph::Node& node, graph::Edge from) { return MemoryOfDevice(node.id) == MemoryOf(from); },
+  });
 }
 
 void Plan::SetOrder(std::vector<graph::NodeId> order, std::unordered_map<graph::NodeId, graph::NodeId> waits) {

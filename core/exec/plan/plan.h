@@ -83,6 +83,8 @@ class Plan {
  private:
   Plan(graph::Graph graph, const Environment& env);
   Status MakeRunners(KernelStore* store);
+  // After the runners are made.
+  void FindLateReads();
   Status AddTransfers();
   Status FindOrder();
   void FindReceives();

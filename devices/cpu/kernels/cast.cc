@@ -3,27 +3,28 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "kernels/cast_types.h"
 #include "kernels/fold.h"
 #include "kernels/half.h"
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/update.h"
+#include "tenon/sdk/walk/pool.h"
 
 namespace tenon::cpu {
 namespace {
 
 using sdk::AddOrSubtract;
 
-using CastTypes = Numbers::And<bool>::AndComplex;
-
 struct CastKernel {
   explicit CastKernel(sdk::CreateContext& c) : truncate(c.Has("Truncate") && c.Bool("Truncate")) {}
   struct Plan {
     Plan(const CastKernel& kernel, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))) {
-      CastTypes::Dispatch(c.input(0).dtype, [&]<class From>(Tag<From>) {
-        CastTypes::Dispatch(c.output(0).dtype, [&]<class To>(Tag<To>) {
+      CastTypes::Dispatch(PlainOf(c.input(0).dtype), [&]<class From>(Tag<From>) {
+        CastTypes::Dispatch(PlainOf(c.output(0).dtype), [&]<class To>(Tag<To>) {
           // Truths are bytes that are 0 or 1; of bytes the compiler makes vectors.
           function = &Rows<std::conditional_t<std::is_same_v<From, bool> && !std::is_same_v<To, bool>, uint8_t, From>, To>;
           if constexpr (kIsHalf<To> && std::is_floating_point_v<From>) {
@@ -58,7 +59,7 @@ struct CastKernel {
   sdk::Tile TileOf(std::span<const uint32_t> inputs, uint32_t output) const {
     sdk::Tile tile{nullptr, nullptr, kCost};
     if (truncate) return tile;
-    CastTypes::Dispatch(inputs[0], [&]<class From>(Tag<From>) { CastTypes::Dispatch(output, [&]<class To>(Tag<To>) { tile.function = &Piece<From, To>; }); });
+    CastTypes::Dispatch(PlainOf(inputs[0]), [&]<class From>(Tag<From>) { CastTypes::Dispatch(PlainOf(output), [&]<class To>(Tag<To>) { tile.function = &Piece<From, To>; }); });
     return tile;
   }
   template <class From, class To>
@@ -213,7 +214,8 @@ struct CheckNumericsKernel {
 
 using Comparable = Numbers::And<bool>;
 
-// The first of equal elements; a NaN is never larger or smaller.
+// The first of equal elements. As in TensorFlow it is what is better than the worst finite number: a NaN is passed over, and where nothing is better it
+// is the first element.
 template <bool kMax>
 struct ArgKernel {
   void Run(sdk::RunContext c) const {
@@ -251,10 +253,16 @@ struct ArgKernel {
     return kMax ? x > y : x < y;
   }
   template <class T>
+  static Wide<T> Worst() {
+    if constexpr (kMax) return sdk::Lowest<T>();
+    else if constexpr (kIsReal<T>) return -sdk::Lowest<T>();
+    else return std::numeric_limits<T>::max();
+  }
+  template <class T>
   static int64_t Best(const T* x, int64_t n, int64_t stride) {
     int64_t best = 0;
-    Wide<T> value = x[0];
-    for (int64_t k = 1; k < n; ++k) {
+    Wide<T> value = Worst<T>();
+    for (int64_t k = 0; k < n; ++k) {
       if (const Wide<T> v = x[k * stride]; Better(v, value)) value = v, best = k;
     }
     return best;
@@ -264,24 +272,24 @@ struct ArgKernel {
   static int64_t BestOf(const T* x, int64_t n) {
     using A = Wide<T>;
     constexpr int64_t kLanes = 64;
-    const A first = x[0];
-    if (n < kLanes || first != first) return first != first ? 0 : Best(x, n, 1);
+    if (n < kLanes) return Best(x, n, 1);
     A lanes[kLanes];
-    std::fill_n(lanes, kLanes, first);
+    std::fill_n(lanes, kLanes, Worst<T>());
     const auto add = [&](const T* from) {
       for (int64_t l = 0; l < kLanes; ++l) lanes[l] = Better(static_cast<A>(from[l]), lanes[l]) ? static_cast<A>(from[l]) : lanes[l];
     };
     for (int64_t i = 0; i + kLanes <= n; i += kLanes) add(x + i);
     add(x + n - kLanes);  // the rest, some of it again
     const A value = Fold(lanes, [](A u, A v) { return Better(v, u) ? v : u; });
+    if (!Better(value, Worst<T>())) return 0;
     int64_t at = 0;
     for (; at + kLanes <= n; at += kLanes) {
       int equal = 0;
       for (int64_t l = 0; l < kLanes; ++l) equal |= static_cast<A>(x[at + l]) == value;
       if (equal != 0) break;
     }
-    while (static_cast<A>(x[at]) != value) ++at;
-    return at;
+    while (at < n && static_cast<A>(x[at]) != value) ++at;
+    return at < n ? at : 0;  // another step may have written meanwhile
   }
   static void Put(const tenon_tensor_view& out, int64_t i, int64_t value) {
     switch (out.dtype) {
@@ -297,7 +305,7 @@ struct ArgKernel {
 }  // namespace
 
 TENON_CPU_KERNEL(Cast) = CpuKernel<CastKernel>(
-    "Cast", {.constraints = sdk::Constraints<CastTypes::Constraint<"SrcT">, CastTypes::Constraint<"DstT">>::list});
+    "Cast", {.constraints = sdk::Constraints<CastConstraint<"SrcT">, CastConstraint<"DstT">>::list});
 TENON_CPU_KERNEL(CastN) = CpuKernel<CastNKernel>("Tenon>CastN", {.constraints = sdk::Constraints<Types<Half, Bfloat16>::Constraint<"DstT">>::list, .flags = TENON_KERNEL_DETERMINISTIC});
 TENON_CPU_KERNEL(AddN) = CpuKernel<AddNKernel>(
     "AddN", {.constraints = sdk::Constraints<Addable::Constraint<"T">>::list, .in_place = kInPlaceFirst});

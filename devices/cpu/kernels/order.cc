@@ -58,7 +58,8 @@ struct ReverseSequenceKernel {
 
 using TopKTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 
-// Of each row the places of the largest elements, in the workspace. NaN is less than every number.
+// Of each row the places of the largest elements, in the workspace. In rows with NaN, which is neither more nor less than anything and so has no place in
+// the order, TensorFlow's comparisons are made, in its order (ops/README.md, "NaN").
 struct TopKKernel {
   explicit TopKKernel(sdk::CreateContext& c) : sorted(c.Bool("sorted")) {}
   struct Plan {
@@ -71,7 +72,7 @@ struct TopKKernel {
       if (columns > std::numeric_limits<int32_t>::max() || (c.output(1).dtype == TENON_DT_INT16 && columns > std::numeric_limits<int16_t>::max())) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "rows of ", columns, " elements are longer than index_type ", sdk::TypeName(c.output(1).dtype), " counts");
       }
-      c.Workspace(sdk::Multiply(sdk::Multiply(columns, sizeof(int32_t)), tasks));
+      c.Workspace(sdk::Multiply(sdk::Multiply(columns + 2 * kEnd, sizeof(int32_t)), tasks));
       row_bytes = sdk::Multiply(columns, static_cast<int64_t>(sdk::ElementSize(c.input(0).dtype)));
       copies = c.Workspace(sdk::Multiply(row_bytes, tasks));
     }
@@ -88,17 +89,21 @@ struct TopKKernel {
   bool sorted;
 
  private:
+  static constexpr int64_t kEnd = 1;  // at both ends of a task's places: none
+
   template <class T>
   static void Typed(const Plan& p, sdk::RunContext c, int64_t k, bool sorted) {
     const double cost = 2.0 * static_cast<double>(p.columns) * static_cast<double>(p.rows) / static_cast<double>(p.tasks);
     c.ParallelFor(p.tasks, cost, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
-        int32_t* places = c.workspace<int32_t>() + task * p.columns;
+        int32_t* places = c.workspace<int32_t>() + task * (p.columns + 2 * kEnd) + kEnd;
         for (int64_t row = p.rows * task / p.tasks; row < p.rows * (task + 1) / p.tasks; ++row) {
           const T* x = c.input<T>(0) + row * p.columns;
           c.CheckCancelled();
           T* copy = reinterpret_cast<T*>(c.workspace<char>(p.copies) + task * p.row_bytes);
-          if (sorted) {
+          if (k == 1) {
+            places[0] = Largest(sdk::CancelPoll(c), x, p.columns);
+          } else if (sorted) {
             Choose(sdk::CancelPoll(c), x, p.columns, k, places, copy);
           } else {
             ChooseUnsorted(sdk::CancelPoll(c), x, p.columns, k, places, copy);
@@ -111,15 +116,32 @@ struct TopKKernel {
       }
     });
   }
-  // Whether place a comes before place b.
+  // Whether place a comes before place b: as TensorFlow asks, so that a NaN counts as equal to everything.
   template <class T>
   static bool Before(const T* x, int32_t a, int32_t b) {
     const Wide<T> u = x[a], v = x[b];
+    if (v < u || u < v) return v < u;
+    return a < b;
+  }
+  template <class T>
+  static bool HasNan(const T* x, int64_t columns) {
+    int nan = 0;
     if constexpr (kIsReal<T>) {
-      const bool u_nan = u != u, v_nan = v != v;
-      if (u_nan || v_nan) return u_nan == v_nan ? a < b : v_nan;
+      for (int64_t i = 0; i < columns; ++i) nan |= static_cast<Wide<T>>(x[i]) != static_cast<Wide<T>>(x[i]);
     }
-    return u == v ? a < b : u > v;
+    return nan != 0;
+  }
+  // The first of the largest; NaN is passed over. Without a number: the first element.
+  template <class T>
+  static int32_t Largest(sdk::CancelPoll poll, const T* x, int64_t columns) {
+    int32_t place = 0;
+    if (ChooseFew(poll, x, columns, 1, &place)) return place;
+    int64_t at = -1;
+    for (int64_t i = 0; i < columns; ++i) {
+      const Wide<T> v = x[i];
+      if (v == v && (at < 0 || static_cast<Wide<T>>(x[at]) < v)) at = i;
+    }
+    return static_cast<int32_t>(std::max<int64_t>(at, 0));
   }
   // In the order that TensorFlow leaves them in where it does not sort: who draws a place among them, as samplers of language models do, gets
   // the same element. It is a heap's, of which the smallest is the first, from the first k + 1 elements on; whatever comes before the smallest takes its
@@ -127,11 +149,13 @@ struct TopKKernel {
   template <class T>
   static void ChooseUnsorted(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places, T* copy) {
     std::memcpy(static_cast<void*>(copy), x, static_cast<size_t>(columns) * sizeof(T));  // as in Choose
-    x = copy;
-    const auto before = [x, &poll](int32_t a, int32_t b) {
+    ChooseByHeap(columns, k, places, [copy, &poll](int32_t a, int32_t b) {
       poll(8);
-      return Before(x, a, b);
-    };
+      return Before(copy, a, b);
+    });
+  }
+  template <class Order>
+  static void ChooseByHeap(int64_t columns, int64_t k, int32_t* places, const Order& before) {
     for (int64_t i = 0; i <= k; ++i) places[i] = static_cast<int32_t>(i);
     std::make_heap(places, places + k + 1, before);
     std::pop_heap(places, places + k + 1, before);
@@ -145,10 +169,11 @@ struct TopKKernel {
   template <class T>
   static void Choose(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places, T* copy) {
     constexpr int64_t kFew = 32;
-    if (k <= kFew && k < columns) return ChooseFew(poll, x, columns, k, places);
+    if (k <= kFew && k < columns && ChooseFew(poll, x, columns, k, places)) return;
     // The library's sorts leave their range where the order changes under them, as that of a variable may which another step writes.
     std::memcpy(static_cast<void*>(copy), x, static_cast<size_t>(columns) * sizeof(T));
     x = copy;
+    if (HasNan(x, columns)) return k < columns ? ChooseAmongNan(poll, x, columns, k, places) : SortAmongNan(poll, x, columns, places);
     for (int64_t i = 0; i < columns; ++i) places[i] = static_cast<int32_t>(i);
     const auto before = [x, &poll](int32_t a, int32_t b) {
       poll(8);
@@ -157,10 +182,34 @@ struct TopKKernel {
     if (k < columns) std::nth_element(places, places + k, places + columns, before);
     std::sort(places, places + k, before);
   }
-  // The first k are kept in order, and each of the others sorted in if it comes before the last. Most do not: blocks in which no
-  // element is larger are passed over, several elements at a time.
   template <class T>
-  static void ChooseFew(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places) {
+  static void ChooseAmongNan(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places) {
+    const auto before = [x, &poll](int32_t a, int32_t b) {
+      poll(8);
+      return Before(x, a, b);
+    };
+    ChooseByHeap(columns, k, places, before);
+    std::sort_heap(places, places + k, before);
+  }
+  // Neighbours that are equal then are put in order. The library's sort goes on for as long as an element comes before those that it looks at, which
+  // may be beyond the first one where the order is none: there stands a place that nothing comes before.
+  template <class T>
+  static void SortAmongNan(sdk::CancelPoll poll, const T* x, int64_t columns, int32_t* places) {
+    places[-1] = places[columns] = -1;
+    for (int64_t i = 0; i < columns; ++i) places[i] = static_cast<int32_t>(i);
+    std::sort(places, places + columns, [x, &poll](int32_t a, int32_t b) {
+      poll(8);
+      return a >= 0 && b >= 0 && static_cast<Wide<T>>(x[b]) < static_cast<Wide<T>>(x[a]);
+    });
+    for (int64_t i = 0, end; i < columns; i = end) {
+      for (end = i + 1; end < columns && static_cast<Wide<T>>(x[places[i]]) == static_cast<Wide<T>>(x[places[end]]);) ++end;
+      std::sort(places + i, places + end);
+    }
+  }
+  // The first k are kept in order, and each of the others sorted in if it comes before the last. Most do not: blocks in which no
+  // element is larger are passed over, several elements at a time. false: there is a NaN.
+  template <class T>
+  static bool ChooseFew(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places) {
     const auto insert = [&](int64_t kept, int64_t i) {
       const auto place = static_cast<int32_t>(i);
       for (; kept > 0 && Before(x, place, places[kept - 1]); --kept) {
@@ -168,6 +217,7 @@ struct TopKKernel {
       }
       if (kept < k) places[kept] = place;
     };
+    if (HasNan(x, k)) return false;
     int64_t i = 0;
     for (; i < k; ++i) insert(i, i);
     for (int64_t end; i < columns; i = end) {
@@ -175,15 +225,17 @@ struct TopKKernel {
       end = std::min(columns, i + kBlock);
       poll(kBlock);
       const Wide<T> last = x[places[k - 1]];
-      int larger = end - i < kBlock || last != last;
+      int larger = end - i < kBlock;
       if (end - i == kBlock) {
-        for (int64_t l = 0; l < kBlock; ++l) larger |= static_cast<Wide<T>>(x[i + l]) > last;
+        for (int64_t l = 0; l < kBlock; ++l) larger |= !(static_cast<Wide<T>>(x[i + l]) <= last);  // or a NaN
       }
       if (larger == 0) continue;
+      if (HasNan(x + i, end - i)) return false;
       for (int64_t j = i; j < end; ++j) {
         if (Before(x, static_cast<int32_t>(j), places[k - 1])) insert(k, j);
       }
     }
+    return true;
   }
   static void PutIndex(const View& output, int64_t i, int32_t index) {
     switch (output.dtype) {

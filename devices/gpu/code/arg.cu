@@ -16,8 +16,8 @@ TENON_GPU_FUNCTION Best<A> ShuffleXor(Best<A> best, uint32_t mask) {
   return {ShuffleXor(best.value, mask), ShuffleXor(best.place, mask)};
 }
 
-// The first of equal elements, whatever the order of merging. A NaN is never larger or smaller: the first element stays the
-// best where it is one, any other is passed over.
+// The first of equal elements, whatever the order of merging. As in TensorFlow it is what is better than the worst finite number: a NaN is passed over, and
+// where nothing is better it is the first element.
 template <class T, bool kMax>
 struct Choosing {
   using Value = std::conditional_t<std::is_same_v<T, bool>, int32_t, Wide<T>>;
@@ -33,13 +33,16 @@ struct Choosing {
   }
   TENON_GPU_FUNCTION Part Load(int64_t at, int64_t, int64_t r) const {
     const auto value = static_cast<Value>(static_cast<const T*>(p.x)[at]);
-    if constexpr (std::is_floating_point_v<Value>) {
-      constexpr Value kInfinity = std::numeric_limits<Value>::infinity();
-      if (value != value) return {kMax ? kInfinity : -kInfinity, r == 0 ? int64_t{0} : int64_t{-1}};
-    }
-    return {value, r};
+    constexpr Value kWorst = Worst();
+    return (kMax ? value > kWorst : value < kWorst) ? Part{value, r} : Part{kWorst, -1};
+  }
+  static TENON_GPU_FUNCTION constexpr Value Worst() {
+    if constexpr (std::is_same_v<T, Half>) return kMax ? -65504.0f : 65504.0f;
+    else if constexpr (std::is_same_v<T, Bfloat16>) return kMax ? -0x1.fep127f : 0x1.fep127f;
+    else return kMax ? std::numeric_limits<Value>::lowest() : std::numeric_limits<Value>::max();
   }
   TENON_GPU_FUNCTION void Store(int64_t o, Total total) const {
+    if (total.place < 0) total.place = 0;
     switch (p.place_bytes) {
       case 2: static_cast<uint16_t*>(p.out)[o] = static_cast<uint16_t>(total.place); break;
       case 4: static_cast<int32_t*>(p.out)[o] = static_cast<int32_t>(total.place); break;

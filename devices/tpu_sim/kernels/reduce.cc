@@ -9,6 +9,7 @@
 
 #include "kernels/kernel.h"
 #include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/sdk/walk/pool.h"
 #include "tenon/sdk/walk/reduce_shape.h"
 
 namespace tenon::tpu_sim {
@@ -162,7 +163,8 @@ struct L2LossKernel {
   };
 };
 
-// The first of equal elements; a NaN is never larger or smaller.
+// The first of equal elements. As in TensorFlow it is what is better than the worst finite number: a NaN is passed over, and where nothing is better it
+// is the first element.
 using Comparable = Types<float, Bfloat16, double, int32_t, int64_t, bool>;
 using Places = Types<int32_t, int64_t>;
 
@@ -190,6 +192,12 @@ struct ArgKernel {
       s.Vector(outer * size * inner);
     }
     void Work(char* const* at) const { function(*this, at[0], at[2]); }
+    template <class T>
+    static Wide<T> Worst() {
+      if constexpr (kMax) return sdk::Lowest<T>();
+      else if constexpr (sdk::kIsReal<T>) return -sdk::Lowest<T>();
+      else return std::numeric_limits<T>::max();
+    }
     template <class T, class Place>
     static void Loop(const Plan& plan, const char* from, char* to) {
       const T* x = reinterpret_cast<const T*>(from);
@@ -197,10 +205,9 @@ struct ArgKernel {
       for (int64_t i = 0; i < plan.outer * plan.inner; ++i) {
         const T* column = x + i / plan.inner * plan.size * plan.inner + i % plan.inner;
         int64_t best = 0;
-        for (int64_t k = 1; k < plan.size; ++k) {
-          const Wide<T> value = column[k * plan.inner], most = column[best * plan.inner];
-          if (kMax ? value > most : value < most) best = k;
-        }
+        Wide<T> most = Worst<T>();
+        for (int64_t k = 0; k < plan.size; ++k)
+          if (const Wide<T> value = column[k * plan.inner]; kMax ? value > most : value < most) most = value, best = k;
         out[i] = static_cast<Place>(best);
       }
     }

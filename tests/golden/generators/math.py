@@ -97,8 +97,8 @@ def arg(d):
         types["Tidx"] = tf.int32  # of int16 TensorFlow reads two bytes too many
     shape = d.shape(1, 4)
     axis = d.int(-len(shape), len(shape) - 1)
-    # Several largest elements are no trap: the first counts. NaN is: which place it has is left to chance.
-    x = d.tensor(types["T"], shape, special=0)
+    # Several largest elements: the first counts. NaN is passed over.
+    x = d.tensor(types["T"], shape)
     return Case([x, d.given(np.array(axis, types["Tidx"].as_numpy_dtype))], {"output_type": types["output_type"]})
 
 
@@ -108,10 +108,12 @@ def add_n(d):
     return Case([[d.tensor(t, shape, special=0.1) for _ in range(d.int(1, 9))]])
 
 
-@op("Cast", count=300)
+@op("Cast", count=420)
 def cast(d):
     """From and to each type; numbers that the target does not hold have no one answer."""
     kinds = [t for t in registry.PLAIN if t != tf.string]
+    if d.number >= 300:
+        return cast_of_bytes(d, kinds)
     source, target = d.turn(kinds), d.turn(kinds, len(kinds))
     shape = d.shape()
     if target in registry.INTEGERS:
@@ -121,6 +123,24 @@ def cast(d):
     else:
         x = d.tensor(source, shape)
     return Case([x], {"DstT": target, "Truncate": target in registry.FLOATS and d.chance(0.3)})
+
+
+def cast_of_bytes(d, kinds):
+    """Quantized numbers are the integers that stand for them; eight-bit floats are rounded once."""
+    quantized, floats = [tf.qint8, tf.quint8, tf.qint16, tf.quint16, tf.qint32], [tf.dtypes.experimental.float8_e5m2, tf.dtypes.experimental.float8_e4m3fn]
+    shape = d.shape()
+    if d.number % 2 == 0:
+        source, target = d.pick(quantized), d.pick(kinds + quantized)
+        limits = [np.iinfo(np.dtype(t.as_numpy_dtype)[0] if t.is_quantized else t.as_numpy_dtype) for t in (source, target) if t.is_quantized or t in registry.INTEGERS]
+        low, high = max(-1000, *(int(one.min) for one in limits), -1000), min(1000, *(int(one.max) for one in limits), 1000)
+        x = d.quantized(source, shape, low, high)
+    elif d.chance(0.7):
+        source, target = d.pick(list(registry.FLOATS) + floats), d.pick(floats)
+        x = d.tensor(source, shape)
+    else:
+        source, target = d.pick(floats), d.pick([t for t in kinds if t not in registry.INTEGERS])
+        x = d.tensor(source, shape)
+    return Case([x], {"DstT": target}, differentiated=())  # TensorFlow differentiates none of them
 
 
 @op("CheckNumerics")

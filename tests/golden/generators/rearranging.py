@@ -139,7 +139,11 @@ def top_k(d):
     types, shape = d.types(), d.shape(1, 3)
     k = d.int(0, shape[-1])
     attrs = {"index_type": types["index_type"], **({"sorted": False} if d.chance(0.3) else {})}
-    return Case([d.tensor(types["T"], shape, -50, 50), d.ints(k, types["Tk"])], attrs, differentiated=(0,))
+    x = d.tensor(types["T"], shape, -50, 50)
+    # Where one is asked for, TensorFlow passes over NaN but for the last one of what its vectors leave over.
+    if d.number % 3 == 2 and types["T"] in registry.FLOATS and k != 1:
+        x[d.random.random(x.shape) < 0.3] = np.nan
+    return Case([x, d.ints(k, types["Tk"])], attrs, differentiated=(0,))
 
 
 @op("Concat")
