@@ -50,6 +50,7 @@ class Merger {
       const auto [p, id] = sources_[to];
       const Edge whole = Whole(p, partitioned_.parts[p].graph.node(id).inputs[input]);
       const auto at = moved_.find(whole.node);
+      if (at == moved_.end() && IsFed(whole)) continue;  // of a node that did not run
       if (at == moved_.end()) return Internal(StrCat(out.node(to).Describe(), ": input ", input, " is of a node that is in no part"));
       TENON_RETURN_IF_ERROR(out.SetInput(to, input, {at->second, whole.index}));
     }
@@ -66,6 +67,8 @@ class Merger {
     const auto fed = feeds_.find({p, edge});
     return fed == feeds_.end() ? Edge{} : partitioned_.feeds[fed->second];
   }
+
+  bool IsFed(Edge whole) const { return std::find(partitioned_.feeds.begin(), partitioned_.feeds.end(), whole) != partitioned_.feeds.end(); }
 
   const Partitioned& partitioned_;
   std::map<std::pair<size_t, Edge>, int32_t> feeds_;

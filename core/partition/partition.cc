@@ -41,12 +41,15 @@ class Partitioner {
   Result<Partitioned> Run() {
     NumberValues();
     FindMarks();
+    FindAside();
     TENON_RETURN_IF_ERROR(FindParts());
     TENON_RETURN_IF_ERROR(Analyse());
     TENON_RETURN_IF_ERROR(FindRoles());
     TENON_RETURN_IF_ERROR(ShareLoops());
     NoteCrossings();
     for (graph::NodeId id : sequence_->nodes()) TENON_RETURN_IF_ERROR(Connect(graph_.node(id)));
+    for (const Edge& fetch : request_.fetches)
+      if (aside_[fetch.node]) Fed(FeedOf(fetch), fetch, fetched_at_[fetch.node]);
     TENON_RETURN_IF_ERROR(items_.Build(&out_.parts));
     return Finish();
   }
@@ -66,9 +69,36 @@ class Partitioner {
   int32_t FeedOf(Edge edge) const { return !edge.node || edge.index < 0 ? kNone : feed_of_[ValueOf(edge)]; }
   uint64_t KeyOf(Edge edge, int32_t part) const { return ValueOf(edge) * out_.parts.size() + static_cast<uint64_t>(part); }
 
+  // Nodes that only name what is fed: nobody reads another output of them, or waits for them. They do not run, their inputs may be open, and they are in no
+  // part: who reads the value receives it from the caller. One without inputs stays, as the feed that it is.
+  void FindAside() {
+    graph::NodeMap<bool> wanted(graph_.size(), false), fed(graph_.size(), false);
+    for (const Edge& feed : request_.feeds) fed[feed.node] = true;
+    const auto want = [&](Edge edge) {
+      if (edge.node && FeedOf(edge) < 0) wanted[edge.node] = true;
+    };
+    for (const Edge& fetch : request_.fetches) want(fetch);
+    for (const graph::NodeId target : request_.targets) wanted[target] = true;
+    // Of a loop's node, what reads it may come earlier.
+    for (const graph::NodeId id : request_.order)
+      if (graph_.node(id).has(TENON_OP_MERGE))
+        for (const Edge& edge : graph_.node(id).inputs) want(edge);
+    aside_.assign(graph_.size(), false);
+    for (size_t i = request_.order.size(); i-- > 0;) {
+      const Node& node = graph_.node(request_.order[i]);
+      aside_[node.id] = fed[node.id] && !wanted[node.id] && !node.inputs.empty();
+      if (aside_[node.id]) continue;
+      for (const Edge& edge : node.inputs) want(edge);
+      for (const graph::NodeId control : node.controls) wanted[control] = true;
+    }
+    fetched_aside_.assign(graph_.size(), false);
+    for (const Edge& fetch : request_.fetches) fetched_aside_[fetch.node] = aside_[fetch.node];
+  }
+
   Status FindParts() {
     std::map<std::string, int32_t, std::less<>> parts;
     for (graph::NodeId id : request_.order) {
+      if (aside_[id] && !fetched_aside_[id]) continue;
       const Node& node = graph_.node(id);
       const std::string& device = node.device.empty() ? request_.default_device : node.device;
       if (device.empty()) return InvalidArgument(StrCat(node.Describe(), " has no device, and no default was given"));
@@ -78,6 +108,10 @@ class Partitioner {
         part.device = it->first;
         part.graph.set_producer(graph_.producer());
       }
+      if (aside_[id]) {
+        fetched_at_[id] = it->second;
+        continue;
+      }
       items_[id].part = it->second;
       items_[id].origin = id;
     }
@@ -86,13 +120,14 @@ class Partitioner {
   int32_t PartOf(graph::NodeId node) { return items_[node].part; }
   const std::string& DeviceOf(int32_t part) const { return out_.parts[part].device; }
 
-  // Nodes that only name a feed may have open inputs; they stand aside, before all others.
   Status Analyse() {
     std::vector<graph::NodeId> running;
     for (graph::NodeId id : request_.order) {
+      if (aside_[id]) continue;
       const std::vector<Edge>& inputs = graph_.node(id).inputs;
-      if (std::none_of(inputs.begin(), inputs.end(), [](const Edge& edge) { return !edge.node; })) running.push_back(id);
-      else items_[id].inputs.assign(inputs.size(), {});
+      if (const auto open = std::find_if(inputs.begin(), inputs.end(), [](const Edge& edge) { return !edge.node; }); open != inputs.end())
+        return InvalidArgument(StrCat(graph_.node(id).Describe(), ": input ", open - inputs.begin(), " is open"));
+      running.push_back(id);
     }
     if (out_.parts.size() > 1)
       running = CrossingOrder(graph_, running, [this](graph::NodeId from, graph::NodeId to) {
@@ -109,7 +144,8 @@ class Partitioner {
     const std::pair<const char*, const graph::OpDef**> roles[] = {
         {"send", &send_}, {"recv", &recv_}, {"constant", &constant_}, {"identity", &identity_}, {"enter", &enter_},
         {"merge", &merge_}, {"switch", &switch_}, {"next_iteration", &next_}};
-    if (out_.parts.size() < 2) return Status::Ok();
+    const bool receives = std::any_of(aside_.begin(), aside_.end(), [](bool aside) { return aside; });
+    if (out_.parts.size() < 2 && !receives) return Status::Ok();
     for (const auto& [role, op] : roles) {
       TENON_ASSIGN_OR_RETURN(*op, graph_.registry().FindRole(role));
     }
@@ -284,7 +320,7 @@ class Partitioner {
     return Receive({node, -1}, part, reader);
   }
 
-  // A fed value, in another part than its node's: as a receive from the caller.
+  // A fed value, where its node is not: as a receive from the caller.
   Handle Fed(int32_t feed, Edge edge, int32_t part) {
     if (PartOf(edge.node) == part) return {ItemList::Of(edge.node), edge.index};
     ItemId& item = feeds_[{feed, part}];
@@ -416,15 +452,17 @@ class Partitioner {
     };
     for (size_t i = 0; i < request_.feeds.size(); ++i) {
       const Edge edge = request_.feeds[i];
+      if (aside_[edge.node]) continue;  // who reads it is fed
       if (PartOf(edge.node) < 0) return Internal(StrCat("feed '", graph_.EdgeName(edge), "' is not in the order"));
       feed(ItemList::Of(edge.node), edge.index, static_cast<int32_t>(i));
     }
     for (const auto& [key, item] : feeds_) feed(item, 0, key.first);
     for (size_t i = 0; i < request_.fetches.size(); ++i) {
       const Edge edge = request_.fetches[i];
-      if (PartOf(edge.node) < 0) return Internal(StrCat("fetch '", graph_.EdgeName(edge), "' is not in the order"));
-      part_at(ItemList::Of(edge.node)).fetches.push_back({items_[edge.node].node, edge.index});
-      part_at(ItemList::Of(edge.node)).fetch_numbers.push_back(static_cast<int32_t>(i));
+      if (PartOf(edge.node) < 0 && !aside_[edge.node]) return Internal(StrCat("fetch '", graph_.EdgeName(edge), "' is not in the order"));
+      const Handle at = aside_[edge.node] ? Fed(FeedOf(edge), edge, fetched_at_[edge.node]) : Handle{ItemList::Of(edge.node), edge.index};
+      part_at(at.item).fetches.push_back({items_[at.item].node, at.output});
+      part_at(at.item).fetch_numbers.push_back(static_cast<int32_t>(i));
     }
     for (graph::NodeId target : request_.targets) part_at(ItemList::Of(target)).targets.push_back(items_[target].node);
     for (Part& part : out_.parts)
@@ -441,6 +479,8 @@ class Partitioner {
   const graph::BranchAnalysis::IsFed is_fed_;
   std::vector<int64_t> first_value_;  // by number of the node
   std::vector<int32_t> feed_of_;      // by value
+  graph::NodeMap<bool> aside_, fetched_aside_;  // nodes that only name feeds; those of them that are fetched
+  std::map<graph::NodeId, int32_t> fetched_at_;  // the parts of these
   LoopAnalysis loops_;
   std::optional<Sequence> sequence_;
   std::optional<Deadness> deadness_;

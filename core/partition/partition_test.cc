@@ -245,6 +245,38 @@ TEST_F(PartitionTest, FeedsEachPartThatReadsAFeedAndFetchesWhereValuesAre) {
   CheckParts(graph, parted, true);
 }
 
+// A node that only names what is fed is in no part; its inputs may be open, as prune leaves them, or lead to what others need.
+TEST_F(PartitionTest, WhoReadsAFedValueReceivesItFromTheCallerAndItsNodeIsLeftOut) {
+  const Edge x = On(0, Feed(TENON_DT_FLOAT, {}, "x"));
+  const Edge made = Sum(1, x, x, "made");
+  auto open = graph.Add({graph.node(made.node).op, "open", {{}, {}}, {}, graph.node(made.node).attrs, kDevices[2]});
+  ASSERT_TRUE(open.ok()) << open.status().ToString();
+  const Edge closed = Sum(2, made, x, "closed"), twice = Sum(2, closed, closed, "twice");
+  feeds_ = {x, {*open, 0}, closed, twice};
+  fetches_ = {Sum(0, {*open, 0}, closed, "end"), Sum(1, made, {*open, 0}, "other"), closed};
+  Partitioned parted = Parted();
+  EXPECT_TRUE(parted.channels.empty()) << "what is fed is sent by nobody";
+  ASSERT_EQ(parted.parts.size(), 3u) << "what is fed and fetched is given back where it would be made";
+  const Part &a = *PartOn(parted, 0), &b = *PartOn(parted, 1), &c = *PartOn(parted, 2);
+  for (const Part* part : {&a, &b, &c}) {
+    for (const char* name : {"open", "closed", "twice"}) EXPECT_FALSE(part->graph.Find(name)) << name;
+    for (const graph::NodeId id : part->graph.ids())
+      for (const Edge& edge : part->graph.node(id).inputs) EXPECT_TRUE(edge.node) << part->graph.node(id).name;
+  }
+  EXPECT_EQ(std::set<int32_t>(a.feed_numbers.begin(), a.feed_numbers.end()), (std::set<int32_t>{0, 1, 2})) << "x stands where it is";
+  EXPECT_EQ(std::set<int32_t>(b.feed_numbers.begin(), b.feed_numbers.end()), (std::set<int32_t>{0, 1}));
+  EXPECT_EQ(c.feed_numbers, std::vector<int32_t>{2});
+  EXPECT_EQ(c.fetches, c.feeds);
+  auto merged = Merge(parted);
+  ASSERT_TRUE(merged.ok()) << merged.status().ToString();
+  EXPECT_TRUE(merged->Find("end") && merged->Find("other") && merged->Find("made") && !merged->Find("closed"));
+  // In one part alone too; and a node that others wait for runs.
+  fetches_ = {Sum(0, {*open, 0}, {*open, 0}, "alone")};
+  targets_ = {closed.node};
+  parted = Parted();
+  EXPECT_TRUE(PartOn(parted, 2)->graph.Find("closed"));
+}
+
 TEST_F(PartitionTest, SaysWhichValuesMayBeDead) {
   const Edge x = On(0, Feed(TENON_DT_FLOAT, {}, "x")), p = On(0, Feed(TENON_DT_BOOL, {}, "p"));
   const Edge by_p = On(0, Add("Branch", {x, p}, {}, "by_p"));

@@ -24,12 +24,12 @@ class Names {
     for (DeviceId device : devices_.ids()) members[device] = wish.Matches(parsed_[device]);
     return known_[text] = sets_->Intern(members);
   }
-  // Whether a name, which SetOf() has read, says a task that has none of the devices.
-  bool IsOfAnotherTask(const std::string& text) const {
-    DeviceName task = *DeviceName::Parse(text);
+  // All devices of the tasks that a name means, whatever type and index it says.
+  Result<SetId> TasksOf(const std::string& text) {
+    TENON_ASSIGN_OR_RETURN(DeviceName task, DeviceName::Parse(text));
     task.type.reset();
     task.id.reset();
-    return std::none_of(parsed_.begin(), parsed_.end(), [&](const DeviceName& device) { return task.Matches(device); });
+    return SetOf(task.ToString());
   }
 
  private:
@@ -85,6 +85,16 @@ std::string DeviceList(const Devices& devices) {
   return out.empty() ? "none" : out;
 }
 
+// "/job:ps/replica:0/task:0, /job:worker/replica:0/task:0".
+std::string TaskList(const Devices& devices) {
+  std::vector<std::string_view> tasks;
+  for (const DeviceInfo& device : devices)
+    if (const std::string_view task = TaskOf(device.name); std::find(tasks.begin(), tasks.end(), task) == tasks.end()) tasks.push_back(task);
+  std::string out;
+  for (const std::string_view task : tasks) out += StrCat(out.empty() ? "" : ", ", task);
+  return out;
+}
+
 Status NoKernel(const Request& request, const graph::Node& node) {
   const std::string why = request.why_none ? request.why_none(node) : "";
   return Unimplemented(StrCat(node.Describe(), ": no device can run it", why.empty() ? "" : ": ", why,
@@ -121,16 +131,23 @@ Result<Constraints> FindConstraints(const Request& request, DeviceSets* sets) {
     const std::string& text = WishOf(request, node);
     auto wish = names.SetOf(text);
     if (!wish.ok()) return std::move(wish).status().Annotate(node.Describe());
+    TENON_ASSIGN_OR_RETURN(SetId tasks, names.TasksOf(text));
     if (sets->empty(*wish)) {
+      const bool has_task = !sets->empty(tasks);
       const std::string what = StrCat(node.Describe(), " wants ", text, ", and no device is named so; there are: ", DeviceList(*request.devices));
-      if (request.one_task && names.IsOfAnotherTask(text))
+      if (request.one_task && !has_task)
         return FailedPrecondition(StrCat(what, "; what is planned at a task, as a function that a kernel calls, runs on its devices"));
+      if (request.of_cluster && !has_task)
+        return NotFound(StrCat(node.Describe(), " wants ", text, ", and the cluster has no such task; its tasks: ", TaskList(*request.devices),
+                               request.soft_placement ? "; soft placement gives a device's type up, never its job and task" : ""));
       if (!request.soft_placement) return NotFound(StrCat(what, "; soft placement would put it elsewhere"));
-      out.notes.push_back(StrCat(what, "; it goes elsewhere"));
-      wish = DeviceSets::kAll;
+      out.notes.push_back(StrCat(what, request.of_cluster ? "; it goes to another device of the task" : "; it goes elsewhere"));
+      if (!has_task) tasks = DeviceSets::kAll;
+      wish = tasks;
     }
     out.kernels.push_back(runs);
     out.wishes.push_back(*wish);
+    out.tasks.push_back(tasks);
   }
   return out;
 }

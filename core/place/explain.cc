@@ -90,6 +90,7 @@ class JsonWriter {
       case Reason::kOnlyDevice: return "there is one device";
       case Reason::kOnlyKernel: return "no other device has a kernel for it";
       case Reason::kDeviceName: return StrCat("its device name, or that of a node it must be with, says so: ", WishOf(request_, request_.graph->node(id)));
+      case Reason::kState: return "it is state that names no one device: every client of the cluster puts it there";
       case Reason::kTogether: return StrCat("it goes with ", NameOf(choice.with));
       case Reason::kPlacer: return StrCat("placer '", request_.placer_name, "' chose it");
       case Reason::kEarliestFinish: break;
@@ -231,6 +232,7 @@ std::string_view ReasonName(Reason reason) {
     case Reason::kOnlyKernel: return "only kernel";
     case Reason::kDeviceName: return "device name";
     case Reason::kTogether: return "together";
+    case Reason::kState: return "state";
     case Reason::kEarliestFinish: return "shortest step";
     case Reason::kPlacer: return "placer";
   }

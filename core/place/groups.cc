@@ -2,10 +2,13 @@
 #include "core/place/groups.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "core/graph/graph.h"
+#include "core/place/device_name.h"
 
 namespace tenon::place {
 namespace {
@@ -14,7 +17,7 @@ using graph::Edge;
 using graph::Node;
 
 // Why two nodes were joined, for errors.
-enum class Bond : uint8_t { kNone, kClass, kReference, kHandle, kLoopVariable, kConvenience };
+enum class Bond : uint8_t { kNone, kClass, kReference, kHandle, kLoopVariable, kVariant, kConvenience };
 
 const char* Describe(Bond bond) {
   switch (bond) {
@@ -22,6 +25,7 @@ const char* Describe(Bond bond) {
     case Bond::kReference: return "takes a reference that comes from";
     case Bond::kHandle: return "takes a resource handle that comes from";
     case Bond::kLoopVariable: return "is of one loop variable with";
+    case Bond::kVariant: return "takes a variant that comes from";
     case Bond::kConvenience: return "was put with";
     case Bond::kNone: break;
   }
@@ -41,6 +45,7 @@ class Joiner {
     for (graph::NodeId id : request_.order) JoinByNeed(graph_.node(id));
     Number();
     TENON_RETURN_IF_ERROR(IntersectAll());
+    TENON_RETURN_IF_ERROR(BindToTasks());
     JoinByConvenience();
     Number();
     return std::move(out_);
@@ -196,8 +201,7 @@ class Joiner {
   Result<SetId> Soften(GroupId group, SetId kernels) {
     SetId set = kernels;
     for (Position member : out_.of(group)) {
-      const SetId wish = constraints_.wishes[member];
-      const SetId both = sets_->Intersect(set, wish);
+      SetId both = sets_->Intersect(set, constraints_.wishes[member]);
       if (!sets_->empty(both)) {
         set = both;
         continue;
@@ -205,9 +209,18 @@ class Joiner {
       const std::string conflict = Conflict(group, member, kernels);
       if (!request_.soft_placement)
         return InvalidArgument(StrCat(conflict, "; change a device name, or allow soft placement"));
+      both = sets_->Intersect(set, constraints_.tasks[member]);
+      if (sets_->empty(both) && !MayLeaveItsTask(member))
+        return InvalidArgument(StrCat(conflict, "; soft placement keeps a node's job and task: change a device name"));
       out_.notes.push_back(StrCat(conflict, "; its device name is not followed"));
+      if (!sets_->empty(both)) set = both;
     }
     return set;
+  }
+  // What uses state goes where that is, and the nodes of a loop variable to the first of them.
+  bool MayLeaveItsTask(Position member) const {
+    const bool has_home = request_.homes != nullptr && request_.homes->contains(NodeAt(member).name);
+    return has_home || (!sets_->empty(sets_->Intersect(constraints_.kernels[member], constraints_.tasks[member])) && bonds_[member].bond != Bond::kClass);
   }
 
   std::string Conflict(GroupId group, Position member, SetId kernels) {
@@ -228,6 +241,138 @@ class Joiner {
     return StrCat(wants, ", but the nodes that it must be on one device with can go to ", Names(kernels), " alone (",
                   BondText(member, member), ")");
   }
+
+  // ---- Tasks ----
+
+  void NumberTasks() {
+    std::map<std::string_view, size_t> numbers;
+    for (const DeviceInfo& device : *request_.devices) task_of_.push_back(numbers.emplace(TaskOf(device.name), numbers.size()).first->second);
+    for (size_t task = 0; task < numbers.size(); ++task) {
+      DeviceSets::Members members;
+      for (const DeviceId device : task_of_.ids()) members.push_back(task_of_[device] == task);
+      task_sets_.push_back(sets_->Intern(members));
+    }
+  }
+  size_t FirstTask(SetId set) const { return task_of_[sets_->devices(set).front()]; }
+  bool IsOfOneTask(SetId set) const {
+    const std::vector<DeviceId>& devices = sets_->devices(set);
+    return std::all_of(devices.begin(), devices.end(), [&](DeviceId device) { return task_of_[device] == task_of_[devices.front()]; });
+  }
+  // All devices of the tasks in which it has one.
+  SetId Widen(SetId set) {
+    if (set == DeviceSets::kAll) return set;
+    SetId& wide = wide_[set];
+    if (wide) return wide;
+    std::vector<bool> has(task_sets_.size(), false);
+    for (const DeviceId device : sets_->devices(set)) has[task_of_[device]] = true;
+    DeviceSets::Members members;
+    for (const DeviceId device : task_of_.ids()) members.push_back(has[task_of_[device]]);
+    return wide = sets_->Intern(members);
+  }
+
+  // With several tasks, what cannot leave its process stays in one of them; and state goes where all clients of the cluster put it.
+  Status BindToTasks() {
+    NumberTasks();
+    if (task_sets_.size() > 1) FindVariants();
+    bundle_of_ = parent_;
+    bundle_sets_.assign(parent_.size(), DeviceSets::kAll);
+    for (const auto& [from, to] : variants_) TENON_RETURN_IF_ERROR(Bundle(from, to));
+    NarrowToBundles();
+    if (request_.of_cluster) {
+      for (const Position i : parent_.ids())
+        if (MakesState(NodeAt(i))) Settle(Root(i));
+      NarrowToBundles();
+    }
+    JoinBundles();
+    return Status::Ok();
+  }
+
+  void FindVariants() {
+    for (const graph::NodeId id : request_.order)
+      for (const Edge& edge : graph_.node(id).inputs)
+        if (const Position from = Producer(edge); from && BaseType(graph_.TypeOf(edge)) == TENON_DT_VARIANT) variants_.emplace_back(from, PositionOf(id));
+  }
+
+  // Groups that must be in one task are a bundle: union-find over their roots.
+  Position BundleOf(Position i) {
+    i = Root(i);
+    while (bundle_of_[i] != i) i = bundle_of_[i] = bundle_of_[bundle_of_[i]];
+    return i;
+  }
+
+  // Of the tasks of a bundle those where this group may go too.
+  SetId TasksFor(Position node) { return sets_->Intersect(bundle_sets_[BundleOf(node)], Widen(root_sets_[Root(node)])); }
+
+  Status Bundle(Position from, Position to) {
+    const SetId of_from = TasksFor(from), of_to = TasksFor(to), both = sets_->Intersect(of_from, of_to);
+    if (sets_->empty(both)) {
+      const auto where = [&](Position node, SetId tasks) { return StrCat(NodeAt(node).Describe(), ", which can go to ", Names(sets_->Intersect(root_sets_[Root(node)], tasks)), " alone"); };
+      return InvalidArgument(StrCat(where(to, of_to), ", takes a variant of ", where(from, of_from),
+                                    "; variants (lists, optionals, datasets) do not leave their process. Give both nodes one task, or let tensors cross instead, such as a list's elements, stacked"));
+    }
+    const Position a = BundleOf(from), b = BundleOf(to);
+    bundle_of_[b] = a;
+    bundle_sets_[a] = both;
+    return Status::Ok();
+  }
+
+  void NarrowToBundles() {
+    for (const auto& edge : variants_)
+      for (const Position node : {edge.first, edge.second}) {
+        SetId& set = root_sets_[Root(node)];
+        set = sets_->Intersect(set, bundle_sets_[BundleOf(node)]);
+      }
+  }
+
+  // A bundle that may still go to several tasks goes to one device, so that costs choose which; where its groups have none in common, to the first of the tasks.
+  void JoinBundles() {
+    IdVector<Position, SetId> common(parent_.size(), DeviceSets::kAll);
+    for (const auto& edge : variants_)
+      for (const Position node : {edge.first, edge.second}) {
+        SetId& set = common[BundleOf(node)];
+        set = sets_->Intersect(set, root_sets_[Root(node)]);
+      }
+    IdVector<Position, bool> joins(parent_.size(), false);
+    for (const auto& edge : variants_) {
+      const Position bundle = BundleOf(edge.first);
+      SetId& tasks = bundle_sets_[bundle];
+      joins[bundle] = !IsOfOneTask(tasks) && !sets_->empty(common[bundle]);
+      if (!IsOfOneTask(tasks) && sets_->empty(common[bundle])) tasks = task_sets_[FirstTask(root_sets_[Root(edge.first)])];
+    }
+    NarrowToBundles();
+    // Roots change from here on.
+    std::vector<std::tuple<Position, Position, SetId>> joined;
+    for (const auto& [from, to] : variants_)
+      if (const Position bundle = BundleOf(from); joins[bundle]) joined.emplace_back(from, to, common[bundle]);
+    for (const auto& [from, to, set] : joined) {
+      Union(to, from, Bond::kVariant);
+      root_sets_[Root(from)] = set;
+    }
+  }
+
+  // The one device of a group that makes state.
+  void Settle(Position root) {
+    const SetId set = root_sets_[root];
+    const std::vector<DeviceId>& devices = sets_->devices(set);
+    if (devices.size() < 2) return;
+    const auto rank = [&](DeviceId device) { return std::pair(IsRunByHost(root, device), -(*request_.devices)[device].flops); };
+    DeviceId best = devices.front();
+    for (const DeviceId device : devices)
+      if (task_of_[device] == FirstTask(set) && rank(device) < rank(best)) best = device;
+    DeviceSets::Members one(request_.devices->size(), false);
+    one[best] = true;
+    root_sets_[root] = sets_->Intern(one);
+    SetId& bundle = bundle_sets_[BundleOf(root)];
+    bundle = sets_->Intersect(bundle, task_sets_[task_of_[best]]);
+  }
+  // Whether what makes the group's state would not be the device's there.
+  bool IsRunByHost(Position root, DeviceId device) const {
+    if (!request_.run_by_host || (*request_.devices)[device].host_memory) return false;
+    const std::span<const Position> members = out_.of(out_.group_of[root]);
+    return std::any_of(members.begin(), members.end(), [&](Position member) { return MakesState(NodeAt(member)) && request_.run_by_host(NodeAt(member), device); });
+  }
+
+  // ---- What is put together where nothing speaks against it ----
 
   // Joins `follower` to `leader` when that takes no device from the leader.
   void Follow(Position follower, Position leader) {
@@ -302,10 +447,21 @@ class Joiner {
   std::unordered_map<std::string, Position> classes_;
   IdVector<Position, SetId> root_sets_;  // of roots, once known
   IdVector<Position, Position> first_reader_;
+  IdVector<DeviceId, size_t> task_of_;
+  std::vector<SetId> task_sets_;
+  std::map<SetId, SetId> wide_;
+  std::vector<std::pair<Position, Position>> variants_;  // edges: from, to
+  IdVector<Position, Position> bundle_of_;  // of roots
+  IdVector<Position, SetId> bundle_sets_;   // of roots of bundles: the devices of the tasks where all of it may go
   Groups out_;
 };
 
 }  // namespace
+
+bool MakesState(const graph::Node& node) {
+  const auto handle = [](DType type) { return IsRef(type) || type == TENON_DT_RESOURCE; };
+  return std::any_of(node.output_types.begin(), node.output_types.end(), handle) && std::none_of(node.input_types.begin(), node.input_types.end(), handle);
+}
 
 Result<Groups> FindGroups(const Request& request, const Positions& position, const Constraints& constraints, DeviceSets* sets) {
   return Joiner(request, position, constraints, sets).Join();

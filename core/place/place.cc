@@ -90,7 +90,7 @@ class Placer {
           out_.alternatives[id].push_back({device, schedule.FinishOn(position, device)});
       schedule.Take(position, assignment.device_of_group[group]);
       out_.device_of_node[id] = assignment.device_of_group[group];
-      out_.choices[id] = ReasonOf(problem, position);
+      out_.choices[id] = ReasonOf(problem, position, assignment.device_of_group[group]);
     }
     out_.seconds = schedule.Finish();
     out_.peak_bytes = schedule.peak_bytes();
@@ -102,15 +102,18 @@ class Placer {
   }
 
   // Why a node is where it is, as far as sets tell.
-  Choice ReasonOf(const Problem& problem, Position position) const {
+  Choice ReasonOf(const Problem& problem, Position position, DeviceId device) const {
     if (problem.device_count() == 1) return {Reason::kOnlyDevice, {}};
     const auto is_one = [&problem](SetId set) { return problem.sets.devices(set).size() == 1; };
     const GroupId group = problem.groups.group_of[position];
     if (is_one(constraints_.kernels[position])) return {Reason::kOnlyKernel, {}};
     const bool bound = is_one(problem.groups.sets[group]);
-    if (bound && constraints_.wishes[position] != DeviceSets::kAll) return {Reason::kDeviceName, {}};
+    const SetId wish = constraints_.wishes[position];
+    if (bound && wish != DeviceSets::kAll && problem.sets.Contains(wish, device) && (is_one(wish) || !request_.of_cluster)) return {Reason::kDeviceName, {}};
     const Position first = problem.groups.of(group)[0];
     if (first != position) return {Reason::kTogether, request_.order[first]};
+    if (bound && request_.of_cluster && MakesState(request_.graph->node(request_.order[position]))) return {Reason::kState, {}};
+    if (bound && wish != DeviceSets::kAll && problem.sets.Contains(wish, device)) return {Reason::kDeviceName, {}};
     if (bound) return {Reason::kTogether, request_.order[problem.groups.of(group).back()]};
     return {request_.placer ? Reason::kPlacer : Reason::kEarliestFinish, {}};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of a placement. Covers G4 to G7, G9, G12.
+// What must hold of a placement. Covers D7, G4 to G7, G9, G12, H1.
 #include "core/place/place.h"
 
 #include "core/graph/graph.h"
@@ -81,9 +81,172 @@ TEST(Place, ANameThatNoDeviceHasIsAnErrorOrANote) {
   EXPECT_TRUE(Says(status, "node 'a' (Work) wants /device:FAST:7, and no device is named so; there are: /job:localhost")) << status.ToString();
   g.request.soft_placement = true;
   const Placement placement = g.Placed();
-  EXPECT_GE(placement.device_of_node[a.node], DeviceId(0));
+  EXPECT_GE(placement.device_of_node[a.node], DeviceId(0)) << "this process has one task: all of it is left";
   ASSERT_EQ(placement.notes.size(), 1u);
   EXPECT_NE(placement.notes[0].find("/device:FAST:7"), std::string::npos);
+}
+
+// ---- Several tasks ----
+
+// A cluster of three tasks: /job:ps/replica:0/task:0, and two workers; each with a HOST, the workers with a FAST besides.
+struct ClusterMaker : PlaceMaker {
+  ClusterMaker() {
+    devices.clear();
+    for (const auto& [task, types] : std::vector<std::pair<std::string, std::vector<const char*>>>{
+             {"/job:ps/replica:0/task:0", {"HOST"}}, {"/job:worker/replica:0/task:0", {"HOST", "FAST"}}, {"/job:worker/replica:0/task:1", {"HOST", "FAST"}}}) {
+      for (const char* type : types) {
+        DeviceInfo device = fakes::MakeDevice(type, 0, std::string_view(type) == "FAST" ? 10 : 1, std::string_view(type) == "HOST");
+        device.name = StrCat(task, "/device:", type, ":0");
+        devices.push_back(device);
+      }
+    }
+    request.of_cluster = true;
+  }
+  // "ps:0 HOST"
+  std::string At(const Placement& placement, Edge edge) const {
+    const DeviceName name = *DeviceName::Parse(devices[placement.device_of_node[edge.node]].name);
+    return StrCat(*name.job, ":", *name.task, " ", *name.type);
+  }
+  Edge List(std::string_view name) { return Add("Feed", {}, {{"dtype", AttrValue::Type(TENON_DT_VARIANT)}}, name); }
+};
+
+TEST(PlaceOnACluster, SoftPlacementKeepsTheTaskAndGivesUpTheType) {
+  for (const auto& [wish, at] : std::map<std::string, std::string>{{"/job:worker/task:1/device:GPU:0", "worker:1"}, {"/job:worker/replica:0/task:0/fast:3", "worker:0"},
+                                                                  {"/job:ps/device:FAST:0", "ps:0"}, {"/job:ps/task:0/gpu:*", "ps:0"}}) {
+    ClusterMaker g;
+    const Edge a = g.Seconds({}, 1, 4, "a");
+    g.Pin(a, wish);
+    EXPECT_EQ(g.Error().code(), Code::kNotFound) << wish;
+    g.request.soft_placement = true;
+    const Placement placement = g.Placed();
+    EXPECT_EQ(g.At(placement, a).substr(0, at.size()), at) << wish;
+    ASSERT_EQ(placement.notes.size(), 1u) << wish;
+    EXPECT_NE(placement.notes[0].find("it goes to another device of the task"), std::string::npos) << placement.notes[0];
+  }
+}
+
+TEST(PlaceOnACluster, ATaskThatIsNotThereIsAnErrorThatNamesThoseThatAreEvenSoft) {
+  for (const char* wish : {"/job:worker/task:7", "/job:chief", "/job:worker/replica:3/task:0/device:FAST:0"}) {
+    for (const bool soft : {false, true}) {
+      ClusterMaker g;
+      g.Pin(g.Seconds({}, 1, 4, "a"), wish);
+      g.request.soft_placement = soft;
+      const Status status = g.Error();
+      EXPECT_EQ(status.code(), Code::kNotFound);
+      EXPECT_TRUE(Says(status, StrCat("node 'a' (Work) wants ", wish, ", and the cluster has no such task; its tasks: /job:ps/replica:0/task:0, "
+                                      "/job:worker/replica:0/task:0, /job:worker/replica:0/task:1"))) << status.ToString();
+    }
+  }
+}
+
+TEST(PlaceOnACluster, ADeviceWithoutTheKernelIsGivenUpAndItsTaskKept) {
+  ClusterMaker g;
+  g.kernels = {{"Work", {"HOST"}}};
+  const Edge a = g.Seconds({}, 1, 4, "a");
+  g.Pin(a, "/job:worker/task:1/device:FAST:0");
+  g.request.soft_placement = true;
+  const Placement placement = g.Placed();
+  EXPECT_EQ(g.At(placement, a), "worker:1 HOST");
+  ASSERT_EQ(placement.notes.size(), 1u);
+  g.kernels = {{"Work", {"FAST"}}};
+  g.Pin(a, "/job:ps/task:0");
+  const Status status = g.Error();
+  EXPECT_TRUE(Says(status, "node 'a' (Work) wants /job:ps/task:0, but can run on")) << status.ToString();
+  EXPECT_TRUE(Says(status, "keeps a node's job and task")) << status.ToString();
+}
+
+TEST(PlaceOnACluster, ClassesAgreeOnTheirTaskAndUsersOfStateFollowIt) {
+  ClusterMaker g;
+  g.request.soft_placement = true;
+  const Edge a = g.Seconds({}, 1, 4, "a"), b = g.Seconds({}, 1, 4, "b");
+  g.graph.mutable_node(b.node).attrs["_class"] = AttrValue::Strings({"loc:@a"});
+  g.Pin(a, "/job:worker/task:0");
+  g.Pin(b, "/job:worker/task:1");
+  EXPECT_TRUE(Says(g.Error(), "node 'b' (Work) wants /job:worker/task:1, but must be on one device with node 'a' (Work), which wants /job:worker/task:0")) << g.Error().ToString();
+  g.Pin(b, "/job:worker/task:0/device:GPU:0");
+  const Edge handle = g.Add("Handle"), look = g.Add("Look", {handle}, {}, "look");
+  g.Pin(handle, "/job:ps/task:0");
+  g.Pin(look, "/job:worker/task:1");
+  const Placement placement = g.Placed();
+  EXPECT_EQ(g.At(placement, b).substr(0, 8), "worker:0");
+  EXPECT_EQ(g.At(placement, look), "ps:0 HOST") << "what reads a handle goes to its state, wherever its own name points";
+}
+
+TEST(PlaceOnACluster, VariantsStayInOneTask) {
+  for (int chain : {1, 4}) {  // long, so that costs alone would part them
+    ClusterMaker g;
+    std::vector<Edge> lists, works;
+    for (int i = 0; i < chain; ++i) {
+      Edge list = g.List(StrCat("made", i));
+      for (int k = 0; k < 3; ++k) {
+        list = g.Add("Stop", {list}, {}, StrCat("list", i, "_", k));
+        works.push_back(g.Seconds({g.Add("Convert", {list}, {{"SrcT", AttrValue::Type(TENON_DT_VARIANT)}, {"DstT", AttrValue::Type(TENON_DT_FLOAT)}})}, 1));
+        lists.push_back(list);
+      }
+    }
+    g.link = {};
+    g.request.soft_placement = true;
+    g.Pin(works[0], "/job:worker/task:1");
+    g.Pin(works[1], "/job:ps/task:0");
+    const Placement placement = g.Placed();
+    const auto task = [&](Edge edge) { return g.At(placement, edge).substr(0, g.At(placement, edge).find(' ')); };
+    for (const graph::NodeId id : g.graph.ids())
+      for (const Edge& edge : g.graph.node(id).inputs)
+        if (g.graph.TypeOf(edge) == TENON_DT_VARIANT) {
+          EXPECT_EQ(task(edge), task({id, 0})) << g.graph.node(id).name;
+        }
+  }
+}
+
+TEST(PlaceOnACluster, VariantsFollowOneTasksNameAndAreRefusedWhereNamesCutThem) {
+  ClusterMaker g;
+  g.request.soft_placement = true;
+  const Edge made = g.List("made"), middle = g.Add("Stop", {made}, {}, "middle"), last = g.Add("Stop", {middle}, {}, "last");
+  g.Pin(last, "/job:worker/task:1/fast:0");
+  g.Pin(middle, "/job:worker/task:1/host:0");
+  const Placement placement = g.Placed();
+  EXPECT_EQ(g.At(placement, last), "worker:1 FAST") << "devices of a task may differ";
+  EXPECT_EQ(g.At(placement, middle), "worker:1 HOST");
+  EXPECT_EQ(g.At(placement, made).substr(0, 8), "worker:1");
+  g.Pin(made, "/job:ps/task:0");
+  for (const bool soft : {true, false}) {
+    g.request.soft_placement = soft;
+    const Status status = g.Error();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_TRUE(Says(status, "node 'middle' (Stop), which can go to /job:worker/replica:0/task:1/device:HOST:0 alone, takes a variant of node 'made' (Feed), which can go to "
+                             "/job:ps/replica:0/task:0/device:HOST:0 alone")) << status.ToString();
+    EXPECT_TRUE(Says(status, "Give both nodes one task")) << status.ToString();
+  }
+}
+
+TEST(PlaceOnACluster, StateWithoutADeviceHasOneHomeWhateverItsClientHas) {
+  std::set<std::string> homes;
+  for (int client = 0; client < 4; ++client) {
+    ClusterMaker g;
+    const Edge handle = g.Add("Handle", {}, {}, "v");
+    Edge at = g.Add("Look", {handle}, {}, "look");
+    // Work that costs would put beside its weights, on other devices.
+    if (client == 1) g.Pin(at = g.Seconds({at}, 1, 1 << 20), "/job:worker/task:1/fast:0");
+    if (client == 2) for (int i = 0; i < 9; ++i) at = g.Seconds({at}, 100, 1 << 20);
+    if (client == 3) g.Pin(at = g.Seconds({at}, 1, 1 << 20), "/job:worker/task:0/fast:0");
+    homes.insert(g.At(g.Placed(), handle));
+  }
+  EXPECT_EQ(homes, std::set<std::string>{"ps:0 HOST"});
+  ClusterMaker g;  // of the devices that are left
+  const Edge worker = g.Add("Handle", {}, {}, "a"), task = g.Add("Handle", {}, {}, "b"), host = g.Add("Handle", {}, {}, "c"), cell = g.Add("Cell", {}, {}, "d");
+  g.Add("Look", {worker});
+  g.Pin(worker, "/job:worker");
+  g.Pin(task, "/job:worker/task:1");
+  g.Pin(host, "/job:worker/host:0");
+  g.kernels = {{"Cell", {"FAST"}}};
+  const Placement placement = g.Placed();
+  EXPECT_EQ(g.At(placement, worker), "worker:0 FAST");
+  EXPECT_EQ(placement.choices[worker.node].reason, Reason::kState);
+  EXPECT_EQ(g.At(placement, task), "worker:1 FAST");
+  EXPECT_EQ(g.At(placement, host), "worker:0 HOST");
+  EXPECT_EQ(g.At(placement, cell), "worker:0 FAST");
+  g.Ask().run_by_host = [](const graph::Node& node, DeviceId) { return node.op->name == "Handle"; };
+  EXPECT_EQ(g.At(g.Placed(), worker), "worker:0 HOST") << "what the host runs stands on the host";
 }
 
 TEST(Place, AtOneTaskANameOfAnotherIsAnErrorEvenSoft) {

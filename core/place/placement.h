@@ -17,6 +17,7 @@ enum class Reason : uint8_t {
   kOnlyKernel,      // one device has a kernel
   kDeviceName,      // its device name, or the placement file, leaves one
   kTogether,        // with the node `with`
+  kState,           // where all clients of the cluster put state that names no device
   kEarliestFinish,  // the simulation found it best
   kPlacer,          // an external placer said so
 };

@@ -71,8 +71,11 @@ struct Request {
   std::function<Link(DeviceId from, DeviceId to)> link;
 
   std::string default_device;   // for nodes that name none; may be partial
-  bool soft_placement = false;  // a device name that cannot hold is dropped with a note, not an error
+  bool soft_placement = false;  // of a device name that cannot hold the type and the index are dropped with a note; else it is an error
   bool one_task = false;  // of a cluster, whose other devices are not among these: a name of another task is an error, soft placement or not
+  // The devices are all of a cluster's. A name of a job or task that it has not is an error, soft placement or not; and what makes a handle or a reference goes where
+  // every client of the cluster puts it, as far as its device name leaves that open: groups.h.
+  bool of_cluster = false;
   const PlacementFile* file = nullptr;  // goes before the nodes' own device names
   // Whole device names of nodes whose state lives there already, by node name; nothing moves them.
   const std::unordered_map<std::string, std::string>* homes = nullptr;

@@ -76,6 +76,20 @@ std::string CacheKey(const std::vector<std::string_view>& feeds, const std::vect
   return key;
 }
 
+// The option `device` of a session whose steps run on a cluster: whole or partial, as nodes say theirs.
+Result<std::string> DefaultOfCluster(const std::string& wish, const std::vector<exec::Device>& devices) {
+  if (wish.empty()) return wish;
+  auto wanted = place::DeviceName::Parse(wish);
+  if (!wanted.ok()) return std::move(wanted).status().Annotate("the session option 'device'");
+  std::string known;
+  for (const exec::Device& device : devices) {
+    TENON_ASSIGN_OR_RETURN(const place::DeviceName own, place::DeviceName::Parse(device.name));
+    if (wanted->Matches(own)) return wanted->ToString();
+    known += StrCat(known.empty() ? "" : ", ", device.name);
+  }
+  return NotFound(StrCat("the session option 'device': the cluster has no device '", wish, "'; there are: ", known));
+}
+
 }  // namespace
 
 // ---- Session ----
@@ -102,7 +116,11 @@ Planning Session::StartPlanning(const RunOptions& options) {
 Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOptions options) {
   TENON_RETURN_IF_ERROR(CheckOptions(options));
   TENON_ASSIGN_OR_RETURN(PlacementOptions placement, PlacementOptions::Of(options));
-  TENON_ASSIGN_OR_RETURN(const DeviceChoice choice, runtime->ChooseDevices(options.device));
+  // On a cluster it is one of that's.
+  TENON_ASSIGN_OR_RETURN(const DeviceChoice choice, runtime->ChooseDevices(options.remote != nullptr ? std::string_view() : options.device));
+  if (options.remote != nullptr) {
+    TENON_ASSIGN_OR_RETURN(placement.default_device, DefaultOfCluster(options.device, options.remote->devices()));
+  }
   std::shared_ptr<Session> session(new Session(runtime, std::move(options)));
   const auto make_pool = [&](const exec::Device* device) {
     const SessionOptions& given = session->options_;
@@ -148,7 +166,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
       own.first_queue = exec::QueueId(0);
     }
   }
-  if (!session->options_.device.empty()) placement.default_device = choice.devices[choice.wished]->name;
+  if (!session->options_.device.empty() && session->options_.remote == nullptr) placement.default_device = choice.devices[choice.wished]->name;
   session->placer_ = std::make_unique<SessionPlacer>(runtime, &session->state_->placement_env, &session->graph_,
                                                      &session->graph_mutex_, std::move(placement));
   env.compilers = [runtime] { return runtime->compilers(); };

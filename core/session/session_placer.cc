@@ -78,6 +78,7 @@ Result<PlacementOptions> PlacementOptions::Of(const SessionOptions& options) {
   PlacementOptions placement;
   placement.soft_placement = options.soft_placement;
   placement.one_task = options.one_task;
+  placement.of_cluster = options.remote != nullptr;
   placement.placer = options.placer;
   if (!options.placement.empty()) {
     const std::string_view source = options.placement_source.empty() ? std::string_view("the placement") : options.placement_source;
@@ -100,6 +101,7 @@ Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, cons
   request.default_device = options_.default_device;
   request.soft_placement = options_.soft_placement;
   request.one_task = options_.one_task;
+  request.of_cluster = options_.of_cluster;
   request.homes = &homes_;
   request.costs = &options_.costs;
   // What of the network was measured goes before what is guessed of it.

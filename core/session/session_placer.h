@@ -40,8 +40,8 @@ struct PlacementOptions {
   // What a session's options say of placement, but for the default device. INVALID_ARGUMENT names the line of a text that cannot be read.
   static Result<PlacementOptions> Of(const SessionOptions& options);
 
-  std::string default_device;  // whole name; empty: none
-  bool soft_placement = true, one_task = false;
+  std::string default_device;  // may be partial; empty: none
+  bool soft_placement = true, one_task = false, of_cluster = false;
   std::string placer;  // id of the plugin that chooses; empty: the engine
   std::optional<place::PlacementFile> file;
   place::CostModel costs;

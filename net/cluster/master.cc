@@ -49,6 +49,7 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
     size_t task = 0;
     uint32_t number = 0;
     std::vector<int32_t> feed_numbers, fetch_numbers, channels;  // channels: that it receives
+    std::shared_ptr<const StepState> state;
   };
   ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env) : master_(master), graph_(std::move(graph)), env_(env) {}
   // Nothing of it runs any more: who runs it holds it.
@@ -69,6 +70,7 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
 
   Master* master() const { return master_; }
   const std::vector<Part>& parts() const { return parts_; }
+  const StepState& state() const { return state_; }
   size_t fetch_count() const { return fetch_count_; }
   exec::ChannelShapes& shapes() { return *shapes_; }
 
@@ -90,6 +92,7 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
   const exec::Environment env_;
   std::unique_ptr<exec::ChannelShapes> shapes_;
   std::vector<Part> parts_;
+  StepState state_;  // of all parts
   std::map<int32_t, uint64_t> asked_;  // channels whose receivers ask for them (asked_values.h), and their bytes
   size_t fetch_count_ = 0;
   // What traces are read by.
@@ -102,7 +105,8 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
 
 class ClusterRun : public exec::Run {
  public:
-  explicit ClusterRun(std::shared_ptr<ClusterPlan> plan) : plan_(std::move(plan)), fetches_(plan_->fetch_count()), views_(plan_->fetch_count()) {}
+  explicit ClusterRun(std::shared_ptr<ClusterPlan> plan)
+      : plan_(std::move(plan)), fetches_(plan_->fetch_count()), views_(plan_->fetch_count()), losses_(plan_->parts().size()) {}
 
   Status Go(exec::Step* step, const tenon_tensor_view* const* feeds) override;
   const tenon_tensor_view& fetch(size_t i) const override { return views_[i]; }
@@ -136,6 +140,7 @@ class ClusterRun : public exec::Run {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Open>> open_;
+  std::vector<Subscription> losses_;  // of the parts' tasks
   size_t running_ = 0;
   bool given_up_ = false, repeated_ = false;  // repeated: a planted bug's
   Status first_;
@@ -178,6 +183,7 @@ void ClusterRun::Start(size_t index, uint64_t number, const tenon_tensor_view* c
 void ClusterRun::Done(size_t index, Status status, tenon_span response) {
   // A call that is cancelled or lost ends here, whatever its task does.
   open_[index]->answered = status.code() != Code::kCancelled && status.code() != Code::kUnavailable && status.code() != Code::kDeadlineExceeded;
+  if (open_[index]->answered) master().Heard(plan_->parts()[index].task);
   // Who waits for the answer must hear of what is thrown too.
   status = Guarded([&] {
     if (status.ok()) status = Take(index, response);
@@ -246,14 +252,16 @@ void ClusterRun::Await(uint64_t number) {
 
 void ClusterRun::NoteUnsettled(uint64_t number) {
   const std::lock_guard lock(master().settling_);
-  for (size_t i = 0; i < open_.size(); ++i)
-    if (!open_[i]->answered) master().unsettled_.push_back({plan_->parts()[i].task, plan_->parts()[i].number, number});
+  for (size_t i = 0; i < open_.size(); ++i) {
+    const ClusterPlan::Part& part = plan_->parts()[i];
+    if (!open_[i]->answered) master().unsettled_.push_back({part.task, part.number, number, part.state});
+  }
   master().any_unsettled_ = !master().unsettled_.empty();
 }
 
 Status ClusterRun::Go(exec::Step* step, const tenon_tensor_view* const* feeds) {
-  TENON_RETURN_IF_ERROR(master().lost());
-  TENON_RETURN_IF_ERROR(master().SettleEarlier());
+  for (const ClusterPlan::Part& part : plan_->parts()) TENON_RETURN_IF_ERROR(master().lost(part.task));
+  TENON_RETURN_IF_ERROR(master().SettleEarlier(plan_->state(), step->cancellation));
   shapes_ = plan_->shapes().For(feeds, shapes_);
   const size_t count = plan_->parts().size();
   trace_ = step->trace;
@@ -273,13 +281,14 @@ Status ClusterRun::Go(exec::Step* step, const tenon_tensor_view* const* feeds) {
     if (Status thrown = Guarded([&] { Start(i, number, feeds); }); !thrown.ok()) Done(i, std::move(thrown), {nullptr, 0});
   }
   const auto give_up = [this](const Status& why) { GiveUp(why); };
-  Subscription cancelled(step->cancellation, give_up), lost(&master().gone_, give_up);
+  Subscription cancelled(step->cancellation, give_up);
+  for (size_t i = 0; i < count; ++i) losses_[i].Begin(master().tasks_[plan_->parts()[i].task].gone.get(), give_up);
   Await(number);
   cancelled.End();
-  lost.End();
+  for (Subscription& loss : losses_) loss.End();
   if (step->trace != nullptr) step->trace->Add(StrCat("step ", number), "cluster", begin, trace::Trace::Now());
   if (given_up_) NoteUnsettled(number);
-  if (given_up_ && Planted(Bug::kStepRepeated) && !std::exchange(repeated_, true) && master().lost().ok()) return Go(step, feeds);
+  if (given_up_ && Planted(Bug::kStepRepeated) && !std::exchange(repeated_, true)) return Go(step, feeds);
   if (given_up_) return std::move(first_);
   for (size_t i = 0; i < fetches_.size(); ++i) views_[i] = fetches_[i].view();
   return Status::Ok();
@@ -334,6 +343,8 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
     part.number = numbers[i];
     part.feed_numbers = parted.parts[i].feed_numbers;
     part.fetch_numbers = parted.parts[i].fetch_numbers;
+    part.state = std::make_shared<const StepState>(StepState::Of(parted.parts[i].graph));
+    state_.Add(*part.state, task);
     for (const partition::ChannelId channel : parted.channels.ids())
       if (parted.channels[channel].to == static_cast<int32_t>(i)) part.channels.push_back(channel.number());
   }
@@ -406,8 +417,9 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
   head.set_transfer_precision(static_cast<uint32_t>(options.transfer_precision));
   head.set_in_circle(InCircle(all.channels, static_cast<int32_t>(index)));
   const size_t task = parts_[index].task;
-  Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000, nullptr, &master_->gone_);
-  if (Status lost = master_->lost(); !status.ok() && !lost.ok()) return lost;
+  TENON_RETURN_IF_ERROR(master_->lost(task));
+  Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000, nullptr, master_->tasks_[task].gone.get());
+  if (Status lost = master_->lost(task); !status.ok() && !lost.ok()) return lost;
   return status.ok() ? std::move(status) : std::move(status).Annotate(master_->Where(task));
 }
 
@@ -416,7 +428,6 @@ Result<std::shared_ptr<exec::Runnable>> Master::MakePlan(graph::Graph graph, std
                                                          std::vector<graph::NodeId> targets,
                                                          const exec::Environment& env,
                                                          const exec::PlanOptions& options) {
-  TENON_RETURN_IF_ERROR(lost());
   auto plan = std::make_shared<ClusterPlan>(this, std::move(graph), env);
   TENON_RETURN_IF_ERROR(plan->Make(std::move(feeds), std::move(fetches), std::move(targets), options));
   return std::shared_ptr<exec::Runnable>(std::move(plan));
@@ -464,46 +475,97 @@ Status Master::CheckGiven(const Task& task) const {
                                                 given_[0], ",", address, "), or the whole cluster (--cluster FILE)"));
 }
 
+Status Master::GreetAny(uint64_t deadline_ns, HelloReply* out) {
+  Status first;
+  for (const std::string& address : given_) {
+    const uint64_t left = deadline_ns - std::min(NowNs(), deadline_ns);
+    Status status = Greet(address, &address == &given_.back() ? deadline_ns : NowNs() + left / 2, out);
+    if (status.ok()) return status;
+    if (first.ok()) first = std::move(status).Annotate(StrCat("the cluster of ", address));
+  }
+  return first;
+}
+
+Status Master::ReadFilters() {
+  std::string_view text = options_.session.device_filters;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    if (end > 0) {
+      auto filter = place::DeviceName::Parse(text.substr(0, end));
+      if (!filter.ok()) return std::move(filter).status().Annotate("the session option 'device_filters'");
+      filters_.push_back(*std::move(filter));
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return Status::Ok();
+}
+
+// Of a task's name, whether any of its devices may be.
+bool Master::IsVisible(const place::DeviceName& name, bool whole_task) const {
+  return filters_.empty() || std::any_of(filters_.begin(), filters_.end(), [&](place::DeviceName filter) {
+    if (whole_task) {
+      filter.type.reset();
+      filter.id.reset();
+    }
+    return filter.Matches(name);
+  });
+}
+
+Status Master::AddDevices(const HelloReply& hello) {
+  for (const DeviceInfo& device : hello.devices()) {
+    TENON_ASSIGN_OR_RETURN(const place::DeviceName name, place::DeviceName::Parse(device.name()));
+    if (IsVisible(name, /*whole_task=*/false)) devices_.push_back(DeviceFrom(device));
+  }
+  return Status::Ok();
+}
+
+Status Master::Open(size_t task, uint64_t deadline_ns, const HelloReply& hello) {
+  TaskState& state = tasks_[task];
+  if (hello.task() != state.task.name()) return FailedPrecondition(StrCat("it says that it is ", hello.task(), "; do all tasks have the same cluster?"));
+  state.incarnation = hello.incarnation();
+  TENON_RETURN_IF_ERROR(AddDevices(hello));
+  TENON_ASSIGN_OR_RETURN(state.connection, network_->Connect(state.task.address(), deadline_ns));
+  const Owner owner = Owner::Of(options_.session.owner);
+  OpenSession head;
+  head.set_session(session_);
+  head.set_incarnation(state.incarnation);
+  head.set_isolate(options_.session.isolate);
+  head.set_owner(owner.name);
+  head.set_owner_secret(owner.secret);
+  for (const session::CarriedOption& option : session::Carried(options_.session)) {
+    SessionOption* const added = head.add_options();
+    added->set_name(std::string(option.name));
+    added->set_number(option.number);
+    added->set_text(std::string(option.text));
+  }
+  head.set_lease_ns(options_.lease_ns);
+  head.set_silence_ns(options_.silence_ns);
+  TENON_RETURN_IF_ERROR(Ask(*state.connection, kMethodOpen, head, deadline_ns));
+  state.heard_ns = NowNs();
+  return Status::Ok();
+}
+
 Status Master::Join(uint64_t deadline_ns) {
   HelloReply first;
-  if (Status status = Greet(given_[0], deadline_ns, &first); !status.ok()) return std::move(status).Annotate(StrCat("the cluster of ", given_[0]));
+  TENON_RETURN_IF_ERROR(ReadFilters());
+  TENON_RETURN_IF_ERROR(GreetAny(deadline_ns, &first));
+  std::string known;
   for (const Task& task : first.tasks()) {
-    TaskState& state = tasks_.emplace_back();
-    state.task = task;
+    known += StrCat(known.empty() ? "" : ", ", task.name());
+    const auto name = place::DeviceName::Parse(task.name());
+    if (name.ok() && IsVisible(*name, /*whole_task=*/true)) tasks_.emplace_back().task = task;
   }
-  const Owner owner = Owner::Of(options_.session.owner);
+  if (tasks_.empty())
+    return NotFound(StrCat("the session option 'device_filters' is ", options_.session.device_filters, ", which leaves no task of the cluster of ", given_[0], "; it has: ", known));
   for (size_t i = 0; i < tasks_.size(); ++i) {
-    TaskState& state = tasks_[i];
     HelloReply hello;
-    TENON_RETURN_IF_ERROR(CheckGiven(state.task));
-    Status status = Greet(state.task.address(), deadline_ns, &hello);
-    if (status.ok() && hello.task() != state.task.name())
-      status = FailedPrecondition(StrCat("it says that it is ", hello.task(), "; do all tasks have the same cluster?"));
-    if (status.ok()) {
-      state.incarnation = hello.incarnation();
-      for (const DeviceInfo& device : hello.devices()) devices_.push_back(DeviceFrom(device));
-      auto connection = network_->Connect(state.task.address(), deadline_ns);
-      if (connection.ok()) state.connection = *connection;
-      status = connection.status();
-    }
-    OpenSession head;
-    head.set_session(session_);
-    head.set_incarnation(state.incarnation);
-    head.set_isolate(options_.session.isolate);
-    head.set_owner(owner.name);
-    head.set_owner_secret(owner.secret);
-    for (const session::CarriedOption& option : session::Carried(options_.session)) {
-      SessionOption* const added = head.add_options();
-      added->set_name(std::string(option.name));
-      added->set_number(option.number);
-      added->set_text(std::string(option.text));
-    }
-    head.set_lease_ns(options_.lease_ns);
-    if (status.ok()) status = Ask(*state.connection, kMethodOpen, head, deadline_ns);
+    TENON_RETURN_IF_ERROR(CheckGiven(tasks_[i].task));
+    Status status = Greet(tasks_[i].task.address(), deadline_ns, &hello);
+    if (status.ok()) status = Open(i, deadline_ns, hello);
     if (!status.ok()) return std::move(status).Annotate(Where(i));
-    state.heard_ns = NowNs();
   }
-  if (devices_.empty()) return FailedPrecondition(StrCat("the cluster of ", given_[0], " has no device"));
+  if (devices_.empty())
+    return FailedPrecondition(StrCat("the cluster of ", given_[0], " has no device", filters_.empty() ? "" : " that the session option 'device_filters' leaves"));
   return Status::Ok();
 }
 
@@ -525,41 +587,70 @@ TaskReport Master::Report(size_t task) const {
   return {&state.task, NowNs() - state.heard_ns, state.said};
 }
 
-Status Master::lost() const {
+Status Master::lost(size_t task) const {
   const std::lock_guard lock(mutex_);
-  return lost_;
+  return tasks_[task].lost;
+}
+
+void Master::Heard(size_t task) {
+  const std::lock_guard lock(mutex_);
+  tasks_[task].heard_ns = NowNs();
 }
 
 void Master::Lose(size_t task, Status why) {
   {
     const std::lock_guard lock(mutex_);
-    if (!lost_.ok() || stop_) return;
-    lost_ = Status(Code::kUnavailable, StrCat(Where(task), ": ", why.message(), "; its state may be gone, so begin a new session"));
+    if (!tasks_[task].lost.ok() || stop_) return;
+    tasks_[task].lost = Status(Code::kUnavailable, StrCat(Where(task), ": ", why.message(), "; its state may be gone, so begin a new session"));
   }
-  gone_.Cancel(lost());
+  tasks_[task].gone->Cancel(lost(task));
 }
 
-Status Master::SettleEarlier() {
+// Whoever waits for it, and for the step in vain: all ask for themselves, since their patience differs.
+Status Master::Settle(const Unsettled& left, Cancellation* cancellation) {
+  StepRequest head;
+  head.set_session(session_);
+  head.set_part(left.part);
+  head.set_step(left.step);
+  Cancellation* const gone = tasks_[left.task].gone.get();
+  Cancellation ended;
+  const auto end = [&ended](const Status& why) { ended.Cancel(why); };
+  Subscription given_up, lost(gone, end);
+  if (cancellation != nullptr) given_up.Begin(cancellation, end);
+  Status status = Ask(*tasks_[left.task].connection, kMethodSettle, head, 0, nullptr, &ended);
+  return status.ok() ? std::move(status) : std::move(status).Annotate(StrCat(Where(left.task), ": whether step ", left.step, ", which was given up, is over"));
+}
+
+Status Master::SettleEarlier(const StepState& state, Cancellation* cancellation) {
   if (!any_unsettled_ || Planted(Bug::kGivenUpGoesOn)) return Status::Ok();
-  const std::lock_guard lock(settling_);
-  while (!unsettled_.empty()) {
-    const Unsettled& left = unsettled_.back();
-    StepRequest head;
-    head.set_session(session_);
-    head.set_part(left.part);
-    head.set_step(left.step);
-    Status status = Ask(*tasks_[left.task].connection, kMethodSettle, head, NowNs() + options_.silence_ns, nullptr, &gone_);
-    if (!status.ok()) return std::move(status).Annotate(StrCat(Where(left.task), ": whether step ", left.step, ", which was given up, is over"));
-    unsettled_.pop_back();
+  std::vector<Unsettled> shared;
+  {
+    const std::lock_guard lock(settling_);
+    // At a lost task nothing is done that a step of this session could meet.
+    std::erase_if(unsettled_, [this](const Unsettled& left) { return !lost(left.task).ok(); });
+    for (const Unsettled& left : unsettled_)
+      if (state.Shares(*left.state, left.task)) shared.push_back(left);
+    any_unsettled_ = !unsettled_.empty();
   }
-  any_unsettled_ = false;
+  for (const Unsettled& left : shared) {
+    TENON_RETURN_IF_ERROR(Settle(left, cancellation));
+    const std::lock_guard lock(settling_);
+    std::erase(unsettled_, left);
+    any_unsettled_ = !unsettled_.empty();
+  }
   return Status::Ok();
 }
 
 Result<int64_t> Master::ResetContainers(const std::vector<std::string_view>& containers) {
-  TENON_RETURN_IF_ERROR(lost());
   // What was given up may write still.
-  if (!Planted(Bug::kResetNotSettled)) TENON_RETURN_IF_ERROR(SettleEarlier());
+  if (!Planted(Bug::kResetNotSettled)) {
+    Cancellation late;
+    DeadlineWatcher watcher;
+    TENON_ASSIGN_OR_RETURN(const uint64_t token, watcher.Watch(&late, NowNs() + options_.silence_ns, options_.silence_ns));
+    const Status settled = SettleEarlier(StepState::Everything(), &late);
+    watcher.Forget(token);
+    TENON_RETURN_IF_ERROR(settled);
+  }
   ResetRequest head;
   head.set_session(session_);
   for (const std::string_view container : containers) head.add_containers(std::string(container));
@@ -569,7 +660,8 @@ Result<int64_t> Master::ResetContainers(const std::vector<std::string_view>& con
     ResetReply reply;
     if (Planted(Bug::kResetForgetsATask) && i + 1 == tasks_.size()) break;
     if (Planted(Bug::kResetAskedTwice)) (void)Ask(*tasks_[i].connection, kMethodReset, head, NowNs() + options_.connect_ns, &reply).ok();
-    Status status = Ask(*tasks_[i].connection, kMethodReset, head, NowNs() + options_.connect_ns, &reply);
+    Status status = lost(i);
+    if (status.ok()) status = Ask(*tasks_[i].connection, kMethodReset, head, NowNs() + options_.connect_ns, &reply, tasks_[i].gone.get());
     if (status.ok()) dropped += static_cast<int64_t>(reply.dropped());
     else if (first.ok()) first = std::move(status).Annotate(Where(i));
   }
@@ -578,8 +670,8 @@ Result<int64_t> Master::ResetContainers(const std::vector<std::string_view>& con
 }
 
 void Master::Drop(const std::map<size_t, DropParts>& of_tasks) {
-  if (!lost().ok()) return;
   for (const auto& [task, parts] : of_tasks) {
+    if (!lost(task).ok()) continue;
     DropParts head = parts;
     head.set_session(session_);
     auto packet = std::make_shared<OutPacket>();
@@ -629,12 +721,18 @@ void Master::Ping(size_t task) {
   });
 }
 
+// No answer can be said to be missing for as long as this process itself stood still: on a busy machine that takes seconds.
 void Master::Watch() {
   std::unique_lock lock(mutex_);
+  uint64_t looked_ns = NowNs();
   while (!stop_) {
     const uint64_t now = NowNs();
-    for (size_t i = 0; i < tasks_.size() && lost_.ok(); ++i) {
+    const uint64_t late_ns = now - std::min(now, looked_ns + 2 * options_.ping_ns);
+    looked_ns = now;
+    for (size_t i = 0; i < tasks_.size() && !stop_; ++i) {
       TaskState& state = tasks_[i];
+      if (!state.lost.ok()) continue;
+      state.heard_ns += late_ns;
       if (now > state.heard_ns + options_.silence_ns && !Planted(Bug::kSilenceIgnored)) {
         lock.unlock();
         Lose(i, Status(Code::kUnavailable, StrCat("it has not answered for ", options_.silence_ns / 1'000'000, " ms")));
@@ -661,7 +759,7 @@ Master::~Master() {
   head.set_session(session_);
   // A task that does not answer has its lease.
   for (const TaskState& state : tasks_)
-    if (state.connection != nullptr && !state.connection->lost() && (lost_.ok() || NowNs() < state.heard_ns + 2 * options_.ping_ns))
+    if (state.connection != nullptr && !state.connection->lost() && state.lost.ok())
       (void)Ask(*state.connection, kMethodClose, head, NowNs() + 2'000'000'000).ok();
   for (TaskState& state : tasks_) state.connection.reset();
   if (network_ != nullptr) network_->Stop();

@@ -6,8 +6,8 @@
 // reply, with its fetches. Workers exchange values themselves. The first failure gives the step up everywhere, and is named with
 // its task and address.
 //
-// Tasks are pinged; one that is lost, has been started again, or has not answered for silence_ns fails the steps that run, and all
-// later ones: its state may be gone, so what to do is the caller's to decide, in a new session.
+// Tasks are pinged; one that is lost, has been started again, or has not answered for silence_ns fails the steps that run at it, and all
+// later ones that would: its state may be gone, so what to do is the caller's to decide, in a new session. Steps of other tasks go on.
 #ifndef TENON_NET_CLUSTER_MASTER_H_
 #define TENON_NET_CLUSTER_MASTER_H_
 
@@ -20,10 +20,12 @@
 
 #include "core/exec/parts/channel_shapes.h"
 #include "core/exec/plan/plan_options.h"
+#include "core/place/device_name.h"
 #include "core/session/remote.h"
 #include "core/session/session_options.h"
 #include "net/cluster/network.h"
 #include "net/cluster/packet.h"
+#include "net/cluster/step_state.h"
 
 namespace tenon::cluster {
 
@@ -48,7 +50,7 @@ class ClusterRun;
 
 class Master : public session::Remote {
  public:
-  // Greets all tasks and opens a session at each. UNAVAILABLE or DEADLINE_EXCEEDED name the task that cannot be reached.
+  // Greets all tasks that the session's device filters leave, and opens a session at each. UNAVAILABLE or DEADLINE_EXCEEDED name the task that cannot be reached.
   static Result<std::shared_ptr<Master>> Connect(Network::Finder finder, MasterOptions options);
   ~Master() override;
   size_t task_count() const { return tasks_.size(); }
@@ -72,24 +74,36 @@ class Master : public session::Remote {
     uint64_t losses = 0;  // of its connections, that are taken note of
     PingReply said;  // last
     bool pinging = false;
+    Status lost;     // why no step can run at it any more; OK: they can
+    std::unique_ptr<Cancellation> gone = std::make_unique<Cancellation>();  // cancelled with `lost`
   };
 
   explicit Master(MasterOptions options) : options_(std::move(options)) {}
+  // The hello of the first given task that answers.
+  Status GreetAny(uint64_t deadline_ns, HelloReply* out);
   // Whether the credentials may be shown at an address that another task gave.
   Status CheckGiven(const Task& task) const;
   Status Greet(std::string_view address, uint64_t deadline_ns, HelloReply* out);
   Status Join(uint64_t deadline_ns);
+  Status Open(size_t task, uint64_t deadline_ns, const HelloReply& hello);
+  // The devices that the option device_filters leaves of a task.
+  Status AddDevices(const HelloReply& hello);
+  Status ReadFilters();
+  bool IsVisible(const place::DeviceName& name, bool whole_task) const;
   void Watch();
+  // It has said something.
+  void Heard(size_t task);
   void Ping(size_t task);
   void Lose(size_t task, Status why);
   // Gives up what values were lost of, beyond the losses that are known.
   void TakeLosses(uint64_t known, const PingReply& answer);
   // Tells the tasks that nobody runs these parts any more, without waiting for them. A task that does not hear it keeps them to the session's end.
   void Drop(const std::map<size_t, DropParts>& of_tasks);
-  // Waits until what is left of steps that were given up has ended at their tasks, so that nothing of them is done after what begins now.
-  Status SettleEarlier();
-  // Why no step can run any more; OK: they can.
-  Status lost() const;
+  // Waits until what is left of steps that were given up and may touch `state` has ended at its tasks, so that nothing of them is done after what begins now; or until
+  // the cancellation.
+  Status SettleEarlier(const StepState& state, Cancellation* cancellation);
+  // Why no step can run at a task any more; OK: they can.
+  Status lost(size_t task) const;
   uint64_t ReceiveWindow() const { return options_.session.receive_window == 0 ? uint64_t{8} << 20 : options_.session.receive_window; }
   std::string Where(size_t task) const { return StrCat("task ", tasks_[task].task.name(), " at ", tasks_[task].task.address()); }
 
@@ -103,18 +117,21 @@ class Master : public session::Remote {
   std::atomic<uint32_t> next_part_{1};
   std::mutex runs_mutex_;
   std::map<uint64_t, ClusterRun*> runs_;  // that are open, by the numbers of their steps
+  // A part of a step that was given up, and may still be done at its task.
   struct Unsettled {
     size_t task;
     uint32_t part;
     uint64_t step;
+    std::shared_ptr<const StepState> state;
+    bool operator==(const Unsettled&) const = default;
   };
-  std::mutex settling_;
+  Status Settle(const Unsettled& left, Cancellation* cancellation);
+  std::mutex settling_;  // guards the list, and is not held while one waits
   std::vector<Unsettled> unsettled_;
   std::atomic<bool> any_unsettled_{false};
+  std::vector<place::DeviceName> filters_;  // none: all devices
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  Status lost_;
-  Cancellation gone_;  // cancelled with lost_
   bool stop_ = false;
   int open_pings_ = 0;
   std::thread watch_;

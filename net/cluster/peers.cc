@@ -8,8 +8,7 @@
 namespace tenon::cluster {
 namespace {
 
-// Shorter than a master's patience: who is cut off from a peer alone names it before the step is given up for another reason.
-constexpr uint64_t kSilenceNs = 2'500'000'000;
+constexpr uint64_t kMasterSilenceNs = 3'000'000'000;  // that did not say
 // This task itself stood still: no answer can be said to be missing.
 constexpr uint64_t kLateNs = 1'000'000'000;
 
@@ -23,11 +22,16 @@ Result<uint64_t> Peers::Incarnation(Connection& connection, uint64_t deadline_ns
   return answer.incarnation();
 }
 
-Status Peers::Verify(const Task& peer) {
+uint64_t Peers::PatienceOf(uint64_t silence_ns) {
+  const uint64_t silence = silence_ns == 0 ? kMasterSilenceNs : silence_ns;
+  return silence - silence / 6;
+}
+
+Status Peers::Verify(const Task& peer, uint64_t patience_ns) {
   if (Planted(Bug::kPeerNotVerified)) return Status::Ok();
   Status last;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const uint64_t deadline = NowNs() + kSilenceNs;
+    const uint64_t deadline = NowNs() + patience_ns;
     auto connection = network_->Connect(peer.address(), deadline);
     if (!connection.ok()) return std::move(connection).status().Annotate(Name(peer));
     uint64_t found = (*connection)->incarnation();
@@ -46,9 +50,9 @@ Status Peers::Verify(const Task& peer) {
   return std::move(last).Annotate(Name(peer));
 }
 
-void Peers::Look(const std::map<std::string, Task>& busy, uint64_t now_ns) {
+void Peers::Look(const std::map<std::string, Busy>& busy, uint64_t now_ns) {
   if (Planted(Bug::kPeersNotWatched)) return;
-  std::vector<Task> to_ask, silent;
+  std::vector<Busy> to_ask, silent;
   {
     const std::lock_guard lock(mutex_);
     const bool late = now_ns > looked_ns_ + kLateNs;
@@ -58,23 +62,24 @@ void Peers::Look(const std::map<std::string, Task>& busy, uint64_t now_ns) {
       if (asked_ns == 0) {
         to_ask.push_back(peer);
       } else if (!late) {
-        if (now_ns > asked_ns + kSilenceNs) silent.push_back(peer);
+        if (now_ns > asked_ns + peer.patience_ns) silent.push_back(peer);
         continue;
       }
       asked_ns = now_ns;
     }
   }
-  for (const Task& peer : to_ask) later_([this, peer] { Ask(peer); });
-  for (const Task& peer : silent)
-    Answered(peer, Status(Code::kDeadlineExceeded, StrCat("it has not answered for ", kSilenceNs / 1'000'000, " ms")));
+  for (const Busy& one : to_ask) later_([this, one] { Ask(one); });
+  for (const Busy& one : silent)
+    Answered(one.peer, Status(Code::kDeadlineExceeded, StrCat("it has not answered for ", one.patience_ns / 1'000'000, " ms")));
 }
 
-void Peers::Ask(const Task& peer) {
-  auto connection = network_->Connect(peer.address(), NowNs() + 2 * kSilenceNs);
+void Peers::Ask(const Busy& one) {
+  const Task& peer = one.peer;
+  auto connection = network_->Connect(peer.address(), NowNs() + 2 * one.patience_ns);
   if (!connection.ok()) return Answered(peer, connection.status());
   auto packet = std::make_shared<OutPacket>();
   packet->Finish(SessionRequest());
-  (*connection)->Call(kMethodPing, packet->pieces(), NowNs() + 2 * kSilenceNs, [this, peer, packet](Status status, tenon_span) {
+  (*connection)->Call(kMethodPing, packet->pieces(), NowNs() + 2 * one.patience_ns, [this, peer, packet](Status status, tenon_span) {
     Answered(peer, status);
   });
 }

@@ -107,7 +107,7 @@ void Worker::Watch() {
     changed_.wait_for(lock, kWatchPeriod);
     const uint64_t now = NowNs();
     const std::vector<std::shared_ptr<WorkerSession>> late = LateSessions(now);
-    const std::map<std::string, Task> busy = BusyPeers(now);
+    const std::map<std::string, Peers::Busy> busy = BusyPeers(now);
     lock.unlock();
     for (const auto& session : late) End(session, Status(Code::kCancelled, "the session's master has not been heard of for its lease"));
     peers_->Look(busy, now);

@@ -113,7 +113,7 @@ class Worker {
   void Watch();
   std::vector<std::shared_ptr<WorkerSession>> LateSessions(uint64_t now_ns) const;
   // Peers of the steps that have lasted a while, by address.
-  std::map<std::string, Task> BusyPeers(uint64_t now_ns) const;
+  std::map<std::string, Peers::Busy> BusyPeers(uint64_t now_ns) const;
   // Gives up the open steps that exchange values with a task. noted: what was sent to it may be lost, also of steps that are over.
   void LosePeer(const std::string& address, std::string_view why, bool noted);
   void CountSteps(WorkerState* out) const;

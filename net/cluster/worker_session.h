@@ -24,6 +24,7 @@ class WorkerSession {
   std::string owner, owner_secret;
   tenon_peer* master = nullptr;
   uint64_t lease_ns = 0, heard_ns = 0;
+  uint64_t silence_ns = 0;  // the master's patience with silent tasks; 0: it did not say
   std::shared_ptr<session::Session> session;
   std::map<uint32_t, std::shared_ptr<const WorkerPart>> parts;
   uint32_t last_part = 0;  // the highest number that was registered

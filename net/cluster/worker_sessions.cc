@@ -82,6 +82,7 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   session->owner_secret = asked.owner_secret();
   session->master = peer;
   session->lease_ns = asked.lease_ns();
+  session->silence_ns = asked.silence_ns();
   session->heard_ns = NowNs();
   TENON_RETURN_IF_ERROR(Admit(session));
   metrics_.SessionOpened();
@@ -135,7 +136,7 @@ Status Worker::Register(tenon_span request, Reply reply) {
   TENON_ASSIGN_OR_RETURN(PartPlan plan, PartPlan::Read(asked, runtime_->ops(), options_.task, &metrics_));
   TENON_RETURN_IF_ERROR(plan.Prepare(session->session.get(), asked));
   const std::shared_ptr<const WorkerPart> part = std::move(plan.part);
-  for (const auto& [address, peer] : part->peers) TENON_RETURN_IF_ERROR(peers_->Verify(peer));
+  for (const auto& [address, peer] : part->peers) TENON_RETURN_IF_ERROR(peers_->Verify(peer, Peers::PatienceOf(session->silence_ns)));
   {
     const std::lock_guard lock(mutex_);
     if (!session->parts.emplace(part->number, part).second) return AlreadyExists(StrCat("part ", asked.part(), " is registered"));

@@ -197,10 +197,15 @@ void Worker::OnCancelled(tenon_reply* reply) {
   }
 }
 
-std::map<std::string, Task> Worker::BusyPeers(uint64_t now_ns) const {
-  std::map<std::string, Task> busy;
-  for (const auto& [reply, step] : running_)
-    if (now_ns > step->started_ns + kLastsNs) busy.insert(step->part->peers.begin(), step->part->peers.end());
+std::map<std::string, Peers::Busy> Worker::BusyPeers(uint64_t now_ns) const {
+  std::map<std::string, Peers::Busy> busy;
+  for (const auto& [reply, step] : running_) {
+    if (now_ns <= step->started_ns + kLastsNs) continue;
+    for (const auto& [address, peer] : step->part->peers) {
+      Peers::Busy& one = busy.try_emplace(address, Peers::Busy{peer, 0}).first->second;
+      one.patience_ns = std::max(one.patience_ns, Peers::PatienceOf(step->session->silence_ns));
+    }
+  }
   return busy;
 }
 

@@ -194,7 +194,7 @@ const std::string& SessionFlags::Given(std::string_view option) const {
 
 void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
   (void)ForEachFlag([&](const char* name, OptionKind kind, const char* flag, const char* help, std::string_view names, auto) {
-    constexpr std::pair<std::string_view, const char*> kTypes[] = {{"device", "NAME"}, {"placer", "ID"}, {"master", "ADDRESS"}};
+    constexpr std::pair<std::string_view, const char*> kTypes[] = {{"device", "NAME"}, {"placer", "ID"}, {"master", "ADDRESS"}, {"device_filters", "NAMES"}};
     const char* type = kind == OptionKind::SIZE ? "SIZE" : kind == OptionKind::NUMBER ? "N" : kind == OptionKind::FILE ? "FILE" : kind == OptionKind::TIME ? "TIME" : "NAME";
     for (const auto& [option, word] : kTypes)
       if (option == name) type = word;

@@ -65,6 +65,9 @@ Result<std::shared_ptr<cluster::Master>> ConnectMaster(tenon_runtime* runtime, c
   master.address = options.master;
   master.credentials = options.credentials;
   if (options.connect_timeout_ns != 0) master.connect_ns = options.connect_timeout_ns;
+  if (options.silence_timeout_ns != 0) master.silence_ns = options.silence_timeout_ns;
+  // What a busy machine may take to answer, it may take to ask as well.
+  master.lease_ns = std::max(master.lease_ns, std::min(master.silence_ns, UINT64_MAX / 8) * 5);
   master.session = options;
   return cluster::Master::Connect([runtime](const std::string& scheme) { return runtime->FindTransport(scheme); }, std::move(master));
 }

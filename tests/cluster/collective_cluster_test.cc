@@ -260,6 +260,40 @@ TEST(CollectiveCluster, AMemberThatDoesNotComeEndsTheStepInTime) {
   for (int i = 0; i < 3; ++i) ExpectStatus(RunIn(session, out).status(), Code::kDeadlineExceeded, {"member_0", "group 7, instance 1", "timeout_seconds", "task:0"});
 }
 
+// Whoever comes in time ends in time: also when all have come at once, step after step, by every executor and way, with what is read by whom.
+TEST(CollectiveCluster, MembersThatAllComeEndWithinTheirTimeout) {
+  const LocalCluster cluster("loopback://collective_in_time", {{"worker", 3}});
+  for (const int tasks : {1, 2, 3}) {
+    for (const char* hint : {"auto", "ring", "tree"}) {
+      for (const int64_t size : {4, 20000}) {
+        for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+          Graph g(TheRuntime());
+          const Members group(g, tasks, 3);
+          std::vector<Output> out, keyed;
+          std::vector<Feed> feeds;
+          for (int k = 0; k < 3; ++k) {
+            const Output x = g.Placeholder("x" + std::to_string(k), DType::kFloat, Shape{size});
+            feeds.push_back({x, *Tensor::From(std::vector<float>(static_cast<size_t>(size), static_cast<float>(k + 1)), Shape{size})});
+            const Output reduced = group.Reduce(k, k == 2 ? x : g.Op("Neg", {g.Op("Neg", {x})}), hint, "Add", "Div", 1, 50.0f);
+            out.push_back(k == 1 ? g.Op("Identity", {reduced}) : reduced);
+            out.push_back(group.OfKeys("CollectiveReduceV2", k, {g.Const(static_cast<float>(k + 1))}, {{"merge_op", "Add"}, {"final_op", "Id"}, {"timeout_seconds", 50.0f}}, 2));
+          }
+          SessionOptions options;
+          options.executor = executor;
+          const Session session = cluster.Client(g, options);
+          for (int step = 0; step < 4; ++step) {
+            RunOptions run;
+            run.timeout = std::chrono::seconds(25);  // before the collectives' own time is over
+            const auto values = session.Run(feeds, {out.begin(), out.end()}, {}, run);
+            ASSERT_TRUE(values.ok()) << values.status() << " " << tasks << " tasks, " << hint << ", " << size << " elements";
+            for (size_t i = 0; i < values->size(); ++i) EXPECT_EQ(DoublesOf((*values)[i]), std::vector<double>(i % 2 == 0 ? static_cast<size_t>(size) : 1, i % 2 == 0 ? 2.0 : 6.0));
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(CollectiveCluster, ALostMemberIsNamedAndNobodyWaits) {
   LocalCluster cluster("loopback://collective_lost", {{"worker", 3}});
   Graph g(TheRuntime());

@@ -42,6 +42,33 @@ struct Meeting {
   Operation give;
 };
 
+// What a task waits for in a queue may be what comes from another task, late in its part's order: the receive does not wait for those that wait.
+TEST(QueueCluster, AReceiveDoesNotWaitForADequeueThatItsValueEnds) {
+  const LocalCluster cluster("loopback://queue_receive", {{"ps", 1}, {"worker", 1}});
+  for (const bool early : {false, true}) {  // early: values come as soon as they are there
+    Graph g(TheRuntime());
+    const Output x = g.Placeholder("x", DType::kFloat, Shape{});
+    const auto on = [&](const char* device, const char* op, const std::vector<Output>& inputs, const Attrs& attrs = {}) {
+      const auto there = g.Device(device);
+      return g.AddNode(op, inputs, attrs);
+    };
+    const Attrs of_queue = {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}}};
+    const Output queue = on(kServer, "FIFOQueueV2", {}, of_queue);
+    Output taken = on(kServer, "QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}});
+    taken = on(kServer, "Neg", {taken});
+    const Output far = on("/job:worker/task:0", "Square", {x});
+    const Operation put = on(kServer, "QueueEnqueueV2", {queue, on(kServer, "Neg", {far})});
+    SessionOptions options;
+    options.debug.early_transfers = early;
+    const Session session = cluster.Client(g, options);
+    for (int i = 0; i < 3; ++i) {
+      const auto values = session.Run({{x, *Tensor::Scalar(3.0f)}}, {taken}, {put}, Meeting::Patience());
+      ASSERT_TRUE(values.ok()) << values.status();
+      EXPECT_EQ((*values)[0].scalar<float>(), 9);
+    }
+  }
+}
+
 TEST(QueueCluster, ManyWaitingStepsDoNotKeepOutTheOneThatEndsTheirWaiting) {
   const LocalCluster cluster("loopback://queue_many", {{"ps", 1}, {"worker", 1}});
   const Meeting meeting;

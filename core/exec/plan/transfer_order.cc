@@ -127,11 +127,11 @@ class Orderer {
   // For each crossing outside of loops, the last node of its lane before it.
   Status FindWaits() {
     TENON_ASSIGN_OR_RETURN(const LoopAnalysis loops, LoopAnalysis::Run(graph_, out_.order));
-    const graph::NodeMap<bool> may_be_dead = MayBeDead(loops);
+    const graph::NodeMap<bool> may_be_dead = MayBeDead(loops), waits = Waiting();
     std::vector<std::vector<int32_t>> of_lane(env().devices.size());  // positions of nodes that may be waited for
     for (size_t i = 0; i < own_.size(); ++i) {
       const Node& node = graph_.node(own_[i]);
-      if (plan_.runner(node.id) != nullptr && loops.frame_of(node.id) == graph::kStep && !may_be_dead[node.id])
+      if (plan_.runner(node.id) != nullptr && loops.frame_of(node.id) == graph::kStep && !may_be_dead[node.id] && !waits[node.id])
         of_lane[LaneOf(node.id)].push_back(static_cast<int32_t>(i));
     }
     for (size_t c = 0; c < crossings_.size(); ++c) {
@@ -142,6 +142,20 @@ class Orderer {
       if (next != lane.begin()) out_.waits.emplace(crossings_[c], own_[*std::prev(next)]);
     }
     return Status::Ok();
+  }
+
+  // Kernels that end when something else has happened, and what comes after them: that may be what a crossing brings, so no crossing waits for them.
+  graph::NodeMap<bool> Waiting() const {
+    graph::NodeMap<bool> waits(graph_.size(), false);
+    for (const graph::NodeId id : out_.order) {
+      const Node& node = graph_.node(id);
+      const NodeRunner* const runner = plan_.runner(id).get();
+      bool any = runner != nullptr && runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING);
+      for (const Edge& edge : node.inputs) any = any || (edge.node && waits[edge.node]);
+      for (const graph::NodeId control : node.controls) any = any || waits[control];
+      waits[id] = any;
+    }
+    return waits;
   }
 
   // A part does not see what decides about its values: that was found from the whole graph.

@@ -391,8 +391,11 @@ Result<std::string> ExportGraphDef(const Graph& graph) {
     out->set_name(node.name);
     out->set_op(node.op->name);
     out->set_device(node.device);
-    for (const Edge& edge : node.inputs)
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Edge& edge = node.inputs[i];
+      if (!edge.node) return FailedPrecondition(StrCat(node.Describe(), ": input ", i, " is open, and a GraphDef cannot say so; give it a value first"));
       out->add_input(edge.index == 0 ? graph.node(edge.node).name : graph.EdgeName(edge));
+    }
     for (NodeId control : node.controls) out->add_input("^" + graph.node(control).name);
     for (const auto& [name, value] : node.attrs) AttrToProto(value, &(*out->mutable_attr())[name]);
   }

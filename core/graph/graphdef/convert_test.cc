@@ -69,6 +69,14 @@ TEST(GraphDef, BringsEveryKindOfAttributeThereAndBack) {
   EXPECT_EQ(*ExportGraphDef(back), *bytes);
 }
 
+TEST(GraphDef, AnOpenInputIsNamedInsteadOfWritten) {
+  GraphMaker g;
+  const graph::Edge x = g.Value(1, "x");
+  g.Add("Join", {x, {}}, {}, "join");
+  const auto bytes = ExportGraphDef(g.graph);
+  EXPECT_EQ(bytes.status().ToString(), "FAILED_PRECONDITION: node 'join' (Join): input 1 is open, and a GraphDef cannot say so; give it a value first");
+}
+
 TEST(GraphDef, BringsTensorsOfEveryPlainTypeThereAndBack) {
   for (DType dtype = 1; dtype < TENON_DT_REF; ++dtype) {
     if (!IsPlain(dtype)) continue;

@@ -482,6 +482,11 @@ typedef struct tenon_session_options {
   /* On a cluster, bytes: how much of large values (outside of loops, of a size that the graph tells) from other tasks is asked for ahead of the nodes that read it. A task that
    * gets more than that in a step asks for each when it is soon needed, and it stays with who made it until then. 0: 8 MiB; UINT64_MAX: all come at once. */
   uint64_t receive_window;
+  /* On a cluster: the tasks and devices that the session uses, names separated by commas, each whole or partial ("/job:ps,/job:worker/task:0"); others are neither greeted nor
+   * used, so that what becomes of them is nothing to the session. Empty: all. */
+  tenon_span device_filters;
+  /* On a cluster: how long a task may say nothing before it is taken for lost, which fails the steps that run at it, and later ones that would. 0: three seconds. */
+  uint64_t silence_timeout_ns;
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,

@@ -45,7 +45,9 @@
   X(capture, SWITCH, true, EVERYWHERE, "--no-capture", "Devices get every kernel in every step, never a captured piece of the step", "") \
   X(check_numerics, SWITCH, false, EVERYWHERE, "--check-numerics", "A step fails at the first node that makes a NaN or an infinity, and says which; slow", "") \
   X(watch, SWITCH, false, IN_PROCESS, "", "", "") \
-  X(receive_window, SIZE, 0, ON_CLUSTER, "--receive-window", "Bytes of large values that a task asks others for ahead of need (default: 8M)", "")
+  X(receive_window, SIZE, 0, ON_CLUSTER, "--receive-window", "Bytes of large values that a task asks others for ahead of need (default: 8M)", "") \
+  X(device_filters, TEXT, "", ON_CLUSTER, "--device-filters", "The tasks of the cluster that are used, such as /job:ps,/job:worker/task:0 (default: all)", "") \
+  X(silence_timeout, TIME, 0, ON_CLUSTER, "--silence-timeout", "How long a task may say nothing before it is taken for lost (default: 3s)", "")
 
 #define TENON_DEBUG_OPTIONS(X) \
   X(schedule_seed, NUMBER, 0, EVERYWHERE, "", "", "") \

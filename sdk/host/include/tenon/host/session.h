@@ -310,6 +310,8 @@ struct SessionOptions {
   bool check_numerics = false;  // the first NaN or infinity that a kernel makes fails its step, and is named; slow
   bool watch = false;           // steps may have RunOptions.watch; slow
   uint64_t receive_window = 0;  // bytes of large values that a task of a cluster asks others for ahead of need; 0: 8 MiB; UINT64_MAX: all come as soon as they are made
+  std::string device_filters;   // the tasks and devices of the cluster that are used, "/job:ps,/job:worker/task:0"; "": all
+  std::chrono::nanoseconds silence_timeout{0};  // how long a task may say nothing before it is taken for lost; 0: three seconds
   DebugOptions debug;
 };
 
