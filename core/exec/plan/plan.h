@@ -84,6 +84,7 @@ class Plan {
   Plan(graph::Graph graph, const Environment& env);
   Status MakeRunners(KernelStore* store);
   Status AddTransfers();
+  graph::NodeMap<bool> FindNamesOfFeeds() const;
   Status FindOrder();
   void FindReceives();
   int32_t MemoryWanted(const graph::Node& node, int32_t input) const;
