@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include "core/grad/gradients.h"
 #include "core/graph/graph.h"
@@ -20,7 +21,9 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
   for (graph::NodeId id(0); graph.Has(id); ++id) {  // bodies, which come behind, have calls too
     const bool decomposed = graph::Decomposes(graph.node(id)) && has_kernel && !has_kernel(graph.node(id));
     if (!graph.node(id).has(graph::kCallsFunctions) && !decomposed) continue;
-    if (std::any_of(request->feeds.begin(), request->feeds.end(), [id](const Edge& feed) { return feed.node == id; })) continue;
+    // Where all that is wanted of a call is fed, it is there to name its feeds (prune.cc).
+    const std::vector<Edge>& inputs = graph.node(id).inputs;
+    if (std::any_of(inputs.begin(), inputs.end(), [](const Edge& input) { return !input.node; })) continue;
     if (depth[id] >= graph::kMaxCallDepth)
       return ResourceExhausted(StrCat(graph.node(id).Describe(), " is nested deeper than ", graph::kMaxCallDepth,
                                       " calls; recursion needs a conditional that is not inlined"));
@@ -35,8 +38,9 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
   // Values pass the calls by, so that what a step does not need of a body is pruned.
   graph::NodeMap<bool> passed(graph.size(), false);
   for (graph::NodeId id : inlined) passed[id] = true;
+  const std::set<Edge> fed(request->feeds.begin(), request->feeds.end());
   const auto pass = [&](Edge* edge) {
-    while (edge->node && passed[edge->node])
+    while (edge->node && passed[edge->node] && !fed.contains(*edge))
       *edge = graph.node(edge->node).inputs[edge->index];
   };
   for (const graph::NodeId id : graph.ids())

@@ -23,16 +23,20 @@ struct Request {
   std::vector<int32_t> feed_memories{}, fetch_memories{};
 };
 
-// Keeps the ancestors of fetches and targets, cut at feeds. A fed node stays (its outputs are named by the feeds) but
-// its inputs are not followed, unless another of its outputs is wanted.
+// Keeps the ancestors of fetches and targets, cut at feeds. A fed node stays (its outputs are named by the feeds); its inputs are open then and
+// nothing of it runs, unless another of its outputs is wanted, it is a target, or others wait for it.
 // place: as of Graph::TopologicalOrder.
 Result<graph::Graph> Prune(const graph::Graph& graph, Request* request, const std::function<graph::NodeId(graph::NodeId)>& place = {});
+
+// Of a pruned graph. INVALID_ARGUMENT: a fetch or a feed that stands inside a loop, where a value is many, by its name. A feed that cuts off all that
+// ties its readers to their loop does not stand in one.
+Status CheckFrames(const graph::Graph& graph, const Request& request);
 
 // Whether one of the devices on which a node may run has a kernel for it.
 using HasKernel = std::function<bool(const graph::Node&)>;
 
 // Replaces calls of library functions, conditionals and loops over them by their bodies (inline_call.h), nested ones too; recursion deeper
-// than 64 is refused. So it does with ops that are made of others and have no kernel (empty: keep them). Nodes of a body get the call's name as
+// than 64 is refused. Of a call that is fed in a part the rest is computed. So it does with ops that are made of others and have no kernel (empty: keep them). Nodes of a body get the call's name as
 // prefix.
 Result<graph::Graph> InlineCalls(graph::Graph graph, Request* request, const HasKernel& has_kernel = {});
 

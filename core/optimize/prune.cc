@@ -58,7 +58,8 @@ Result<Graph> Prune(const Graph& graph, Request* request, const std::function<gr
     const bool whole = keep[id];
     graph::NodeSpec spec{node.op, node.name, {}, {}, node.attrs, node.device};
     for (const Edge& edge : node.inputs) {
-      const graph::NodeId source = !edge.node ? graph::NodeId() : moved[edge.node];
+      // What only names a feed reads nothing, whatever else is there: it does not run.
+      const graph::NodeId source = !edge.node || !whole ? graph::NodeId() : moved[edge.node];
       if (!source && edge.node && whole) open.push_back({out.next_id(), static_cast<int32_t>(spec.inputs.size()), edge});
       spec.inputs.push_back(!source ? Edge() : Edge{source, edge.index});
     }

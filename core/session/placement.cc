@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/placement.h"
 
+#include <algorithm>
+
 #include "core/exec/device/device.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/kernel_question.h"
@@ -66,7 +68,9 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
     (void)exec::KeepThoseThatTakeIt(node, *session, &on, &kernels, &refused).ok();
     return kernels;
   };
-  request.can_run = [find](const graph::Node& node, place::DeviceId device) { return !exec::NeedsKernel(node) || !find(node, device).empty(); };
+  // What has open inputs is there to name a feed, and does not run.
+  const auto is_open = [](const graph::Node& node) { return std::any_of(node.inputs.begin(), node.inputs.end(), [](const graph::Edge& edge) { return !edge.node; }); };
+  request.can_run = [find, is_open](const graph::Node& node, place::DeviceId device) { return !exec::NeedsKernel(node) || is_open(node) || !find(node, device).empty(); };
   request.why_none = [session](const graph::Node& node) {
     std::vector<exec::KernelRefusal> refused;
     for (const exec::SessionDevice& device : session->devices) {

@@ -515,6 +515,7 @@ Result<Session::Pruned> Session::Prune(const std::vector<std::string_view>& feed
   const std::shared_lock lock(graph_mutex_);
   TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(graph_, feeds, fetches, targets));
   TENON_ASSIGN_OR_RETURN(graph::Graph graph, optimize::Prune(graph_, &request));
+  TENON_RETURN_IF_ERROR(optimize::CheckFrames(graph, request));
   return Pruned{std::move(graph), std::move(request)};
 }
 

@@ -267,5 +267,28 @@ TEST(LoopGradient, WithAConditionalInTheLoop) {
   CheckGradient(g, x, out[1], {1.2}, {});
 }
 
+// Loops that nobody has given a name are loops of their own: one after the other, side by side, and in each other.
+TEST(Loop, OfTheSameNameAreSeveral) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {});
+  const auto times = [&](const Output& from, int count, float factor, auto&& inner) {
+    return While(g, {g.Const(0), from}, {}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(count)}); },
+                 [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), inner(g.Op("Mul", {v[1], g.Const(factor)}))}; })[1];
+  };
+  const auto nothing = [](const Output& value) { return value; };
+  const Output first = times(x, 3, 2, nothing), behind = times(first, 2, 3, nothing), beside = times(x, 5, 2, nothing);
+  const Output nested = times(x, 2, 1, [&](const Output& value) { return times(value, 2, 5, nothing); });
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    SessionOptions options;
+    options.executor = executor;
+    const auto values = RunOnce(g, {{x, *Tensor::Scalar(1.0f)}}, {behind, beside, nested}, options);
+    ASSERT_EQ(values.size(), 3u);
+    EXPECT_EQ(values[0].scalar<float>(), 72);
+    EXPECT_EQ(values[1].scalar<float>(), 32);
+    EXPECT_EQ(values[2].scalar<float>(), 625);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::engine

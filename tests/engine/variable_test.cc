@@ -374,5 +374,26 @@ TEST(Variable, OfANamedContainerGoesBeforeItsDevice) {
   runtime = Status(Code::kCancelled, "released with the variable in it");
 }
 
+// The graph's error, and no kernel's, whichever way the handle comes to the reader.
+TEST(Variable, IsReadAsWhatItIsAlone) {
+  Graph g(TheRuntime());
+  const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{2}}, {"shared_name", "typed"}});
+  g.AddNode("AssignVariableOp", {handle, g.Const({1.0f, 2.0f})}, {}, "init");
+  const Output other = g.Op("VarHandleOp", {}, {{"dtype", DType::kInt32}, {"shape", Shape{2}}, {"shared_name", "typed"}});
+  g.Op("ReadVariableOp", {other}, {{"dtype", DType::kInt32}}, "read");
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    SessionOptions options;
+    options.executor = executor;
+    auto session = Session::Create(TheRuntime(), g, options);
+    ASSERT_TRUE(session.ok());
+    ASSERT_TRUE(session->RunTargets({"init"}).ok());
+    const Status status = session->Run({}, {"read:0"}).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
+    EXPECT_NE(status.message().find("node 'read' (ReadVariableOp)"), std::string::npos) << status;
+    EXPECT_NE(status.message().find("the variable is float; it is read as int32"), std::string::npos) << status;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::engine

@@ -104,8 +104,8 @@ void DynamicInstance::Begin(const tenon_tensor_view* const* feeds) {
 
 Status DynamicInstance::NoValue(size_t fetch) const {
   const Plan& plan = plan_->plan();
-  return Internal(StrCat("fetch '", plan.graph().EdgeName(plan.fetches()[fetch]),
-                         "' has no value: it lies in a branch that was not taken"));
+  return InvalidArgument(StrCat("fetch '", plan.graph().EdgeName(plan.fetches()[fetch]),
+                                "' has no value: it lies in a branch that was not taken"));
 }
 
 void DynamicInstance::Finish() {

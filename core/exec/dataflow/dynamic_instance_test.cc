@@ -98,7 +98,7 @@ TEST_F(DynamicInstanceTest, RunsTheSideThatIsTakenAndSaysWhichFetchHasNoValue) {
   Make({x_}, {{branch.node, 1}});
   Expect({-3}, {-3});
   EXPECT_EQ(Run({3}).status().ToString(),
-            "INTERNAL: fetch 'branch:1' has no value: it lies in a branch that was not taken");
+            "INVALID_ARGUMENT: fetch 'branch:1' has no value: it lies in a branch that was not taken");
   Expect({-4}, {-4});
 }
 

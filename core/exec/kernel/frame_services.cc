@@ -56,10 +56,20 @@ tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, 
   return nullptr;
 }
 
+// Whether the kernel has read it from a variable in this call.
+bool IsOfAVariable(const tenon_frame_context& context, const Buffer* buffer) {
+  const auto pins = context.pins.begin();
+  return buffer != nullptr && (std::find(pins, pins + static_cast<std::ptrdiff_t>(context.pin_count), buffer) != pins + static_cast<std::ptrdiff_t>(context.pin_count) ||
+                               std::find(context.more_pins.begin(), context.more_pins.end(), buffer) != context.more_pins.end());
+}
+
 // What a kernel gives as its output: readers believe the type and the size, and that the data lies in the buffer.
 tenon_status* CheckGiven(const tenon_frame* frame, int32_t index, const tenon_tensor_view& view) {
   const auto wrong = [&](const std::string& what) { return Wrong(frame, StrCat("gave set_output ", what, " for output ", index)); };
   const DType planned = frame->context->node->output_types[index];
+  // What a variable is, its writers have said; the graph reads it as something else.
+  if (view.dtype != planned && IsOfAVariable(*frame->context, view.buffer))
+    return Fail(InvalidArgument(StrCat("the variable is ", TypeName(view.dtype), "; it is read as ", TypeName(planned))));
   if (view.dtype != planned) return wrong(StrCat("a ", TypeName(view.dtype), " where the op says ", TypeName(planned)));
   if (const std::string fault = FaultOf(view); !fault.empty()) return wrong(fault);
   const bool in_host_memory = frame->context->place.host_output(static_cast<size_t>(index));

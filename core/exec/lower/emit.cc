@@ -145,12 +145,11 @@ Status Emitter::EmitNode(graph::NodeId id, std::vector<Operation>* block) {
   if (const BranchMerge* merge = branches_.FindMerge(id)) return EmitSelect(node, *merge, block);
   if (node.has(TENON_OP_SWITCH) && !IsVariableSwitch(id)) return EmitSwitch(node, block);
   if (node.has(TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | kByLoop)) return Status::Ok();
-  bool all_fed = !node.output_types.empty();
-  for (size_t k = 0; k < node.output_types.size(); ++k)
-    all_fed = all_fed && plan_.FeedOf({id, static_cast<int32_t>(k)}) >= 0;
-  if (all_fed) return Status::Ok();
-  if (node.has(TENON_OP_FEED | TENON_OP_ARGUMENT))
+  // Another node that is fed runs where others wait for it.
+  if (node.has(TENON_OP_FEED | TENON_OP_ARGUMENT)) {
+    if (plan_.FeedOf({id, 0}) >= 0) return Status::Ok();
     return InvalidArgument(StrCat(node.Describe(), " must be fed with a value of type ", TypeName(node.output_types[0])));
+  }
   if (plan_.ChannelOf(id)) return EmitExchange(node, block);
   if (node.has(kForward)) {
     for (size_t k = 0; k < node.output_types.size(); ++k) {

@@ -117,17 +117,39 @@ bool Plan::RunsThrough() const {
   });
 }
 
+namespace {
+
+bool IsOpen(const graph::Node& node) {
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [](const graph::Edge& edge) { return !edge.node; });
+}
+
+}  // namespace
+
+// Nodes with feeds of which nothing else is wanted: nothing of them runs.
+graph::NodeMap<bool> Plan::FindNamesOfFeeds() const {
+  graph::NodeMap<bool> only_names(graph_.size(), false);
+  for (const graph::Edge& feed : feeds_) only_names[feed.node] = true;
+  const auto want = [&](const graph::Edge& edge) {
+    if (edge.node && FeedOf(edge) < 0) only_names[edge.node] = false;
+  };
+  for (const graph::Edge& fetch : fetches_) want(fetch);
+  for (graph::NodeId target : targets_) only_names[target] = false;
+  if (feeds_.empty()) return only_names;
+  for (const graph::NodeId id : graph_.ids()) {
+    for (const graph::Edge& edge : graph_.node(id).inputs) want(edge);
+    for (graph::NodeId control : graph_.node(id).controls) only_names[control] = false;
+  }
+  return only_names;
+}
+
 Status Plan::FindOrder() {
   order_.clear();
   TENON_ASSIGN_OR_RETURN(const std::vector<graph::NodeId> all, graph_.TopologicalOrder());
+  const graph::NodeMap<bool> only_names = FindNamesOfFeeds();
   for (graph::NodeId id : all) {
     const graph::Node& node = graph_.node(id);
-    // Nodes that are only there to name a feed.
-    bool only_fed = !node.output_types.empty() && std::find(targets_.begin(), targets_.end(), id) == targets_.end();
-    for (size_t k = 0; k < node.output_types.size(); ++k) only_fed = only_fed && FeedOf({id, static_cast<int32_t>(k)}) >= 0;
-    bool open = false;
-    for (const graph::Edge& edge : node.inputs) open = open || !edge.node;
-    if (!open && !(only_fed && node.has(TENON_OP_FEED | TENON_OP_ARGUMENT | TENON_OP_RECV))) order_.push_back(id);
+    const bool is_fed = node.has(TENON_OP_FEED | TENON_OP_ARGUMENT | TENON_OP_RECV) && FeedOf({id, 0}) >= 0;
+    if (!IsOpen(node) && !only_names[id] && !is_fed) order_.push_back(id);
   }
   const bool starts_known = options_.times != nullptr && !options_.times->node_starts.empty();
   // Loops and conditionals keep their order; a part has that of all parts.

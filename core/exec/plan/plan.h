@@ -86,6 +86,7 @@ class Plan {
   // After the runners are made.
   void FindLateReads();
   Status AddTransfers();
+  graph::NodeMap<bool> FindNamesOfFeeds() const;
   Status FindOrder();
   void FindReceives();
   int32_t MemoryWanted(const graph::Node& node, int32_t input) const;

@@ -7,7 +7,7 @@
 //       [&](const std::vector<Output>& v) { return std::vector{...}; }, {ten}, ...);
 //
 // Rules. A loop's parts may use its variables and invariants alone: a value from outside must be given as an invariant. New
-// constants in a part wait for the part's pivot by themselves. The frame's name must be unique in the graph.
+// constants in a part wait for the part's pivot by themselves.
 #ifndef TENON_HOST_CONTROL_FLOW_H_
 #define TENON_HOST_CONTROL_FLOW_H_
 
@@ -20,7 +20,7 @@
 namespace tenon::host {
 
 struct LoopOptions {
-  std::string name = "while";        // of the frame and of the scope that the loop's nodes stand in
+  std::string name = "while";        // of the scope that the loop's nodes stand in, and of the frame; several loops may have one name
   int64_t parallel_iterations = 10;  // turns that may be under way at once where the loop runs as dataflow; more take more memory
 };
 
@@ -32,8 +32,9 @@ inline std::vector<Output> While(Graph& graph, const std::vector<Output>& variab
                                  const std::function<std::vector<Output>(const std::vector<Output>&)>& body,
                                  const LoopOptions& options = {}) {
   const auto scope = graph.Scope(options.name);
+  const std::string frame = graph.FrameName();
   const auto enter = [&](const Output& value, bool constant) {
-    return graph.Op("Enter", {value}, {{"frame_name", options.name},
+    return graph.Op("Enter", {value}, {{"frame_name", frame},
                                        {"is_constant", constant},
                                        {"parallel_iterations", options.parallel_iterations}});
   };

@@ -130,11 +130,12 @@ struct GraphState {
     if (owned) tenon_graph_release(graph);
   }
 
-  void ApplyScope() const {
+  std::string Path() const {
     std::string path;
     for (const std::string& scope : scopes) path += (path.empty() ? "" : "/") + scope;
-    tenon_graph_set_scope(graph, Span(path));
+    return path;
   }
+  void ApplyScope() const { tenon_graph_set_scope(graph, Span(Path())); }
   void ApplyDevice() const { tenon_graph_set_device(graph, Span(devices.empty() ? std::string_view() : std::string_view(devices.back()))); }
   // What nodes of an op ask for, of the innermost guard; empty: nothing.
   std::string_view GradientFor(std::string_view op) const {
@@ -363,6 +364,11 @@ class Graph {
       state.scopes.pop_back();
       state.ApplyScope();
     });
+  }
+  // For a loop that is built in the scope that is open now: no other loop of the graph has it, though one were built in a scope of the same name.
+  std::string FrameName() const {
+    const std::string scope = state_->Path();
+    return Find(scope + "/Enter").ok() ? scope + "_" + std::to_string(node_count()) : scope;
   }
   // Nodes below wait for these nodes, and for those of the guards around.
   Guard ControlDependencies(const std::vector<Operation>& operations) {
