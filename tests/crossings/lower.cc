@@ -557,9 +557,10 @@ class Lowering {
   void AddResult(int number, const Value& value) {
     const Type& type = program_.main.type(number);
     const std::string label = "v" + std::to_string(number);
-    for (const Output& part : calculation_.Seen(to_.graph, type, value)) {
-      to_.fetches.push_back(part.name());
-      to_.labels.push_back(label);
+    const std::vector<Output> seen = calculation_.Seen(to_.graph, type, value);
+    for (size_t k = 0; k < seen.size(); ++k) {
+      to_.fetches.push_back(seen[k].name());
+      to_.labels.push_back(seen.size() == 1 ? label : label + "." + std::to_string(k));
     }
   }
   void AddTarget(const Operation& operation) {

@@ -35,7 +35,7 @@ struct Choices {
   uint64_t seconds = 0;
   int jobs = 2, shrunk = 3;
   std::vector<std::string> manners, without, features, without_features;
-  bool all = false, shrink = false, first = false, show = false, list = false, processes = false;
+  bool all = false, shrink = false, first = false, refusals = false, show = false, list = false, processes = false;
   std::string write, batch;
 };
 
@@ -154,8 +154,10 @@ class Work {
     for (const Manner* manner : manners_)
       if (!crashed.contains(manner->name) && !crashed.contains(manner->name + ", differences")) manners.push_back(manner);
     Explained explained;
-    const std::vector<Finding> findings = Check(world, program, manners, choices_.first, &explained, tell);
-    for (const auto& [kind, count] : explained) Append("E\t" + std::to_string(count) + "\t" + kind);
+    std::vector<Finding> findings = Check(world, program, manners, choices_.first, &explained, tell);
+    if (choices_.refusals && findings.empty())
+      for (const auto& [kind, count] : explained) findings.push_back({"refused", "plain", kind});
+    for (const auto& [kind, count] : explained) Append("E\t" + std::to_string(count) + "\t" + kind + "\t" + std::to_string(seed));
     for (const Finding& finding : findings) {
       Tell(seed, finding);
       if (choices_.shrink && finding.kind != "hang") Smaller(world, program, finding);
@@ -175,7 +177,8 @@ class Work {
     Finding last = finding;
     const Program small = Shrink(program, [&](const Program& candidate) {
       Explained explained;
-      const std::vector<Finding> found = Check(world, candidate, manners, true, &explained);
+      std::vector<Finding> found = Check(world, candidate, manners, true, &explained);
+      if (finding.kind == "refused" && found.empty() && explained.contains(finding.text)) found.push_back(finding);
       if (found.empty() || found[0].kind != finding.kind) return false;
       last = found[0];
       return true;
@@ -208,20 +211,26 @@ class Work {
   }
   // Tables; gives how many programs have findings.
   uint32_t Summarise() {
-    std::map<std::string, uint64_t> explained, found;
+    std::map<std::string, std::pair<uint64_t, std::string>> explained;  // how often, and a seed
+    std::map<std::string, uint64_t> found;
     std::set<std::string> seeds;
     std::ifstream lines(file_);
     for (std::string line; std::getline(lines, line);) {
       std::vector<std::string> fields;
       std::istringstream text(line);
       for (std::string field; std::getline(text, field, '\t');) fields.push_back(field);
-      if (fields.size() == 3 && fields[0] == "E") explained[fields[2]] += std::stoull(fields[1]);
-      if (fields.size() != 4 || fields[0] != "F") continue;
+      if (fields.size() != 4) continue;
+      if (fields[0] == "E") {
+        explained[fields[2]].first += std::stoull(fields[1]);
+        explained[fields[2]].second = fields[3];
+        continue;
+      }
       ++found[fields[2] + "\t" + fields[3]];
       seeds.insert(fields[1]);
     }
     if (!explained.empty()) std::printf("refused by name:\n");
-    for (const auto& [kind, count] : explained) std::printf("%8llu  %s\n", static_cast<unsigned long long>(count), kind.c_str());
+    for (const auto& [kind, times] : explained)
+      std::printf("%8llu  %s (seed %s)\n", static_cast<unsigned long long>(times.first), kind.c_str(), times.second.c_str());
     if (!found.empty()) std::printf("findings:\n");
     for (const auto& [what, count] : found) std::printf("%8llu  %s\n", static_cast<unsigned long long>(count), what.c_str());
     return static_cast<uint32_t>(seeds.size());
@@ -257,6 +266,7 @@ int main(int argc, char** argv) {
   app.add_option("--shrunk", choices.shrunk, "at most so many of each manner and kind, by each process");
   app.add_option("--write", choices.write, "a folder for programs with findings");
   app.add_option("--batch", choices.batch, "a folder for all programs, which other hosts replay; nothing is compared");
+  app.add_flag("--refusals", choices.refusals, "what is refused by name is a finding too");
   app.add_flag("--show", choices.show, "print every program");
   app.add_flag("--list", choices.list, "print manners and features");
   CLI11_PARSE(app, argc, argv);

@@ -141,8 +141,10 @@ class Trial {
     TENON_TRY(Step("step 1", 0));
     TENON_TRY(Step("step 2", 0));
     outcome_.stage = "variables";
-    TENON_TRY_ASSIGN(const std::vector<Tensor> variables, session_->Run({}, Names(lowered_->variables), {}, Deadline()));
-    for (size_t i = 0; i < variables.size(); ++i) outcome_.items.push_back({"variable" + std::to_string(i), "", variables[i], {}});
+    if (!lowered_->variables.empty()) {
+      TENON_TRY_ASSIGN(const std::vector<Tensor> variables, session_->Run({}, Names(lowered_->variables), {}, Deadline()));
+      for (size_t i = 0; i < variables.size(); ++i) outcome_.items.push_back({"variable" + std::to_string(i), "", variables[i], {}});
+    }
     return manner_.form.constants ? Status() : Step("step 3", 1);
   }
 

@@ -45,7 +45,7 @@ class Tenon:
     def __init__(self, graph):
         import tenon
 
-        self.graph = tenon.Graph.from_graph_def(graph) if hasattr(tenon.Graph, "from_graph_def") else tenon.load_graph(graph)
+        self.graph = tenon.Graph.from_graph_def(graph)
         self.session = tenon.Session(self.graph)
 
     def run(self, fetches, feeds, targets):
