@@ -671,7 +671,7 @@ class Lowering {
     for (int64_t node = 0; node < to_.graph.node_count(); ++node) {
       const Operation operation(to_.graph.get(), node);
       const std::string name = operation.name();
-      if (name.starts_with("last/") || name.starts_with("gradients/") || name.find("_first") != std::string::npos) continue;
+      if (name.starts_with("last/") || name.starts_with("gradients") || name.find("_first") != std::string::npos) continue;
       const Part_* within = part(node);
       for (const Output& edge : operation.outputs()) {
         if (within == nullptr) add(edge);

@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 struct Choices {
   std::vector<uint32_t> seeds{1};
   uint32_t count = 100;
-  uint64_t seconds = 0;
+  uint64_t seconds = 0, deadline = 20000;
   int jobs = 2, shrunk = 3;
   std::vector<std::string> manners, without, features, without_features;
   bool all = false, shrink = false, first = false, refusals = false, show = false, list = false, processes = false;
@@ -68,6 +68,7 @@ class Work {
 
   int Run() {
     if (choices_.list) return List();
+    SetDeadline(std::chrono::milliseconds(choices_.deadline));
     file_ = std::filesystem::temp_directory_path() / ("crossings_" + std::to_string(getpid()) + ".txt");
     progress_ = static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     new (progress_) Progress();
@@ -160,7 +161,7 @@ class Work {
     for (const auto& [kind, count] : explained) Append("E\t" + std::to_string(count) + "\t" + kind + "\t" + std::to_string(seed));
     for (const Finding& finding : findings) {
       Tell(seed, finding);
-      if (choices_.shrink && finding.kind != "hang") Smaller(world, program, finding);
+      if (choices_.shrink && (finding.kind != "hang" || choices_.deadline <= 2000)) Smaller(world, program, finding);
       else if (!choices_.write.empty()) Write(world, program, finding);
     }
     ++progress_->done;
@@ -182,7 +183,7 @@ class Work {
       if (found.empty() || found[0].kind != finding.kind) return false;
       last = found[0];
       return true;
-    });
+    }, finding.kind == "hang" ? 200 : 2000);
     std::printf("seed %u, %s: shrunk to %d steps: %s\n%s\n", program.seed, finding.manner.c_str(), CountSteps(small), last.text.c_str(), Describe(small).c_str());
     if (!choices_.write.empty()) Write(world, small, last);
   }
@@ -254,6 +255,7 @@ int main(int argc, char** argv) {
   app.add_option("--seeds", choices.seeds, "the first seed of each stretch");
   app.add_option("--count", choices.count, "programs of each stretch");
   app.add_option("--seconds", choices.seconds, "begin no program after so long; 0: all are run");
+  app.add_option("--deadline", choices.deadline, "of each step, in milliseconds");
   app.add_option("--jobs", choices.jobs, "processes")->check(CLI::Range(1, 64));
   app.add_option("--manners", choices.manners, "these alone, by name");
   app.add_option("--without", choices.without, "not these manners");

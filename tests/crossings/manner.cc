@@ -18,7 +18,7 @@ namespace {
 
 using host::Code, host::Feed, host::Name, host::Result, host::Runtime, host::Session, host::SessionOptions, host::Status, host::Tensor;
 
-constexpr std::chrono::seconds kDeadline{30};  // a step takes milliseconds; one that hangs is told with its program
+std::chrono::milliseconds the_deadline{20000};  // a step takes milliseconds; one that hangs is told with its program
 
 bool HasStep(const Region& region, Do what) {
   for (const Step& step : region.steps) {
@@ -49,7 +49,7 @@ class Trial {
  private:
   host::RunOptions Deadline() const {
     host::RunOptions run;
-    run.timeout = kDeadline;
+    run.timeout = the_deadline;
     return run;
   }
 
@@ -417,6 +417,8 @@ bool Fits(const Manner& manner, const Program& program) {
   return !manner.form.inlined || !program.functions.empty();
 }
 
+void SetDeadline(std::chrono::milliseconds deadline) { the_deadline = deadline; }
+
 World::World() = default;
 World::~World() {
   processes_.clear();
@@ -491,7 +493,7 @@ std::string CheckDifferences(World& world, const Manner& manner, const Program& 
     std::vector<Feed> first, feeds;
     for (size_t i = 0; i < values.size(); ++i) (i < program.main.parameters.size() ? feeds : first).push_back({lowered->feeds[i], values[i]});
     host::RunOptions deadline;
-    deadline.timeout = kDeadline;
+    deadline.timeout = the_deadline;
     TENON_TRY(session.Run(first, {}, {lowered->initial}, deadline).status());
     const std::vector<Name> fetches(lowered->fetches.begin() + static_cast<ptrdiff_t>(lowered->loss), lowered->fetches.end());
     TENON_TRY_ASSIGN(const std::vector<Tensor> found, session.Run(feeds, fetches, {}, deadline));

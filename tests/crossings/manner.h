@@ -3,6 +3,7 @@
 #ifndef TENON_TESTS_CROSSINGS_MANNER_H_
 #define TENON_TESTS_CROSSINGS_MANNER_H_
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -78,6 +79,9 @@ class World {
   std::map<Where, std::unique_ptr<engine::LocalCluster>> clusters_;
   std::map<Where, std::unique_ptr<engine::Processes>> processes_;
 };
+
+// Of each step, in all manners.
+void SetDeadline(std::chrono::milliseconds deadline);
 
 // Whether the manner can run such programs: a frozen session writes no variable.
 bool Fits(const Manner& manner, const Program& program);
