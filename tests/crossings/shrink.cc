@@ -83,6 +83,36 @@ class Rewriting {
   std::vector<int> numbers_;
 };
 
+const Step* StepOf(const Region& region, int value) {
+  for (const Step& step : region.steps)
+    if (value >= step.first && value < step.first + static_cast<int>(step.out.size())) return &step;
+  return nullptr;
+}
+// Whether its loops count to their limits: one that does not would go on for ever.
+bool Ends(const Region& region) {
+  for (const Step& step : region.steps) {
+    for (const auto& part : step.parts)
+      if (!Ends(*part)) return false;
+    if (step.what != Do::k_loop) continue;
+    const Region &question = *step.parts[0], &body = *step.parts[1];
+    const Step* asks = StepOf(question, question.results[0]);
+    if (asks != nullptr && asks->what == Do::k_both) asks = StepOf(question, asks->in[0]);
+    if (asks == nullptr || asks->what != Do::k_less || asks->in[0] != 0 || asks->in[1] != step.states) return false;
+    const Step* adds = StepOf(body, body.results[0]);
+    if (adds == nullptr || adds->what != Do::k_add || adds->in[0] != 0) return false;
+    const Step* one = StepOf(body, adds->in[1]);
+    if (one == nullptr || one->what != Do::k_constant || one->number != 7) return false;
+    const Step *start = StepOf(region, step.in[0]), *limit = StepOf(region, step.in[static_cast<size_t>(step.states)]);
+    if (start == nullptr || start->what != Do::k_constant || limit == nullptr || (limit->what != Do::k_constant && limit->what != Do::k_remainder)) return false;
+  }
+  return true;
+}
+bool Ends(const Program& program) {
+  for (const auto& function : program.functions)
+    if (!Ends(*function)) return false;
+  return Ends(program.main);
+}
+
 bool IsPlain(const Type& type) { return type.kind == Kind::kTensor && type.dtype != DType::kString; }
 
 class Shrinker {
@@ -117,6 +147,7 @@ class Shrinker {
     Program candidate = Copy(now_);
     if (!change(&candidate)) return false;
     RemoveUnused(&candidate);
+    if (!Ends(candidate)) return false;
     --tries_;
     if (!fails_(candidate)) return false;
     now_ = std::move(candidate);

@@ -2,6 +2,7 @@
 #include "core/graph/function/inline_call.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/base/checked.h"
 #include "core/base/plugin_call.h"
@@ -312,13 +313,36 @@ class Inliner {
       TENON_ASSIGN_OR_RETURN(results_[i], Make("exit", "exit", {sides}));
     }
     TENON_ASSIGN_OR_RETURN(const Outcome body, Add(body_ref, "body", inside, node_.output_types, pivot.node));
+    std::set<NodeId> paced{pivot.node};
+    for (size_t i = 0; i < now.size(); ++i)
+      if (carried[i]) paced.insert(inside[i].node);
+    std::set<NodeId> seen;
     for (size_t i = 0; i < now.size(); ++i) {
       if (!carried[i]) continue;
-      TENON_ASSIGN_OR_RETURN(const Edge value, After(body.results[i], "next", body.effects));
+      std::vector<NodeId> first = body.effects;
+      seen.clear();
+      if (!IsPaced(body.results[i].node, pivot.node, paced, &seen)) first.push_back(pivot.node);
+      TENON_ASSIGN_OR_RETURN(const Edge value, After(body.results[i], "next", first));
       TENON_ASSIGN_OR_RETURN(const Edge next, Make("next_iteration", "next_iteration", {value}));
       TENON_RETURN_IF_ERROR(graph_->SetInput(now[i].node, 1, next));
     }
     return Status::Ok();
+  }
+
+  // Whether a node of the body waits for the turn. What is made of invariants alone is there before, and as a next value would begin turn after turn.
+  bool IsPaced(NodeId node, NodeId pivot, const std::set<NodeId>& paced, std::set<NodeId>* seen) const {
+    std::vector<NodeId> left{node};
+    while (!left.empty()) {
+      const NodeId id = left.back();
+      left.pop_back();
+      if (paced.contains(id)) return true;
+      if (id < pivot || !seen->insert(id).second) continue;  // from outside of the body
+      const Node& at = graph_->node(id);
+      for (const Edge& input : at.inputs)
+        if (input.node) left.push_back(input.node);
+      left.insert(left.end(), at.controls.begin(), at.controls.end());
+    }
+    return false;
   }
 
   Graph* graph_;
