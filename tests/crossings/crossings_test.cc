@@ -22,6 +22,7 @@ TEST(Crossings, AllMannersGiveTheSame) {
   Explained explained;
   int wrong = 0;
   for (uint32_t seed = 1; seed <= kPrograms && wrong < 5; ++seed) {
+    if (IsLeftOut("seed " + std::to_string(seed))) continue;
     const Program program = Generate(seed, features);
     const std::vector<Finding> findings = Check(world, program, manners, true, &explained);
     for (const Finding& finding : findings) ADD_FAILURE() << "seed " << seed << ", " << finding.manner << ": " << finding.kind << ": " << finding.text << "\n" << Describe(program);

@@ -108,6 +108,18 @@ class Lowering {
     look(program_.main, false, look);
     return inside;
   }
+  bool HasRows(int variable) const {
+    bool rows = false;
+    const auto look = [&](const Region& region, const auto& again) -> void {
+      for (const Step& step : region.steps) {
+        rows = rows || (step.variable == variable && (step.what == Do::k_read_rows || step.what == Do::k_add_rows || step.what == Do::k_set_row));
+        for (const auto& part : step.parts) again(*part, again);
+      }
+    };
+    look(program_.main, look);
+    for (const auto& function : program_.functions) look(*function, look);
+    return rows;
+  }
   void MakeVariables(Place* place) {
     Graph& g = to_.graph;
     std::vector<Operation> initial;
@@ -115,7 +127,8 @@ class Lowering {
       const Variable& variable = program_.variables[i];
       const std::string name = "variable" + std::to_string(i);
       const size_t feed = program_.main.parameters.size() + i;
-      const auto device = g.Device(form_.placer ? form_.placer(static_cast<uint32_t>(random_())) : std::string());
+      // On the first where rows are read or changed: where a variable is, the step that gives it its value says, and not each device has such kernels.
+      const auto device = g.Device(!form_.placer ? std::string() : form_.placer(HasRows(static_cast<int>(i)) ? 0 : static_cast<uint32_t>(random_())));
       to_.feeds.push_back(name + "_first");
       const Output first = g.Placeholder(name + "_first", variable.dtype, Shape(variable.dims));
       (void)feed;

@@ -206,7 +206,7 @@ class Work {
     std::fclose(file);
   }
   void Tell(uint32_t seed, const Finding& finding) {
-    std::printf("seed %u, %s: %s: %s\n", seed, finding.manner.c_str(), finding.kind.c_str(), finding.text.substr(0, 400).c_str());
+    std::printf("seed %u, %s: %s: %s\n", seed, finding.manner.c_str(), finding.kind.c_str(), finding.text.substr(0, 1000).c_str());
     std::fflush(stdout);
     Append("F\t" + std::to_string(seed) + "\t" + finding.kind + "\t" + finding.manner);
   }

@@ -64,9 +64,9 @@ class Inliner {
     return &value->function(index);
   }
   // One call of the function within the node.
-  Result<Outcome> Add(const FunctionRef& ref, std::string_view part, std::vector<Edge> inputs, std::vector<DType> types, NodeId pivot) {
+  Result<Outcome> Add(const FunctionRef& ref, std::string_view part, std::vector<Edge> inputs, std::vector<DType> types, NodeId pivot, std::vector<NodeId> early = {}) {
     TENON_ASSIGN_OR_RETURN(const Function function, Find(ref.name));
-    CallSite site{node_.Describe(), StrCat(node_.name, "/", part), node_.device, std::move(inputs), std::move(types), {}, {pivot}, true};
+    CallSite site{node_.Describe(), StrCat(node_.name, "/", part), node_.device, std::move(inputs), std::move(types), {}, {pivot}, true, std::move(early)};
     if (ref.attrs) site.attrs = *ref.attrs;
     Outcome out;
     TENON_RETURN_IF_ERROR(AddFunctionBody(graph_, site, *function, &out.results, &out.effects));
@@ -96,7 +96,7 @@ class Inliner {
 
   Status Call() {
     std::string name = node_.op->name;
-    CallSite site{node_.Describe(), node_.name, node_.device, node_.inputs, node_.output_types, {}, node_.controls, false};
+    CallSite site{node_.Describe(), node_.name, node_.device, node_.inputs, node_.output_types, {}, node_.controls, false, {}};
     if (node_.has(TENON_OP_REMOTE)) {
       TENON_ASSIGN_OR_RETURN(site.device, Target());
       site.inputs.erase(site.inputs.begin());
@@ -293,10 +293,17 @@ class Inliner {
     TENON_ASSIGN_OR_RETURN(const Function condition_function, Find(condition_ref->name));
     DType type = TENON_DT_BOOL;
     if (condition_function->outputs.size() == 1 && condition_function->outputs[0].type != TENON_DT_INVALID) type = condition_function->outputs[0].type;
-    TENON_ASSIGN_OR_RETURN(const Outcome condition, Add(*condition_ref, "cond", now, {type}, pivot.node));
+    TENON_ASSIGN_OR_RETURN(const Outcome condition, Add(*condition_ref, "cond", now, {type}, pivot.node, Invariants(carried, now)));
     TENON_ASSIGN_OR_RETURN(const Edge truth, Truth(condition.results[0]));
     TENON_ASSIGN_OR_RETURN(const Edge goes_on, Make("loop_condition", "goes_on", {truth}, condition.effects));
     return Turn(*body_ref, carried, now, goes_on);
+  }
+
+  static std::vector<NodeId> Invariants(const std::vector<bool>& carried, const std::vector<Edge>& now) {
+    std::vector<NodeId> invariants;
+    for (size_t i = 0; i < now.size(); ++i)
+      if (!carried[i]) invariants.push_back(now[i].node);
+    return invariants;
   }
 
   Status Turn(const FunctionRef& body_ref, const std::vector<bool>& carried, const std::vector<Edge>& now, Edge goes_on) {
@@ -312,7 +319,7 @@ class Inliner {
       }
       TENON_ASSIGN_OR_RETURN(results_[i], Make("exit", "exit", {sides}));
     }
-    TENON_ASSIGN_OR_RETURN(const Outcome body, Add(body_ref, "body", inside, node_.output_types, pivot.node));
+    TENON_ASSIGN_OR_RETURN(const Outcome body, Add(body_ref, "body", inside, node_.output_types, pivot.node, Invariants(carried, now)));
     std::set<NodeId> paced{pivot.node};
     for (size_t i = 0; i < now.size(); ++i)
       if (carried[i]) paced.insert(inside[i].node);
