@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/function/function_body.h"
 
-#include "core/graph/loop_analysis.h"
-
 #include <algorithm>
 #include <charconv>
 #include <deque>
@@ -195,6 +193,7 @@ class Body {
   Status AddBody(std::vector<NodeId>* effects) {
     std::deque<const FunctionDef::BodyNode*> waiting;
     const std::set<std::string_view> left_out = LeftOut();
+    needed_ = Needed();
     for (const auto& body : function_.nodes)
       if (!left_out.contains(body.name)) waiting.push_back(&body);
     std::vector<std::pair<NodeId, std::pair<int32_t, std::string>>> open;
@@ -226,11 +225,6 @@ class Body {
     return op;
   }
 
-  // What reads nothing of the turn that it is in would be there before the turn is, and a loop would have a next turn without end.
-  bool IsSource(const std::vector<Edge>& inputs) const {
-    return std::all_of(inputs.begin(), inputs.end(), [this](const Edge& input) { return input.node && IsConstantEnter(graph_->node(input.node)); });
-  }
-
   Status TryAdd(const FunctionDef::BodyNode& body, bool may_leave_open, bool* added, std::vector<NodeId>* effects,
                 std::vector<std::pair<NodeId, std::pair<int32_t, std::string>>>* open) {
     TENON_ASSIGN_OR_RETURN(const OpDef* op, FindOp(body));
@@ -255,6 +249,8 @@ class Body {
       TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(input));
       spec.inputs.insert(spec.inputs.end(), edges.begin(), edges.end());
     }
+    // What enters the loop is known first: a merge of another loop may wait for this one.
+    if (!opened.empty() && opened.size() == spec.inputs.size()) return Status::Ok();
     for (const auto& [name, value] : body.attrs) {
       if (value.placeholder().empty()) {
         spec.attrs.emplace(name, value);
@@ -267,21 +263,64 @@ class Body {
     // Two calls have two loops.
     if (const auto frame = spec.attrs.find("frame_name"); op->has(TENON_OP_ENTER) && frame != spec.attrs.end() && frame->second.kind() == TENON_ATTR_STRING)
       frame->second = AttrValue::String(StrCat(site_.name, "/", frame->second.s()));
-    if (!site_.sources_wait || (IsSource(spec.inputs) && spec.controls.empty()) || op->has(kCallsFunctions))
+    // Within a loop of the body's own a node waits by its Enter: an edge from outside would not fit into its frame.
+    const int depth = DepthOf(spec);
+    const bool chosen = op->has(TENON_OP_SWITCH) || IsChosen(spec);
+    const bool is_source = spec.inputs.empty() && spec.controls.empty(), begins = op->has(TENON_OP_STATEFUL | TENON_OP_SWITCH | TENON_OP_ENTER);
+    bool waits = Waits(spec);
+    if (depth == 0 && (!site_.sources_wait || is_source || op->has(kCallsFunctions) || (begins && !waits && !site_.early.empty()))) {
+      waits = true;
       spec.controls.insert(spec.controls.end(), site_.controls.begin(), site_.controls.end());
+    }
     if (spec.device.empty()) spec.device = site_.device;
     TENON_ASSIGN_OR_RETURN(const NodeId id, graph_->Add(std::move(spec)));
     nodes_.emplace(body.name, id);
     for (auto& [index, input] : opened) open->push_back({id, {index, std::move(input)}});
-    if (op->has(TENON_OP_STATEFUL)) effects->push_back(id);
+    depths_[id] = depth + (op->has(TENON_OP_ENTER) ? 1 : op->has(TENON_OP_EXIT) ? -1 : 0);
+    if (chosen) chosen_.insert(id);
+    if (waits) waiting_.insert(id);
+    // Nothing outside can wait for what lies in a loop, or in a branch that may not be taken; but what a result needs has run when the result is there.
+    if (op->has(TENON_OP_STATEFUL) && !((depth > 0 || chosen) && needed_.contains(body.name))) effects->push_back(id);
     *added = true;
     return Status::Ok();
+  }
+
+  // In how many of the body's loops a node with these inputs lies.
+  int DepthOf(const NodeSpec& spec) const {
+    int depth = 0;
+    const auto look = [&](NodeId id) {
+      if (const auto it = depths_.find(id); it != depths_.end()) depth = std::max(depth, it->second);
+    };
+    for (const Edge& input : spec.inputs)
+      if (input.node) look(input.node);
+    for (const NodeId control : spec.controls) look(control);
+    return depth;
+  }
+
+  // Whether one of its inputs waits for what the body waits for.
+  bool Waits(const NodeSpec& spec) const {
+    const auto waits = [&](NodeId id) {
+      if (waiting_.contains(id)) return true;
+      const bool is_argument = std::any_of(site_.inputs.begin(), site_.inputs.end(), [&](const Edge& input) { return input.node == id; });
+      return is_argument && std::find(site_.early.begin(), site_.early.end(), id) == site_.early.end();
+    };
+    return std::any_of(spec.inputs.begin(), spec.inputs.end(), [&](const Edge& input) { return input.node && waits(input.node); }) ||
+           std::any_of(spec.controls.begin(), spec.controls.end(), waits);
+  }
+  // Whether it depends on a switch of the body.
+  bool IsChosen(const NodeSpec& spec) const {
+    return std::any_of(spec.inputs.begin(), spec.inputs.end(), [&](const Edge& input) { return chosen_.contains(input.node); }) ||
+           std::any_of(spec.controls.begin(), spec.controls.end(), [&](NodeId control) { return chosen_.contains(control); });
   }
 
   Graph* graph_;
   const CallSite& site_;
   const FunctionDef& function_;
   AttrMap attrs_;
+  std::set<std::string_view> needed_;  // by the results
+  std::set<NodeId> chosen_;            // that depend on a switch of the body
+  std::set<NodeId> waiting_;           // that wait for what the body waits for
+  std::map<NodeId, int> depths_;       // in loops of the body, of what a node gives
   std::map<std::string, std::vector<Edge>, std::less<>> arguments_;
   std::map<std::string, NodeId, std::less<>> nodes_;
 };

@@ -22,7 +22,8 @@ struct CallSite {
   std::vector<DType> output_types;
   AttrMap attrs;  // that bind the function's own
   std::vector<NodeId> controls;  // what the body waits for:
-  bool sources_wait = false;      // only those of its nodes that have no input but a loop's invariants, or call functions, in which there may be such
+  bool sources_wait = false;      // only those of its nodes that have no input, or call functions, in which there may be such;
+  std::vector<NodeId> early;      // and those with effects, and where branches and loops begin, that depend on these inputs alone, which do not wait themselves
 };
 
 // The types of the values that a function takes and gives, with its attributes bound; defaults are filled in.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/function/inline_call.h"
-#include "core/graph/loop_analysis.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/base/checked.h"
 #include "core/base/plugin_call.h"
@@ -64,9 +64,9 @@ class Inliner {
     return &value->function(index);
   }
   // One call of the function within the node.
-  Result<Outcome> Add(const FunctionRef& ref, std::string_view part, std::vector<Edge> inputs, std::vector<DType> types, NodeId pivot) {
+  Result<Outcome> Add(const FunctionRef& ref, std::string_view part, std::vector<Edge> inputs, std::vector<DType> types, NodeId pivot, std::vector<NodeId> early = {}) {
     TENON_ASSIGN_OR_RETURN(const Function function, Find(ref.name));
-    CallSite site{node_.Describe(), StrCat(node_.name, "/", part), node_.device, std::move(inputs), std::move(types), {}, {pivot}, true};
+    CallSite site{node_.Describe(), StrCat(node_.name, "/", part), node_.device, std::move(inputs), std::move(types), {}, {pivot}, true, std::move(early)};
     if (ref.attrs) site.attrs = *ref.attrs;
     Outcome out;
     TENON_RETURN_IF_ERROR(AddFunctionBody(graph_, site, *function, &out.results, &out.effects));
@@ -96,7 +96,7 @@ class Inliner {
 
   Status Call() {
     std::string name = node_.op->name;
-    CallSite site{node_.Describe(), node_.name, node_.device, node_.inputs, node_.output_types, {}, node_.controls, false};
+    CallSite site{node_.Describe(), node_.name, node_.device, node_.inputs, node_.output_types, {}, node_.controls, false, {}};
     if (node_.has(TENON_OP_REMOTE)) {
       TENON_ASSIGN_OR_RETURN(site.device, Target());
       site.inputs.erase(site.inputs.begin());
@@ -293,10 +293,17 @@ class Inliner {
     TENON_ASSIGN_OR_RETURN(const Function condition_function, Find(condition_ref->name));
     DType type = TENON_DT_BOOL;
     if (condition_function->outputs.size() == 1 && condition_function->outputs[0].type != TENON_DT_INVALID) type = condition_function->outputs[0].type;
-    TENON_ASSIGN_OR_RETURN(const Outcome condition, Add(*condition_ref, "cond", now, {type}, pivot.node));
+    TENON_ASSIGN_OR_RETURN(const Outcome condition, Add(*condition_ref, "cond", now, {type}, pivot.node, Invariants(carried, now)));
     TENON_ASSIGN_OR_RETURN(const Edge truth, Truth(condition.results[0]));
     TENON_ASSIGN_OR_RETURN(const Edge goes_on, Make("loop_condition", "goes_on", {truth}, condition.effects));
     return Turn(*body_ref, carried, now, goes_on);
+  }
+
+  static std::vector<NodeId> Invariants(const std::vector<bool>& carried, const std::vector<Edge>& now) {
+    std::vector<NodeId> invariants;
+    for (size_t i = 0; i < now.size(); ++i)
+      if (!carried[i]) invariants.push_back(now[i].node);
+    return invariants;
   }
 
   Status Turn(const FunctionRef& body_ref, const std::vector<bool>& carried, const std::vector<Edge>& now, Edge goes_on) {
@@ -312,16 +319,37 @@ class Inliner {
       }
       TENON_ASSIGN_OR_RETURN(results_[i], Make("exit", "exit", {sides}));
     }
-    TENON_ASSIGN_OR_RETURN(const Outcome body, Add(body_ref, "body", inside, node_.output_types, pivot.node));
+    TENON_ASSIGN_OR_RETURN(const Outcome body, Add(body_ref, "body", inside, node_.output_types, pivot.node, Invariants(carried, now)));
+    std::set<NodeId> paced{pivot.node};
+    for (size_t i = 0; i < now.size(); ++i)
+      if (carried[i]) paced.insert(inside[i].node);
+    std::set<NodeId> seen;
     for (size_t i = 0; i < now.size(); ++i) {
       if (!carried[i]) continue;
-      std::vector<NodeId> after = body.effects;
-      if (IsConstantEnter(graph_->node(body.results[i].node))) after.push_back(pivot.node);  // it is there before its turn is
-      TENON_ASSIGN_OR_RETURN(const Edge value, After(body.results[i], "next", after));
+      std::vector<NodeId> first = body.effects;
+      seen.clear();
+      if (!IsPaced(body.results[i].node, pivot.node, paced, &seen)) first.push_back(pivot.node);
+      TENON_ASSIGN_OR_RETURN(const Edge value, After(body.results[i], "next", first));
       TENON_ASSIGN_OR_RETURN(const Edge next, Make("next_iteration", "next_iteration", {value}));
       TENON_RETURN_IF_ERROR(graph_->SetInput(now[i].node, 1, next));
     }
     return Status::Ok();
+  }
+
+  // Whether a node of the body waits for the turn. What is made of invariants alone is there before, and as a next value would begin turn after turn.
+  bool IsPaced(NodeId node, NodeId pivot, const std::set<NodeId>& paced, std::set<NodeId>* seen) const {
+    std::vector<NodeId> left{node};
+    while (!left.empty()) {
+      const NodeId id = left.back();
+      left.pop_back();
+      if (paced.contains(id)) return true;
+      if (id < pivot || !seen->insert(id).second) continue;  // from outside of the body
+      const Node& at = graph_->node(id);
+      for (const Edge& input : at.inputs)
+        if (input.node) left.push_back(input.node);
+      left.insert(left.end(), at.controls.begin(), at.controls.end());
+    }
+    return false;
   }
 
   Graph* graph_;

@@ -194,11 +194,12 @@ class Graph {
     return Graph(std::move(state));
   }
 
-  // An empty graph for the body of a function of this one (host/function.h). It knows this one's functions; this one stays as it is while
-  // the body is built, and longer than it.
+  // An empty graph for the body of a function of this one (host/function.h). It knows this one's functions, and nodes in it have the gradients
+  // that OverrideGradient says here; this one stays as it is while the body is built, and longer than it.
   Graph Body() const {
     Graph body(std::make_unique<internal::GraphState>());
     if (state_->status.ok()) body.Check(tenon_graph_create_body(get(), &body.state_->graph));
+    body.state_->gradients = state_->gradients;
     body.Fail(state_->status);
     return body;
   }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sample of programs that cross features, in every manner. `make crossings` runs as many as are asked for.
+#include <gtest/gtest.h>
+
+#include "tests/crossings/compare.h"
+#include "tests/crossings/generate.h"
+#include "tests/crossings/left_out.h"
+
+namespace tenon::crossings {
+namespace {
+
+constexpr uint32_t kPrograms = 60;
+
+TEST(Crossings, AllMannersGiveTheSame) {
+  Features features;
+  for (const Feature feature : AllFeatures())
+    if (!IsLeftOut(NameOf(feature))) features.insert(feature);
+  std::vector<const Manner*> manners;
+  for (const Manner& manner : AllManners())
+    if (!IsLeftOut(manner.name) && manner.where != Where::kShm && manner.where != Where::kGrpc) manners.push_back(&manner);
+  World world;
+  Explained explained;
+  int wrong = 0;
+  for (uint32_t seed = 1; seed <= kPrograms && wrong < 5; ++seed) {
+    if (IsLeftOut("seed " + std::to_string(seed))) continue;
+    const Program program = Generate(seed, features);
+    const std::vector<Finding> findings = Check(world, program, manners, true, &explained);
+    for (const Finding& finding : findings) ADD_FAILURE() << "seed " << seed << ", " << finding.manner << ": " << finding.kind << ": " << finding.text << "\n" << Describe(program);
+    wrong += findings.empty() ? 0 : 1;
+  }
+}
+
+}  // namespace
+}  // namespace tenon::crossings

@@ -1,0 +1,732 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/crossings/lower.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+
+#include "tests/crossings/calculation.h"
+
+namespace tenon::crossings {
+namespace {
+
+using host::Argument, host::Function, host::FunctionResults, host::Graph, host::Operation, host::Output, host::Shape;
+
+// How a region gets at a variable.
+struct Access {
+  Output handle;  // a resource or a reference
+  Output value;   // valid: the region has its value alone
+  bool is_reference = false;
+};
+
+// Where a region is built: its graph, its variables, and what must go before what.
+struct Place {
+  Graph& g;
+  std::map<int, Access> variables;
+  std::map<int, Operation> written;             // last, by variable
+  std::map<int, std::vector<Operation>> read;   // since then
+  bool is_main = false;
+
+  std::vector<Operation> Before(int variable, bool writes) const {
+    std::vector<Operation> operations;
+    if (const auto last = written.find(variable); last != written.end()) operations.push_back(last->second);
+    if (const auto reads = read.find(variable); writes && reads != read.end()) operations.insert(operations.end(), reads->second.begin(), reads->second.end());
+    return operations;
+  }
+  void Note(int variable, bool writes, const Operation& operation) {
+    if (!writes) return read[variable].push_back(operation);
+    written[variable] = operation;
+    read[variable].clear();
+  }
+  // All that must have been done when the region is left.
+  std::vector<Operation> Effects() const {
+    std::vector<Operation> effects;
+    for (const auto& [variable, operation] : written) effects.push_back(operation);
+    for (const auto& [variable, operations] : read) effects.insert(effects.end(), operations.begin(), operations.end());
+    return effects;
+  }
+};
+
+std::vector<Output> Flatten(const std::vector<Value>& values) {
+  std::vector<Output> flat;
+  for (const Value& value : values) flat.insert(flat.end(), value.begin(), value.end());
+  return flat;
+}
+std::vector<Value> Unflatten(const std::vector<Type>& types, const std::vector<Output>& flat) {
+  std::vector<Value> values;
+  size_t at = 0;
+  for (const Type& type : types) {
+    Value& value = values.emplace_back();
+    for (size_t k = 0; k < PartsOf(type); ++k, ++at) value.push_back(at < flat.size() ? flat[at] : Output());
+  }
+  return values;
+}
+
+class Lowering {
+ public:
+  Lowering(Lowered* to, const Program& program, const Form& form, const std::vector<host::Tensor>& values)
+      : to_(*to), program_(program), form_(form), values_(values), calculation_(program.smooth), random_(program.seed) {}
+
+  void Run() {
+    Place place{to_.graph, {}, {}, {}, true};
+    std::vector<Value> parameters;
+    for (size_t i = 0; i < program_.main.parameters.size(); ++i) parameters.push_back({Input("x" + std::to_string(i), program_.main.parameters[i], i)});
+    MakeVariables(&place);
+    const std::vector<Value> all = Build(place, program_.main, parameters);
+    if (!to_.graph.status().ok()) return;
+    for (const int result : program_.main.results) AddResult(result, all[static_cast<size_t>(result)]);
+    AddGradients(&place, parameters, all);
+    for (const Operation& effect : place.Effects()) AddTarget(effect);
+    for (const Operation& effect : effects_) AddTarget(effect);
+    for (size_t i = 0; i < program_.variables.size(); ++i) {
+      const auto scope = to_.graph.Scope("last");
+      to_.variables.push_back(Plain(to_.graph, place.variables.at(static_cast<int>(i)), static_cast<int>(i)).name());
+    }
+    ListEdges(all);
+  }
+
+ private:
+  // ---- Inputs and variables ----
+  Output Input(const std::string& name, const Type& type, size_t i) {
+    if (form_.constants) {
+      to_.feeds.emplace_back();
+      return to_.graph.Const(host::View(values_[i]), name);
+    }
+    to_.feeds.push_back(name);
+    return to_.graph.Placeholder(name, type.dtype, form_.blind && i % 2 == 0 ? Shape::Unknown() : Shape(type.dims));
+  }
+  bool IsInFunction(int variable) const {
+    bool inside = false;
+    const auto look = [&](const Region& region, bool within, const auto& again) -> void {
+      for (const Step& step : region.steps) {
+        inside = inside || (within && step.variable == variable);
+        for (const auto& part : step.parts) again(*part, within || form_.control != Form::Control::kFrames, again);
+        if (step.function >= 0) again(*program_.functions[static_cast<size_t>(step.function)], within || !form_.inlined || form_.control != Form::Control::kFrames, again);
+      }
+    };
+    look(program_.main, false, look);
+    return inside;
+  }
+  bool HasRows(int variable) const {
+    bool rows = false;
+    const auto look = [&](const Region& region, const auto& again) -> void {
+      for (const Step& step : region.steps) {
+        rows = rows || (step.variable == variable && (step.what == Do::k_read_rows || step.what == Do::k_add_rows || step.what == Do::k_set_row));
+        for (const auto& part : step.parts) again(*part, again);
+      }
+    };
+    look(program_.main, look);
+    for (const auto& function : program_.functions) look(*function, look);
+    return rows;
+  }
+  void MakeVariables(Place* place) {
+    Graph& g = to_.graph;
+    std::vector<Operation> initial;
+    for (size_t i = 0; i < program_.variables.size(); ++i) {
+      const Variable& variable = program_.variables[i];
+      const std::string name = "variable" + std::to_string(i);
+      const size_t feed = program_.main.parameters.size() + i;
+      // On the first where rows are read or changed: where a variable is, the step that gives it its value says, and not each device has such kernels.
+      const auto device = g.Device(!form_.placer ? std::string() : form_.placer(HasRows(static_cast<int>(i)) ? 0 : static_cast<uint32_t>(random_())));
+      to_.feeds.push_back(name + "_first");
+      const Output first = g.Placeholder(name + "_first", variable.dtype, Shape(variable.dims));
+      (void)feed;
+      Access& access = place->variables[static_cast<int>(i)];
+      access.is_reference = form_.references && !IsInFunction(static_cast<int>(i));
+      const host::Attrs attrs = {{"dtype", variable.dtype}, {"shape", Shape(variable.dims)}, {"shared_name", name}};
+      access.handle = g.Op(access.is_reference ? "VariableV2" : "VarHandleOp", {}, attrs, name);
+      initial.push_back(g.AddNode(access.is_reference ? "Assign" : "AssignVariableOp", {access.handle, first}, {}, name + "_assign"));
+    }
+    const auto after = g.ControlDependencies(initial);
+    to_.initial = g.AddNode("NoOp", {}, {}, "initial").name();
+  }
+  // A read that nothing orders.
+  Output Plain(Graph& g, const Access& access, int variable) {
+    if (access.value.valid()) return access.value;
+    const DType dtype = program_.variables[static_cast<size_t>(variable)].dtype;
+    if (!access.is_reference) return g.Op("ReadVariableOp", {access.handle}, {{"dtype", dtype}});
+    // What a reference is read as may share its memory; the sum does not.
+    return g.Op("AddV2", {g.Op("Identity", {access.handle}), calculation_.Scalar(g, dtype, 0)});
+  }
+  Output Read(Place& place, int variable) {
+    const Access& access = place.variables.at(variable);
+    if (access.value.valid()) return access.value;
+    const auto order = place.g.ControlDependencies(place.Before(variable, false));
+    const Output value = Plain(place.g, access, variable);
+    place.Note(variable, false, value);
+    return value;
+  }
+  Output ReadRows(Place& place, int variable, const Output& rows) {
+    const Access& access = place.variables.at(variable);
+    if (access.value.valid() || access.is_reference) return place.g.Op("GatherV2", {Read(place, variable), rows, place.g.Const(0)});
+    const auto order = place.g.ControlDependencies(place.Before(variable, false));
+    const Output value = place.g.Op("ResourceGather", {access.handle, rows}, {{"dtype", program_.variables[static_cast<size_t>(variable)].dtype}});
+    place.Note(variable, false, value);
+    return value;
+  }
+  void Write(Place& place, int variable, Do what, const std::vector<Value>& in) {
+    const Access& access = place.variables.at(variable);
+    Graph& g = place.g;
+    const auto order = g.ControlDependencies(place.Before(variable, true));
+    const bool ref = access.is_reference;
+    std::string op;
+    std::vector<Output> inputs{access.handle};
+    for (const Value& value : in) inputs.push_back(value[0]);
+    switch (what) {
+      case Do::k_assign: op = ref ? "Assign" : "AssignVariableOp"; break;
+      case Do::k_assign_sub: op = ref ? "AssignSub" : "AssignSubVariableOp"; break;
+      case Do::k_add_rows: op = ref ? "ScatterAdd" : "ResourceScatterAdd"; break;
+      case Do::k_set_row: op = ref ? "ScatterUpdate" : "ResourceScatterUpdate"; break;
+      default: op = ref ? "AssignAdd" : "AssignAddVariableOp";
+    }
+    place.Note(variable, true, g.AddNode(op, inputs));
+  }
+  // A read that stands before an addition and is used behind it: of a reference, the sum.
+  Output LateRead(Place& place, int variable, const Value& added) {
+    const Access access = place.variables.at(variable);
+    Graph& g = place.g;
+    if (!access.is_reference) {
+      Write(place, variable, Do::k_assign_add, {added});
+      return Read(place, variable);
+    }
+    Output before;
+    {
+      const auto order = g.ControlDependencies(place.Before(variable, false));
+      before = g.Op("Identity", {access.handle});
+      place.Note(variable, false, before);
+    }
+    Write(place, variable, Do::k_assign_add, {added});
+    const auto order = g.ControlDependencies(place.Before(variable, false));
+    const Output after = g.Op("AddV2", {before, calculation_.Scalar(g, program_.variables[static_cast<size_t>(variable)].dtype, 0)});
+    place.Note(variable, false, after);
+    return after;
+  }
+
+  // ---- Regions ----
+  std::vector<Value> Build(Place& place, const Region& region, const std::vector<Value>& parameters) {
+    std::vector<Value> values = parameters;
+    for (const Step& step : region.steps) {
+      std::vector<Value> in;
+      for (const int value : step.in) in.push_back(values[static_cast<size_t>(value)]);
+      std::vector<Type> types;
+      for (const int value : step.in) types.push_back(region.type(value));
+      const bool placed = place.is_main && form_.placer;
+      std::vector<Value> out;
+      if (placed) {
+        const auto device = place.g.Device(form_.placer(static_cast<uint32_t>(random_())));
+        out = BuildStep(place, step, types, in);
+      } else {
+        out = BuildStep(place, step, types, in);
+      }
+      if (!place.g.status().ok()) {
+        values.resize(region.types.size(), Value(2));
+        return values;
+      }
+      values.insert(values.end(), out.begin(), out.end());
+      if (place.is_main && form_.after_step) form_.after_step(to_.graph);
+    }
+    return values;
+  }
+
+  std::vector<Value> BuildStep(Place& place, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in) {
+    switch (step.what) {
+      case Do::k_read: return {{Read(place, step.variable)}};
+      case Do::k_read_rows: return {{ReadRows(place, step.variable, in[0][0])}};
+      case Do::k_late_read: return {{LateRead(place, step.variable, in[0])}};
+      case Do::k_assign: case Do::k_assign_add: case Do::k_assign_sub: case Do::k_add_rows: case Do::k_set_row:
+        Write(place, step.variable, step.what, in);
+        return {};
+      case Do::k_queue: return Queue(place, step, in);
+      case Do::k_value_or: return {{ValueOr(place, step, in)}};
+      case Do::k_conditional: case Do::k_choice: case Do::k_loop: case Do::k_elements: case Do::k_call: return Part(place, step, types, in);
+      default: return calculation_.Make(place.g, step, types, in);
+    }
+  }
+
+  std::vector<Value> Queue(Place& place, const Step& step, const std::vector<Value>& in) {
+    Graph& g = place.g;
+    const std::string name = "queue" + std::to_string(names_++);
+    const std::vector<DType> types{step.out[0].dtype};
+    const Output queue = g.Op("FIFOQueueV2", {}, {{"component_types", types}, {"shapes", std::vector<Shape>{Shape(step.out[0].dims)}}, {"capacity", 4}, {"shared_name", name}}, name);
+    Operation last;
+    const auto after = [&](const char* op, std::vector<Output> inputs, const host::Attrs& attrs) {
+      inputs.insert(inputs.begin(), queue);
+      const auto order = g.ControlDependencies(last.valid() ? std::vector<Operation>{last} : std::vector<Operation>{});
+      last = g.AddNode(op, inputs, attrs);
+      return last;
+    };
+    after("QueueEnqueueV2", {in[0][0]}, {});
+    after("QueueEnqueueV2", {in[1][0]}, {});
+    const Output taken = after("QueueDequeueV2", {}, {{"component_types", types}});
+    const Output size = after("QueueSizeV2", {}, {});
+    after("QueueDequeueV2", {}, {{"component_types", types}});
+    effects_.push_back(last);
+    return {{taken}, {size}};
+  }
+
+  // ---- Parts ----
+  bool IsFunctional() { return form_.control == Form::Control::kFunctions || (form_.control == Form::Control::kMixed && random_() % 2 == 0); }
+  std::string NewName(const char* what) { return what + std::to_string(names_++); }
+
+  // What a part needs of the variables: values or handles, as more of its arguments; references go in by themselves.
+  struct Captured {
+    std::vector<int> variables;
+    std::vector<Access> accesses;   // outside
+    std::vector<Output> arguments;  // of those that are no references
+    Touched touched;
+  };
+  Captured Capture(Place& place, const Step& step) {
+    Captured captured;
+    captured.touched = TouchedBy(program_, step);
+    std::set<int> all = captured.touched.read;
+    all.insert(captured.touched.written.begin(), captured.touched.written.end());
+    for (const int variable : all) {
+      Access access = place.variables.at(variable);
+      if (form_.by_value && !captured.touched.written.contains(variable)) access.value = Read(place, variable);
+      captured.variables.push_back(variable);
+      captured.accesses.push_back(access);
+      if (access.value.valid() || !access.is_reference) captured.arguments.push_back(access.value.valid() ? access.value : access.handle);
+    }
+    return captured;
+  }
+  // arguments: those of the variables, inside. reference: what a reference outside is inside.
+  Place Inside(Graph& g, const Captured& captured, std::vector<Output> arguments, const std::function<Output(const Output&)>& reference) {
+    Place inside{g, {}, {}, {}, false};
+    size_t at = 0;
+    for (size_t i = 0; i < captured.variables.size(); ++i) {
+      Access access = captured.accesses[i];
+      if (access.value.valid()) access.value = arguments[at++];
+      else if (!access.is_reference) access.handle = arguments[at++];
+      else access.handle = reference(access.handle);
+      inside.variables[captured.variables[i]] = access;
+    }
+    return inside;
+  }
+
+  std::vector<Value> Part(Place& place, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in) {
+    const Captured captured = Capture(place, step);
+    std::vector<Operation> before;
+    for (size_t i = 0; i < captured.variables.size(); ++i) {
+      if (captured.accesses[i].value.valid()) continue;
+      const auto more = place.Before(captured.variables[i], captured.touched.written.contains(captured.variables[i]));
+      before.insert(before.end(), more.begin(), more.end());
+    }
+    const int64_t first = place.g.node_count();
+    std::vector<Output> out;
+    {
+      const auto order = place.g.ControlDependencies(before);
+      out = step.what == Do::k_call ? Call(place, step, in, captured) : IsFunctional() ? Functional(place, step, types, in, captured) : Framed(place, step, types, in, captured);
+    }
+    if (place.is_main && step.what != Do::k_call) parts_.push_back({first, place.g.node_count(), step.what});
+    if (!place.g.status().ok()) return {};
+    for (size_t i = 0; i < captured.variables.size(); ++i)
+      if (!captured.accesses[i].value.valid()) place.Note(captured.variables[i], captured.touched.written.contains(captured.variables[i]), out[0]);
+    return Unflatten(step.out, out);
+  }
+
+  std::vector<Output> Results(Place& inside, const Region& part, const std::vector<Value>& parameters) {
+    const std::vector<Value> all = Build(inside, part, parameters);
+    std::vector<Value> results;
+    for (const int result : part.results) results.push_back(all[static_cast<size_t>(result)]);
+    return Flatten(results);
+  }
+  // In frames the first result waits for all effects.
+  void Wait(Place& inside, std::vector<Output>* results) {
+    const std::vector<Operation> effects = inside.Effects();
+    if (effects.empty() || results->empty()) return;
+    const auto order = inside.g.ControlDependencies(effects);
+    (*results)[0] = inside.g.Op("Identity", {(*results)[0]});
+  }
+  std::vector<Output> Results(Graph& g, const Region& part, const std::vector<Type>& types, const std::vector<Output>& flat, const Captured& captured,
+                              const std::function<Output(const Output&)>& reference, std::vector<Operation>* effects) {
+    const size_t count = flat.size() - captured.arguments.size();
+    Place inside = Inside(g, captured, {flat.begin() + static_cast<ptrdiff_t>(count), flat.end()}, reference);
+    std::vector<Output> results = Results(inside, part, Unflatten(types, {flat.begin(), flat.begin() + static_cast<ptrdiff_t>(count)}));
+    if (effects != nullptr) *effects = inside.Effects();
+    else Wait(inside, &results);
+    return results;
+  }
+  static Output Same(const Output& reference) { return reference; }
+
+  Function DefinePart(Graph& g, const std::string& name, const Region& part, const std::vector<Type>& types, const Captured& captured, bool keeps = false,
+                      const std::vector<Output>& also = {}) {
+    std::vector<Argument> arguments;
+    for (const Type& type : types)
+      for (size_t k = 0; k < PartsOf(type); ++k) arguments.push_back(calculation_.ArgumentOf(type, k));
+    for (const Output& output : captured.arguments) arguments.emplace_back(output.dtype(), output.dtype() == DType::kResource ? Shape() : output.shape());
+    (void)also;
+    return Define(g, name, [&](Graph& body, const std::vector<Output>& v) {
+      std::vector<Operation> effects;
+      std::vector<Output> results = Results(body, part, types, v, captured, Same, &effects);
+      // A loop gives its invariants back.
+      if (keeps) results.insert(results.end(), v.begin() + static_cast<ptrdiff_t>(results.size()), v.end());
+      return FunctionResults(results, effects);
+    }, arguments);
+  }
+
+  std::vector<Output> Call(Place& place, const Step& step, const std::vector<Value>& in, const Captured& captured) {
+    const Region& function = *program_.functions[static_cast<size_t>(step.function)];
+    std::vector<Output> inputs = Flatten(in);
+    inputs.insert(inputs.end(), captured.arguments.begin(), captured.arguments.end());
+    if (form_.inlined) return Results(place.g, function, function.parameters, inputs, captured, Same, nullptr);
+    // A function has one form for each of how its variables come, which is the same in all of one graph.
+    std::string name = "function" + std::to_string(step.function);
+    for (const Access& access : captured.accesses) name += access.value.valid() ? "v" : "h";
+    const auto found = host::FindFunction(place.g, name);
+    const Function made = found.ok() ? Function{name} : DefinePart(place.g, name, function, function.parameters, captured);
+    if (random_() % 2 == 0) return place.g.Call(made, inputs).outputs();
+    return place.g.AddNode("StatefulPartitionedCall", inputs, {{"f", made}, {"Tout", host::internal::ResultTypes(place.g, made)}}).outputs();
+  }
+
+  std::vector<Output> Functional(Place& place, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in, const Captured& captured) {
+    Graph& g = place.g;
+    std::vector<Output> inputs = Flatten(in);
+    if (step.what == Do::k_elements) return Elements(g, step, types, in, captured);
+    inputs.insert(inputs.end(), captured.arguments.begin(), captured.arguments.end());
+    if (step.what == Do::k_loop) {
+      const std::string name = NewName("loop");
+      const Function question = DefinePart(g, name + "_question", *step.parts[0], types, captured);
+      const Function body = DefinePart(g, name + "_body", *step.parts[1], types, captured, true);
+      std::vector<Output> last = While(g, inputs, question, body, {name, step.parallel});
+      size_t count = 0;
+      for (const Type& type : step.out) count += PartsOf(type);
+      last.resize(std::min(last.size(), count));
+      return last;
+    }
+    const std::vector<Type> given(types.begin() + 1, types.end());
+    const std::string name = NewName(step.what == Do::k_choice ? "choice" : "conditional");
+    std::vector<Function> sides;
+    for (const auto& part : step.parts) sides.push_back(DefinePart(g, name + "_side" + std::to_string(sides.size()), *part, given, captured));
+    inputs.erase(inputs.begin());
+    if (step.what == Do::k_choice) return Case(g, in[0][0], sides, inputs, name);
+    return Cond(g, in[0][0], inputs, sides[0], sides[1], name);
+  }
+
+  // The host's own maps, folds and scans, of functions.
+  std::vector<Output> Elements(Graph& g, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in, const Captured& captured) {
+    const auto states = static_cast<ptrdiff_t>(step.states), xs = static_cast<ptrdiff_t>(step.xs);
+    std::vector<Type> given(types.begin(), types.end());
+    for (ptrdiff_t i = states; i < states + xs; ++i) given[static_cast<size_t>(i)].dims.erase(given[static_cast<size_t>(i)].dims.begin());
+    const std::string name = NewName("elements");
+    const Function element = DefinePart(g, name + "_element", *step.parts[0], given, captured);
+    host::ElementOptions options;
+    options.name = name;
+    options.parallel_iterations = step.parallel;
+    options.reverse = step.number != 0;
+    options.invariants = Flatten({in.begin() + states + xs, in.end()});
+    options.invariants.insert(options.invariants.end(), captured.arguments.begin(), captured.arguments.end());
+    const host::MappedWithState found = MapWithState(g, element, Flatten({in.begin(), in.begin() + states}), Flatten({in.begin() + states, in.begin() + states + xs}), options);
+    std::vector<Output> out = found.states;
+    out.insert(out.end(), found.results.begin(), found.results.end());
+    return out;
+  }
+
+  std::vector<Output> Framed(Place& place, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in, const Captured& captured) {
+    Graph& g = place.g;
+    switch (step.what) {
+      case Do::k_loop: {
+        const std::string name = NewName("loop");
+        std::vector<Output> variables = Flatten({in.begin(), in.begin() + step.states}), invariants = Flatten({in.begin() + step.states, in.end()});
+        invariants.insert(invariants.end(), captured.arguments.begin(), captured.arguments.end());
+        const auto enter = Entering(g, name, step.parallel);
+        return While(g, variables, invariants, [&](const std::vector<Output>& v) { return Results(g, *step.parts[0], types, v, captured, enter, nullptr)[0]; },
+                     [&](const std::vector<Output>& v) { return Results(g, *step.parts[1], types, v, captured, enter, nullptr); }, {name, step.parallel});
+      }
+      case Do::k_elements: return FramedElements(g, step, types, in, captured);
+      default: break;
+    }
+    std::vector<Output> inputs = Flatten({in.begin() + 1, in.end()});
+    inputs.insert(inputs.end(), captured.arguments.begin(), captured.arguments.end());
+    const std::vector<Type> given(types.begin() + 1, types.end());
+    if (step.what == Do::k_conditional) return Branch(g, in[0][0], given, inputs, captured, *step.parts[0], *step.parts[1]);
+    return Branch(g, g.Op("Equal", {in[0][0], g.Const(0)}), given, inputs, captured, *step.parts[0], *step.parts[1], step.parts[2].get(), in[0][0]);
+  }
+  std::function<Output(const Output&)> Entering(Graph& g, const std::string& name, int64_t parallel) {
+    return [&g, name, parallel](const Output& reference) {
+      const auto alone = g.OnlyControlDependencies({});
+      return g.Op("RefEnter", {reference}, {{"frame_name", name}, {"is_constant", true}, {"parallel_iterations", parallel}});
+    };
+  }
+  // last: a third branch; index says which of the two others it is then.
+  std::vector<Output> Branch(Graph& g, const Output& predicate, const std::vector<Type>& types, const std::vector<Output>& inputs, const Captured& captured,
+                             const Region& yes, const Region& no, const Region* last = nullptr, const Output& index = {}) {
+    std::map<std::pair<int64_t, int32_t>, Operation> gates;
+    for (const Access& access : captured.accesses)
+      if (access.is_reference && !access.value.valid()) gates[{access.handle.node(), access.handle.index()}] = g.AddNode("RefSwitch", {access.handle, predicate});
+    const auto side = [&](int which) { return [&gates, which](const Output& reference) { return gates.at({reference.node(), reference.index()}).output(which); }; };
+    std::vector<Output> given = inputs;
+    if (last != nullptr) given.push_back(index);
+    const auto without = [&](std::vector<Output> v) {
+      if (last != nullptr) v.pop_back();
+      return v;
+    };
+    return Cond(g, predicate, given, [&](const std::vector<Output>& v) { return Results(g, yes, types, without(v), captured, side(1), nullptr); },
+                [&](const std::vector<Output>& v) {
+                  if (last == nullptr) return Results(g, no, types, v, captured, side(0), nullptr);
+                  Captured inner = captured;  // as it is in this branch
+                  size_t at = inputs.size() - captured.arguments.size();
+                  inner.arguments.clear();
+                  for (Access& access : inner.accesses) {
+                    if (access.value.valid()) access.value = v[at++], inner.arguments.push_back(access.value);
+                    else if (!access.is_reference) access.handle = v[at++], inner.arguments.push_back(access.handle);
+                    else access.handle = side(0)(access.handle);
+                  }
+                  return Branch(g, g.Op("Equal", {v.back(), g.Const(1)}), types, without(v), inner, no, *last);
+                },
+                NewName("conditional"));
+  }
+
+  // A loop over TensorArrays.
+  std::vector<Output> FramedElements(Graph& g, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in, const Captured& captured) {
+    const std::string name = NewName("elements");
+    const auto states = static_cast<size_t>(step.states), xs = static_cast<size_t>(step.xs);
+    std::vector<Type> given(types.begin(), types.end());
+    const auto rows = static_cast<int32_t>(types[states].dims[0]);
+    const auto array = [&](DType dtype, const Dims& dims) {
+      return g.AddNode("TensorArrayV3", {g.Const(rows)}, {{"dtype", dtype}, {"element_shape", Shape(dims)}, {"clear_after_read", false}, {"identical_element_shapes", true}});
+    };
+    std::vector<int32_t> places;
+    for (int32_t i = 0; i < rows; ++i) places.push_back(i);
+    const auto every = [&] { return g.Const(places, Shape{rows}); };
+    std::vector<Output> handles, flows;
+    for (size_t i = states; i < states + xs; ++i) {
+      given[i].dims.erase(given[i].dims.begin());
+      const Operation made = array(given[i].dtype, given[i].dims);
+      handles.push_back(made.output(0));
+      flows.push_back(g.Op("TensorArrayScatterV3", {made.output(0), every(), in[i][0], made.output(1)}));
+    }
+    std::vector<Output> results, variables{g.Const(0)};
+    std::vector<Type> stacked(step.out.begin() + step.states, step.out.end());
+    for (Type& type : stacked) {
+      type.dims.erase(type.dims.begin());
+      const Operation made = array(type.dtype, type.dims);
+      results.push_back(made.output(0));
+      variables.push_back(made.output(1));
+    }
+    const std::vector<Output> first = Flatten({in.begin(), in.begin() + step.states});
+    variables.insert(variables.end(), first.begin(), first.end());
+    std::vector<Output> invariants = handles;
+    for (const auto& more : {flows, results, Flatten({in.begin() + static_cast<ptrdiff_t>(states + xs), in.end()}), captured.arguments}) invariants.insert(invariants.end(), more.begin(), more.end());
+    const auto enter = Entering(g, name, step.parallel);
+    const std::vector<Output> last = While(g, variables, invariants, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const(rows)}); },
+        [&](const std::vector<Output>& v) {
+          const Output place = step.number == 0 ? v[0] : g.Op("Sub", {g.Const(rows - 1), v[0]});
+          const auto from = v.begin() + static_cast<ptrdiff_t>(variables.size());
+          std::vector<Output> flat(v.begin() + 1 + static_cast<ptrdiff_t>(results.size()), from);
+          for (size_t i = 0; i < xs; ++i) {
+            const auto at = static_cast<ptrdiff_t>(i), of = static_cast<ptrdiff_t>(xs);
+            flat.push_back(g.Op("TensorArrayReadV3", {from[at], place, from[of + at]}, {{"dtype", given[states + i].dtype}}));
+            flat.back() = g.Op("EnsureShape", {flat.back()}, {{"shape", Shape(given[states + i].dims)}});
+          }
+          flat.insert(flat.end(), from + static_cast<ptrdiff_t>(2 * xs + results.size()), v.end());
+          std::vector<Output> made = Results(g, *step.parts[0], given, flat, captured, enter, nullptr);
+          std::vector<Output> next;
+          const size_t carried = made.size() - results.size();
+          // The counter waits for what the turn has done, which its first result says.
+          {
+            const auto order = g.ControlDependencies({Operation(made[0])});
+            next.push_back(g.Op("AddV2", {v[0], g.Const(1)}));
+          }
+          for (size_t k = 0; k < results.size(); ++k)
+            next.push_back(g.Op("TensorArrayWriteV3", {from[static_cast<ptrdiff_t>(2 * xs + k)], place, made[carried + k], v[1 + k]}));
+          next.insert(next.end(), made.begin(), made.begin() + static_cast<ptrdiff_t>(carried));
+          return next;
+        }, {name, step.parallel});
+    if (!g.status().ok()) return {};
+    std::vector<Output> out(last.begin() + 1 + static_cast<ptrdiff_t>(results.size()), last.end());
+    for (size_t k = 0; k < results.size(); ++k)
+      out.push_back(g.Op("TensorArrayGatherV3", {results[k], every(), last[1 + k]}, {{"dtype", stacked[k].dtype}, {"element_shape", Shape(stacked[k].dims)}}));
+    // Who waits for the first of the outputs waits for the last turn.
+    const auto order = g.ControlDependencies({Operation(last[0])});
+    out[0] = g.Op("Identity", {out[0]});
+    return out;
+  }
+
+  Output ValueOr(Place& place, const Step& step, const std::vector<Value>& in) {
+    Graph& g = place.g;
+    const Output has = g.Op("OptionalHasValue", {in[0][0]});
+    const Type& type = step.out[0];
+    const auto get = [&type](Graph& body, const std::vector<Output>& v) {
+      return body.Op("OptionalGetValue", {v[0]}, {{"output_types", std::vector<DType>{type.dtype}}, {"output_shapes", std::vector<Shape>{Shape(type.dims)}}});
+    };
+    const int64_t first = g.node_count();
+    const std::string name = NewName("value_or");
+    const std::vector<Output> inputs{in[0][0], in[1][0]};
+    std::vector<Output> out;
+    if (IsFunctional()) {
+      const std::vector<Argument> arguments{DType::kVariant, {type.dtype, Shape(type.dims)}};
+      const Function yes = Define(g, name + "_yes", get, arguments);
+      const Function no = Define(g, name + "_no", [](Graph& body, const std::vector<Output>& v) { return body.Op("Identity", {v[1]}); }, arguments);
+      out = Cond(g, has, inputs, yes, no, name);
+    } else {
+      out = Cond(g, has, inputs, [&](const std::vector<Output>& v) { return std::vector<Output>{get(g, v)}; }, [&](const std::vector<Output>& v) { return std::vector<Output>{v[1]}; }, name);
+    }
+    if (place.is_main) parts_.push_back({first, g.node_count(), Do::k_conditional});
+    return out.empty() ? Output() : out[0];
+  }
+
+  // ---- What is asked of it ----
+  void AddResult(int number, const Value& value) {
+    const Type& type = program_.main.type(number);
+    const std::string label = "v" + std::to_string(number);
+    const std::vector<Output> seen = calculation_.Seen(to_.graph, type, value);
+    for (size_t k = 0; k < seen.size(); ++k) {
+      to_.fetches.push_back(seen[k].name());
+      to_.labels.push_back(seen.size() == 1 ? label : label + "." + std::to_string(k));
+    }
+  }
+  void AddTarget(const Operation& operation) {
+    const std::string name = operation.name();
+    if (std::find(to_.targets.begin(), to_.targets.end(), name) == to_.targets.end()) to_.targets.push_back(name);
+  }
+
+  Output Dense(const host::Gradient& gradient, const Output& like) {
+    Graph& g = to_.graph;
+    if (gradient.kind == host::Gradient::Kind::kDense) return gradient.dense;
+    if (gradient.kind == host::Gradient::Kind::kNone) return g.Op("ZerosLike", {like});
+    const Output rows = g.Op("StridedSlice", {gradient.dense_shape, g.Const({0}), g.Const({1}), g.Const({1})}, {{"shrink_axis_mask", 1}});
+    return g.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, rows});
+  }
+  std::vector<Output> GradientsOf(const std::string& what, const Output& y, const std::vector<Output>& xs, const std::vector<Output>& likes) {
+    Graph& g = to_.graph;
+    const std::vector<host::Gradient> found = g.Gradients({y}, xs);
+    std::vector<Output> dense;
+    if (g.status().ok())
+      for (size_t i = 0; i < xs.size(); ++i) dense.push_back(Dense(found[i], likes[i]));
+    if (g.status().ok()) return dense;
+    to_.refused.emplace_back(what, g.TakeStatus());
+    return {};
+  }
+  void AddGradients(Place* place, const std::vector<Value>& parameters, const std::vector<Value>& all) {
+    if (program_.losses.empty()) return;
+    Graph& g = to_.graph;
+    std::vector<Output> xs, likes, sums;
+    for (const int loss : program_.losses) sums.push_back(calculation_.Total(g, all[static_cast<size_t>(loss)][0], program_.main.type(loss).dims));
+    const Output loss = sums.size() == 1 ? sums[0] : g.Op("AddN", sums);
+    for (size_t i = 0; i < parameters.size(); ++i)
+      if (program_.main.parameters[i].dtype == loss.dtype()) {
+        xs.push_back(parameters[i][0]);
+        likes.push_back(parameters[i][0]);
+        to_.by.push_back(i);
+      }
+    std::vector<int> weights;
+    for (size_t i = 0; i < program_.variables.size(); ++i)
+      if (program_.variables[i].weight && program_.variables[i].dtype == loss.dtype()) {
+        weights.push_back(static_cast<int>(i));
+        xs.push_back(place->variables.at(static_cast<int>(i)).handle);
+        likes.push_back(Read(*place, static_cast<int>(i)));
+        to_.by.push_back(parameters.size() + i);
+      }
+    if (xs.empty() || !g.status().ok()) return;
+    to_.loss = to_.fetches.size();
+    to_.gradients = xs.size();
+    to_.fetches.push_back(loss.name());
+    to_.labels.push_back("loss");
+    const std::vector<Output> first = GradientsOf("first gradient", loss, xs, likes);
+    if (first.empty()) return;
+    to_.first = to_.fetches.size();
+    for (size_t i = 0; i < first.size(); ++i) {
+      to_.fetches.push_back(first[i].name());
+      to_.labels.push_back("first gradient by feed " + std::to_string(to_.by[i]));
+    }
+    std::vector<Operation> taken;
+    for (const Output& output : first) taken.emplace_back(output);
+    if (program_.order > 1) AddSecond(first, xs, likes, &taken);
+    if (!program_.trains) return;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const auto after = g.ControlDependencies(taken);
+      const Output& gradient = first[first.size() - weights.size() + i];
+      Write(*place, weights[i], Do::k_assign_sub, {{g.Op("Mul", {gradient, calculation_.Scalar(g, loss.dtype(), 0.25)})}});
+    }
+  }
+  void AddSecond(const std::vector<Output>& first, const std::vector<Output>& xs, const std::vector<Output>& likes, std::vector<Operation>* taken) {
+    Graph& g = to_.graph;
+    std::vector<Output> sums;
+    for (size_t i = 0; i < first.size(); ++i) {
+      const auto feed = to_.by[i];
+      const Dims& dims = feed < program_.main.parameters.size() ? program_.main.parameters[feed].dims : program_.variables[feed - program_.main.parameters.size()].dims;
+      sums.push_back(calculation_.Total(g, first[i], dims));
+    }
+    const std::vector<Output> second = GradientsOf("second gradient", sums.size() == 1 ? sums[0] : g.Op("AddN", sums), xs, likes);
+    if (second.empty()) return;
+    to_.second = to_.fetches.size();
+    for (size_t i = 0; i < second.size(); ++i) {
+      to_.fetches.push_back(second[i].name());
+      to_.labels.push_back("second gradient by feed " + std::to_string(to_.by[i]));
+      taken->emplace_back(second[i]);
+    }
+  }
+
+  // ---- Edges ----
+  struct Part_ {
+    int64_t first, end;
+    Do what;
+  };
+  void ListEdges(const std::vector<Value>& all) {
+    std::set<int64_t> ordered;  // what control edges hang on, or what changes state
+    for (int64_t node = 0; node < to_.graph.node_count(); ++node)
+      for (const Operation& waited : Operation(to_.graph.get(), node).control_inputs()) ordered.insert(waited.node());
+    const auto part = [&](int64_t node) {
+      for (const Part_& each : parts_)
+        if (node >= each.first && node < each.end) return &each;
+      return static_cast<const Part_*>(nullptr);
+    };
+    const auto plain = [](DType dtype) { return IsNumber(dtype) || dtype == DType::kBool || dtype == DType::kString; };
+    const auto add = [&](const Output& edge) {
+      const Operation node(edge);
+      if (!plain(edge.dtype()) || node.op() == "Placeholder") return;
+      const bool stateful = node.op().find("Variable") != std::string::npos || node.op().find("Queue") != std::string::npos || node.op().find("Random") != std::string::npos ||
+                            node.op().find("Assign") != std::string::npos || node.op().find("Scatter") == 0;
+      to_.inner.push_back(edge.name());
+      if (!ordered.contains(edge.node()) && !stateful) to_.free.push_back(edge.name());
+    };
+    for (int64_t node = 0; node < to_.graph.node_count(); ++node) {
+      const Operation operation(to_.graph.get(), node);
+      const std::string name = operation.name();
+      if (name.starts_with("last/") || name.starts_with("gradients") || name.find("_first") != std::string::npos) continue;
+      const Part_* within = part(node);
+      for (const Output& edge : operation.outputs()) {
+        if (within == nullptr) add(edge);
+        else if ((within->what == Do::k_loop || within->what == Do::k_elements) && plain(edge.dtype()) && operation.op() != "Exit" && name.find('/') != std::string::npos) to_.inside.push_back(edge.name());
+      }
+    }
+    for (size_t value = program_.main.parameters.size(); value < all.size(); ++value)
+      for (const Output& edge : all[value])
+        if (edge.valid() && part(edge.node()) != nullptr) add(edge);
+    for (auto* edges : {&to_.inner, &to_.free, &to_.inside}) {
+      std::sort(edges->begin(), edges->end());
+      edges->erase(std::unique(edges->begin(), edges->end()), edges->end());
+    }
+  }
+
+  Lowered& to_;
+  const Program& program_;
+  const Form& form_;
+  const std::vector<host::Tensor>& values_;
+  const Calculation calculation_;
+  std::mt19937 random_;
+  std::vector<Operation> effects_;
+  std::vector<Part_> parts_;
+  int names_ = 0;
+};
+
+}  // namespace
+
+std::string Form::name() const {
+  std::string text = control == Control::kFrames ? "frames" : control == Control::kFunctions ? "functions" : "mixed";
+  text += references ? ", references" : ", resources";
+  text += by_value ? " by value" : " by handle";
+  if (inlined) text += ", inlined";
+  if (constants) text += ", constants";
+  if (blind) text += ", blind";
+  return text;
+}
+
+std::unique_ptr<Lowered> Lower(const host::Runtime& runtime, const Program& program, const Form& form, const std::vector<host::Tensor>& values) {
+  auto lowered = std::make_unique<Lowered>(runtime);
+  Lowering(lowered.get(), program, form, values).Run();
+  return lowered;
+}
+
+}  // namespace tenon::crossings
