@@ -30,6 +30,7 @@ struct BackwardLoop {
   // that gathers the gradients of what is popped.
   std::map<graph::NodeId, graph::Edge> gradients_of_pushed;
   std::map<graph::NodeId, graph::Edge> gradients_of_popped;
+  bool shares_stacks = false;  // its turns, in all turns of the loop around it, push on one of those or pop from one
   std::map<graph::Edge, graph::Edge> forward_values;  // forward edge -> what stands for it here
   std::map<graph::Edge, graph::Edge> entered;         // value of the parent -> its constant Enter
 

@@ -104,11 +104,13 @@ Status Differentiator::PassGate(const Node& node, Arrived* arrived) {
 Status Differentiator::WalkPop(NodeId id, BackwardLoop* back, Arrived* arrived) {
   TENON_ASSIGN_OR_RETURN(const tenon_gradient total, Total(arrived, {id, 0}));
   if (!HasValue(total) || (!between_.Has(id) && !stacks_.StackOf({id, 0}))) return Status::Ok();
-  TENON_ASSIGN_OR_RETURN(const NodeId enter, EnterOfHandle(id, stacks_.PushesOf(id), *back));
+  TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> enters, EntersOfHandle(id, stacks_.PushesOf(id), back));
   TENON_ASSIGN_OR_RETURN(const Edge dense, sums_.Densify(total));
   type_of_gradient_[stacks_.PushesOf(id)[0]] = BaseType(graph_.TypeOf(dense));
   const NodeId first = graph_.next_id();
-  TENON_ASSIGN_OR_RETURN(back->gradients_of_popped[enter], values_.PushInTurns(dense, back));
+  BackwardLoop* around = back;
+  for (size_t i = 1; i < enters.size(); ++i, around = around->parent) around->shares_stacks = true;
+  TENON_ASSIGN_OR_RETURN(around->gradients_of_popped[enters.back()], values_.PushInTurns(dense, back, around));
   PlaceBeside(first, id);
   return Status::Ok();
 }
@@ -118,8 +120,8 @@ Status Differentiator::WalkPush(NodeId id, BackwardLoop* back, Arrived* arrived)
   TENON_ASSIGN_OR_RETURN(const tenon_gradient total, Total(arrived, {id, 0}));
   sums_.Add(arrived, value, total);
   if (back->gradients_of_pushed.empty() || (!between_.Has(id) && !PushesHandle(id))) return Status::Ok();
-  TENON_ASSIGN_OR_RETURN(const NodeId enter, EnterOfHandle(id, stacks_.PopsOf(id), *back));
-  const auto gradients = back->gradients_of_pushed.find(enter);
+  TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> enters, EntersOfHandle(id, stacks_.PopsOf(id), back));
+  const auto gradients = back->gradients_of_pushed.find(enters[0]);
   if (gradients == back->gradients_of_pushed.end()) return Status::Ok();
   const NodeId first = graph_.next_id();
   TENON_ASSIGN_OR_RETURN(const Edge popped, values_.PopInTurns(gradients->second, type_of_gradient_.at(id), value, back));
@@ -130,15 +132,20 @@ Status Differentiator::WalkPush(NodeId id, BackwardLoop* back, Arrived* arrived)
 
 bool Differentiator::PushesHandle(NodeId id) const { return stacks_.IsPush(id) && stacks_.StackOf(graph_.node(id).inputs[1]); }
 
-// By which a push's or a pop's handle comes into its loop. others: what it may exchange values with.
-Result<NodeId> Differentiator::EnterOfHandle(NodeId id, const std::vector<NodeId>& others, const BackwardLoop& back) const {
+// others: what it may exchange values with.
+Result<std::vector<NodeId>> Differentiator::EntersOfHandle(NodeId id, const std::vector<NodeId>& others, const BackwardLoop* back) const {
   if (stacks_.IsStray(id)) return Unimplemented("it is not seen which stack its handle is of, and so not what depends on what");
   if (others.size() != 1)
     return Unimplemented(StrCat(others.size(), " nodes push on its stack or pop from it where a gradient needs one; give each value a stack of its own"));
-  const NodeId enter = Origin(graph_, graph_.node(id).inputs[0]).node;
-  if (back.is_step() || !IsConstantEnter(graph_.node(enter)) || forward_.loops().frame_of(enter) != back.frame)
+  std::vector<NodeId> enters;
+  NodeId at = Origin(graph_, graph_.node(id).inputs[0]).node;
+  for (; !back->is_step() && IsConstantEnter(graph_.node(at)) && forward_.loops().frame_of(at) == back->frame; back = back->parent) {
+    enters.push_back(at);
+    at = Origin(graph_, graph_.node(at).inputs[0]).node;
+  }
+  if (enters.empty() || graph_.node(at).has(TENON_OP_ENTER))
     return Unimplemented("its stack is not one that a loop's turns push on or pop from; only of such there are gradients");
-  return enter;
+  return enters;
 }
 
 bool Differentiator::IsOfLoop(const Node& node) const {

@@ -28,7 +28,8 @@ class Differentiator {
   Status WalkPop(graph::NodeId id, BackwardLoop* back, Arrived* arrived);
   Status WalkPush(graph::NodeId id, BackwardLoop* back, Arrived* arrived);
   bool PushesHandle(graph::NodeId id) const;
-  Result<graph::NodeId> EnterOfHandle(graph::NodeId id, const std::vector<graph::NodeId>& others, const BackwardLoop& back) const;
+  // By which a push's or a pop's handle comes into its loop, and into the loops around it.
+  Result<std::vector<graph::NodeId>> EntersOfHandle(graph::NodeId id, const std::vector<graph::NodeId>& others, const BackwardLoop* back) const;
   bool IsGate(const graph::Node& node) const;
   Status PassGate(const graph::Node& node, Arrived* arrived);
   Status WalkItem(graph::NodeId id, BackwardLoop* back, Arrived* arrived);

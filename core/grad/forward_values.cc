@@ -121,16 +121,22 @@ Status ForwardValues::PushOn(Edge handle, Edge value, NodeId turn, NodeId next) 
   return Status::Ok();
 }
 
-Result<Edge> ForwardValues::PushInTurns(Edge value, BackwardLoop* back) {
+Result<Edge> ForwardValues::PushInTurns(Edge value, BackwardLoop* back, BackwardLoop* around) {
   const std::vector<NodeId> before = builder_->controls();
-  if (!back->parent->is_step()) builder_->set_controls({back->parent->turn});
+  if (!around->parent->is_step()) builder_->set_controls({around->parent->turn});
   auto limit = builder_->ScalarInt32(-1, "stack_limit");
   builder_->set_controls(before);
   if (!limit.ok()) return limit.status();
   TENON_ASSIGN_OR_RETURN(const NodeId stack, builder_->AddRole("stack", {*limit}, {{"elem_type", AttrValue::Type(BaseType(graph_.TypeOf(value)))}}));
-  TENON_ASSIGN_OR_RETURN(const Edge handle, EnterConstant({stack, 0}, back));
+  TENON_ASSIGN_OR_RETURN(const Edge handle, EnterFrom({stack, 0}, around, back));
   TENON_RETURN_IF_ERROR(PushOn(handle, value, back->turn, back->subtract));
   return Edge{stack, 0};
+}
+
+Result<Edge> ForwardValues::EnterFrom(Edge outside, BackwardLoop* around, BackwardLoop* back) {
+  if (back == around) return EnterConstant(outside, back);
+  TENON_ASSIGN_OR_RETURN(const Edge entered, EnterFrom(outside, around, back->parent));
+  return EnterConstant(entered, back);
 }
 
 Result<Edge> ForwardValues::Pop(Edge edge, Edge stack, BackwardLoop* back) {

@@ -22,21 +22,24 @@ class ForwardValues {
   Status Localize(graph::NodeId first_new, BackwardLoop* back);
   // The same for the end of a gradient, if it is of the forward graph.
   Status LocalizeEnd(tenon_output* end, BackwardLoop* back);
-  // A new stack in the frame around the backward loop, on which each of its turns pushes the value.
-  Result<graph::Edge> PushInTurns(graph::Edge value, BackwardLoop* back);
+  // A new stack, on which each turn of the backward loop pushes the value. It is made in the frame around `around`, which is the loop or one
+  // that it lies in.
+  Result<graph::Edge> PushInTurns(graph::Edge value, BackwardLoop* back, BackwardLoop* around);
   // What each turn pops, of the type, from a stack of the frame around the backward loop; only in the branches in which the forward value
   // `beside` is there.
   Result<graph::Edge> PopInTurns(graph::Edge stack, DType type, graph::Edge beside, BackwardLoop* back);
+  // A value of the frame around the backward loop, in its turns.
+  Result<graph::Edge> EnterConstant(graph::Edge outside, BackwardLoop* back);
   // What stands in the backward loop for a value.
   Result<graph::Edge> Find(graph::Edge edge, BackwardLoop* back);
 
  private:
   Status LocalizeInputs(graph::NodeId id, BackwardLoop* back);
   Result<graph::Edge> Make(graph::Edge edge, graph::FrameId frame, BackwardLoop* back);
-  Result<graph::Edge> EnterConstant(graph::Edge outside, BackwardLoop* back);
   Result<graph::Edge> ThroughStack(graph::Edge edge, BackwardLoop* back);
   Result<graph::Edge> MakeStack(DType type, const BackwardLoop& back);
   Status Push(graph::Edge edge, graph::Edge stack, const BackwardLoop& back);
+  Result<graph::Edge> EnterFrom(graph::Edge outside, BackwardLoop* around, BackwardLoop* back);
   Result<graph::Edge> InBranchesOf(graph::Edge beside, graph::Edge handle, BackwardLoop* back);
   Status PushOn(graph::Edge handle, graph::Edge value, graph::NodeId turn, graph::NodeId next);
   Result<graph::Edge> Pop(graph::Edge edge, graph::Edge stack, BackwardLoop* back);

@@ -78,6 +78,7 @@ Status LoopGradient::Add(Arrived* arrived) {
   if (status.ok()) status = CloseHandles(&inside, arrived);
   if (status.ok()) status = CloseInvariants(&inside, arrived);
   if (status.ok()) status = CloseStacks(arrived);
+  if (status.ok()) status = OrderTurnsAround();
   sums_.SetTurn(before);
   return status;
 }
@@ -95,10 +96,15 @@ Result<bool> LoopGradient::Arrives(Arrived* arrived) {
 
 Result<bool> LoopGradient::StacksArrive(Arrived* arrived) {
   for (const NodeId enter : frame_.enters) {
-    const Edge handle = graph_.node(enter).inputs[0];
+    const Edge handle = Origin(graph_, graph_.node(enter).inputs[0]);
     if (!IsConstantEnter(graph_.node(enter)) || !parts_.stacks->StackOf(handle)) continue;
-    TENON_ASSIGN_OR_RETURN(const tenon_gradient total, sums_.Total(arrived, Origin(graph_, handle)));
+    TENON_ASSIGN_OR_RETURN(const tenon_gradient total, sums_.Total(arrived, handle));
     if (HasValue(total)) back_.gradients_of_pushed[enter] = graph::FromC(total.dense);
+    // The handle came through the loop around this one.
+    const auto around = back_.parent->gradients_of_pushed.find(handle.node);
+    if (around == back_.parent->gradients_of_pushed.end()) continue;
+    back_.shares_stacks = true;
+    TENON_ASSIGN_OR_RETURN(back_.gradients_of_pushed[enter], parts_.values->EnterConstant(around->second, back_.parent));
   }
   return !back_.gradients_of_pushed.empty();
 }
@@ -283,6 +289,14 @@ Status LoopGradient::GatherRows(const tenon_gradient& in_turn, Edge outside, Arr
     all.*end = graph::ToC(made.exit);
   }
   sums_.Add(arrived, outside, all);
+  return Status::Ok();
+}
+
+// Turns of the loop around come one after the other where their inner turns push on one stack.
+Status LoopGradient::OrderTurnsAround() {
+  if (!back_.shares_stacks || back_.parent->is_step()) return Status::Ok();
+  TENON_ASSIGN_OR_RETURN(const NodeId over, builder_->AddRole("control_trigger", {}, {}, {}, {back_.left.node}));
+  graph_.AddControl(over, back_.parent->subtract);
   return Status::Ok();
 }
 

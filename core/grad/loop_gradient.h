@@ -65,6 +65,7 @@ class LoopGradient {
   Status GatherRows(const tenon_gradient& in_turn, graph::Edge outside, Arrived* arrived);
   bool IsSmall(graph::Edge value);
   Status CloseStacks(Arrived* arrived);
+  Status OrderTurnsAround();
   bool Carries(graph::NodeId node) const;
 
   const Parts& parts_;
