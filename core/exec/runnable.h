@@ -69,6 +69,8 @@ class Runnable {
   // The serial of the program that runs with these feeds, when it has been made and each of its steps does the same work; else 0. Does
   // not wait.
   virtual uint64_t FixedProgram([[maybe_unused]] const tenon_tensor_view* const* feeds) const { return 0; }
+  // Lets go of memory that waits for a next run, unless another thread makes a program meanwhile. Whether there was any.
+  virtual bool DropIdle() { return false; }
   // Whether fetches stand in buffers of their own, which the caller may keep.
   virtual bool gives_own_buffers() const { return false; }
 };

@@ -11,6 +11,7 @@
 #include "core/exec/device/step.h"
 #include "core/exec/exchange/rendezvous.h"
 #include "core/exec/kernel/frame.h"
+#include "core/exec/plan/plan.h"
 #include "core/exec/runnable.h"
 #include "core/session/device_trace.h"
 #include "core/session/runtime.h"
@@ -56,6 +57,26 @@ uint64_t Callable::FixedProgram(const tenon_tensor_view* const* feeds) const { r
 
 Callable::~Callable() {
   for (const auto& context : contexts_) context->run->ReturnInstances();
+}
+
+bool Callable::DropIdle() {
+  std::vector<Context*> idle;
+  {
+    const SpinGuard guard(&lock_);
+    idle.swap(idle_);
+    idle_.reserve(contexts_.size());  // giving back allocates nothing
+  }
+  for (Context* context : idle) context->run->ReturnInstances();
+  const bool dropped = runnable_->DropIdle();
+  const SpinGuard guard(&lock_);
+  idle_.insert(idle_.end(), idle.begin(), idle.end());
+  return dropped;
+}
+
+size_t Callable::node_count() const {
+  if (const exec::Plan* whole = plan(); whole != nullptr) return whole->graph().size();
+  const graph::Graph* const traced = runnable_->traced().graph;
+  return traced == nullptr ? 0 : traced->size();
 }
 
 void Callable::CancelRunning(const Status& why) const {
@@ -239,6 +260,7 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     const Active active(&context->active);
     exec::Step& step = context->step;
     step.id = steps_->next.fetch_add(1, std::memory_order_relaxed);
+    last_run_.store(step.id, std::memory_order_relaxed);
     step.trace = options.trace;
     step.watcher = options.watcher;
     step.rendezvous = options.rendezvous;

@@ -60,6 +60,13 @@ class Callable : public std::enable_shared_from_this<Callable> {
   Status RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<const tenon_tensor_view* const> places,
                  std::span<tenon_tensor_view> out_fetches);
 
+  // When it was run last: of Steps::next.
+  uint64_t last_run() const { return last_run_.load(std::memory_order_relaxed); }
+  // Lets go of the memory that waits for a next run. Whether there was any.
+  bool DropIdle();
+  // The nodes of its plan, roughly what it takes by itself.
+  size_t node_count() const;
+
   // Cancels each step that runs. Under the mutex of its steps.
   void CancelRunning(const Status& why) const;
 
@@ -81,6 +88,7 @@ class Callable : public std::enable_shared_from_this<Callable> {
   const std::shared_ptr<exec::Runnable> runnable_;
   const std::vector<Feed> feeds_;
   const std::vector<const exec::Device*> fetch_devices_;
+  std::atomic<uint64_t> last_run_{0};
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
   std::vector<Context*> idle_;
   std::vector<std::unique_ptr<Context>> contexts_;

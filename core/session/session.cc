@@ -157,6 +157,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   env.tuning = &runtime->tuning();
   env.works = std::make_shared<exec::SessionWorks>(&runtime->events(), &runtime->threads(), session->pool_);
   env.functions = [session = session.get()](const graph::FunctionRef& function, std::string_view device) { return session->MakeFunction(function, device); };
+  env.give_up_idle = [session = session.get()] { return session->GiveUpIdle(); };
   env.unfinished = &session->state_->unfinished;
   env.seed = session->options_.seed;
   env.precision = session->KernelPrecision();
@@ -206,6 +207,18 @@ void Session::Close(const Status& why) {
   if (idle) DropFunctions();
   std::lock_guard cache(cache_mutex_);
   cache_.clear();  // callables hold the session
+  cached_nodes_ = 0;
+}
+
+bool Session::GiveUpIdle() {
+  std::vector<std::shared_ptr<Callable>> all;
+  {
+    std::lock_guard lock(state_->steps.mutex);
+    for (const auto& weak : callables_)
+      if (auto callable = weak.lock()) all.push_back(std::move(callable));
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->last_run() < b->last_run(); });
+  return std::any_of(all.begin(), all.end(), [](const auto& callable) { return callable->DropIdle(); });
 }
 
 // Their callables hold the session.
@@ -272,6 +285,7 @@ Status Session::Freeze() {
   frozen_ = std::make_unique<FrozenVariables>();
   is_frozen_.store(true);
   dropped.swap(cache_);
+  cached_nodes_ = 0;
   return Status::Ok();
 }
 
@@ -554,6 +568,15 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
                                                    const std::vector<std::string_view>& feed_devices,
                                                    const std::vector<std::string_view>& fetch_devices,
                                                    const RunOptions& options) {
+  auto callable = PrepareOnce(feeds, fetches, targets, feed_devices, fetch_devices, options);
+  if (callable.ok() || callable.status().code() != Code::kResourceExhausted || !GiveUpIdle()) return callable;
+  while (GiveUpIdle()) continue;
+  return PrepareOnce(feeds, fetches, targets, feed_devices, fetch_devices, options);
+}
+
+Result<std::shared_ptr<Callable>> Session::PrepareOnce(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                                       const std::vector<std::string_view>& targets, const std::vector<std::string_view>& feed_devices,
+                                                       const std::vector<std::string_view>& fetch_devices, const RunOptions& options) {
   if (state_->steps.closing.load()) return state_->steps.closed.reason();
   const Planning planning = StartPlanning(options);
   TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
@@ -634,14 +657,17 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
 
 // The one that stays: another step may have prepared the same meanwhile. The one that was not run for longest makes room.
 std::shared_ptr<Callable> Session::Keep(const std::string& key, std::shared_ptr<Callable> callable, bool frozen) {
-  std::shared_ptr<Callable> dropped;  // a plan takes its time to go
+  std::vector<std::shared_ptr<Callable>> dropped;  // a plan takes its time to go
   std::lock_guard lock(cache_mutex_);
   if (state_->steps.closing.load() || frozen != is_frozen_.load()) return callable;
-  const auto [at, is_new] = cache_.try_emplace(key, Cached{std::move(callable), ++uses_});
+  const size_t nodes = callable->node_count();
+  const auto [at, is_new] = cache_.try_emplace(key, Cached{std::move(callable), ++uses_, nodes});
   std::shared_ptr<Callable> kept = at->second.callable;
-  if (is_new && cache_.size() > kMostCached) {
+  if (is_new) cached_nodes_ += nodes;
+  while (is_new && (cache_.size() > kMostCached || (cache_.size() > kLeastCached && cached_nodes_ > kMostCachedNodes))) {
     const auto oldest = std::min_element(cache_.begin(), cache_.end(), [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
-    dropped = std::move(oldest->second.callable);
+    cached_nodes_ -= oldest->second.nodes;
+    dropped.push_back(std::move(oldest->second.callable));
     cache_.erase(oldest);
   }
   return kept;
@@ -655,6 +681,7 @@ Result<std::shared_ptr<Callable>> Session::PrepareCached(const std::vector<std::
   {
     std::lock_guard lock(cache_mutex_);
     dropped.swap(cache_);
+    cached_nodes_ = 0;
   }
   if (dropped.empty()) return callable;
   dropped.clear();
