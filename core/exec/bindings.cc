@@ -163,6 +163,8 @@ class BoundRun final : public Run {
   ~BoundRun() override { ReturnBoth(); }
 
   Status Go(Step* step, const tenon_tensor_view* const* feeds) override;
+  bool stands_still() const override { return dynamic_ran_ && dynamic_->stands_still(); }
+  Status GoOn() override { return dynamic_->GoOn(); }
   const tenon_tensor_view& fetch(size_t i) const override { return dynamic_ran_ ? dynamic_->fetch(i) : instance_->fetch(i); }
   bool fetch_is_own(size_t i) const override { return !dynamic_ran_ && instance_->fetch_is_own(i); }
   void Finish() override;

@@ -36,6 +36,9 @@ class Run {
   virtual ~Run() = default;
   // Runs the step, on this thread; on others too where there are parts. feeds: as their plan takes them; borrowed until Finish.
   virtual Status Go(Step* step, const tenon_tensor_view* const* feeds) = 0;
+  // Whether the step stands still (Step::enough): it goes on with GoOn, and Finish comes when it has not stood still.
+  virtual bool stands_still() const { return false; }
+  virtual Status GoOn() { return Status::Ok(); }
   // What fetch i is; valid from a Go that went well until Finish.
   virtual const tenon_tensor_view& fetch(size_t i) const = 0;
   // Whether it stands in a buffer of the step's `keeps` that was made for it: whoever takes the only reference to that may keep it.

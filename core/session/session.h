@@ -36,6 +36,7 @@ namespace tenon::session {
 class FunctionCode;
 class Runtime;
 class SessionPlacer;
+struct PartialRunPlan;
 struct PluginAnswers;
 struct PlacementReport;
 
@@ -100,6 +101,11 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<Pruned> Prune(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                        const std::vector<std::string_view>& targets) const;
   Result<graph::Graph> InlineCalls(graph::Graph graph, optimize::Request* request) const;
+  // Whether steps run in other processes.
+  bool runs_elsewhere() const;
+  // For runs whose feeds come one after the other, in this process; the last kMostCached that were asked for are kept.
+  Result<std::shared_ptr<const PartialRunPlan>> PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                                                  const std::vector<std::string_view>& targets);
   // Of a graph whose calls are inlined, or not yet. store: of its stateful kernels; nullptr: the session's.
   Result<std::shared_ptr<Callable>> PrepareGraph(const graph::Graph& graph, optimize::Request request, const RunOptions& options,
                                                  exec::KernelStore* store = nullptr);
@@ -124,6 +130,10 @@ class Session : public std::enable_shared_from_this<Session> {
                       const char* what, std::vector<int32_t>* out) const;
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request,
                                                  exec::KernelStore* store, uint32_t precision);
+  // Optimized, placed and changed by plugins' passes: what a plan is made of.
+  Result<exec::PlanOptions> MakeReady(graph::Graph* graph, optimize::Request* request, uint32_t precision);
+  std::vector<Callable::Feed> FeedsOf(const graph::Graph& graph, const optimize::Request& request) const;
+  Result<std::shared_ptr<const PartialRunPlan>> MakePartialRun(Pruned pruned);
   uint32_t KernelPrecision() const;
   Result<std::shared_ptr<Callable>> NewCallable(graph::Graph graph, optimize::Request request,
                                                 exec::PlanOptions options, exec::KernelStore* store);
@@ -158,6 +168,7 @@ class Session : public std::enable_shared_from_this<Session> {
     size_t nodes;
   };
   std::unordered_map<std::string, Cached> cache_;
+  std::unordered_map<std::string, std::pair<std::shared_ptr<const PartialRunPlan>, uint64_t>> partial_runs_;  // with what Cached::used is
   uint64_t uses_ = 0;
   size_t cached_nodes_ = 0;
   std::condition_variable idle_;
