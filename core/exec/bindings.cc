@@ -163,6 +163,8 @@ class BoundRun final : public Run {
   ~BoundRun() override { ReturnBoth(); }
 
   Status Go(Step* step, const tenon_tensor_view* const* feeds) override;
+  bool stands_still() const override { return dynamic_ran_ && dynamic_->stands_still(); }
+  Status GoOn() override { return dynamic_->GoOn(); }
   const tenon_tensor_view& fetch(size_t i) const override { return dynamic_ran_ ? dynamic_->fetch(i) : instance_->fetch(i); }
   bool fetch_is_own(size_t i) const override { return !dynamic_ran_ && instance_->fetch_is_own(i); }
   void Finish() override;
@@ -181,13 +183,21 @@ class BoundRun final : public Run {
   bool ran_ = false, dynamic_ran_ = false;
 };
 
+// An instance, with what idle steps of the session give up for it where there is no memory: nothing of this step has run.
+template <typename From>
+auto AcquireFrom(From& from, const Environment& env) {
+  auto instance = from.Acquire();
+  while (!instance.ok() && instance.status().code() == Code::kResourceExhausted && env.give_up_idle && env.give_up_idle()) instance = from.Acquire();
+  return instance;
+}
+
 Status BoundRun::Go(Step* step, const tenon_tensor_view* const* feeds) {
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<BoundProgram> program, bindings_->Bind(feeds, program_, step->cancellation));
   dynamic_ran_ = program == nullptr;
   if (dynamic_ran_) {
     if (dynamic_ == nullptr) {
       TENON_ASSIGN_OR_RETURN(dynamic_plan_, bindings_->Dynamic(step->cancellation));
-      TENON_ASSIGN_OR_RETURN(dynamic_, dynamic_plan_->Acquire());
+      TENON_ASSIGN_OR_RETURN(dynamic_, AcquireFrom(*dynamic_plan_, bindings_->plan()->env()));
     }
     ran_ = true;
     return dynamic_->Run(step, feeds);
@@ -197,7 +207,7 @@ Status BoundRun::Go(Step* step, const tenon_tensor_view* const* feeds) {
     program_ = std::move(program);
   }
   if (instance_ == nullptr) {
-    TENON_ASSIGN_OR_RETURN(instance_, program_->Acquire());
+    TENON_ASSIGN_OR_RETURN(instance_, AcquireFrom(*program_, bindings_->plan()->env()));
   }
   ran_ = true;
   return instance_->Run(step, feeds);
@@ -216,6 +226,14 @@ void BoundRun::ReturnBoth() {
 }
 
 }  // namespace
+
+bool Bindings::DropIdle() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // who makes a program may be the one that asks
+  if (!lock.owns_lock()) return false;
+  bool dropped = dynamic_ != nullptr && dynamic_->DropIdle();
+  for (const auto& program : programs_) dropped = program->DropIdle() || dropped;
+  return dropped;
+}
 
 std::unique_ptr<Run> Bindings::NewRun() { return std::make_unique<BoundRun>(this); }
 

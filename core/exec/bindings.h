@@ -42,6 +42,7 @@ class Bindings final : public Runnable {
   Result<BoundDynamicPlan*> Dynamic(Cancellation* cancellation = nullptr);
 
   std::unique_ptr<Run> NewRun() override;
+  bool DropIdle() override;
   std::string Explain() const override;
   Counts counts() const override;
   const Plan* plan() const override { return plan_.get(); }

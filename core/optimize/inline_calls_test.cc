@@ -48,6 +48,23 @@ TEST(InlineCalls, ReplacesNestedCallsAndLeavesNoTraceOfThem) {
   EXPECT_EQ(inlined->node(sum.inputs[0].node).name, "x");
 }
 
+TEST(InlineCalls, ComputesTheRestOfACallThatIsFed) {
+  Calls g;
+  FunctionDef f = Function("Two", "Copy");
+  f.outputs.push_back({"z", TENON_DT_FLOAT, "", "", ""});
+  f.nodes.push_back({"m", "Plus", "", {"x", "x"}, {}});
+  f.returns.emplace("z", "m:0");
+  g.Define(f);
+  const Edge call = g.Call("Two", "call"), other{call.node, 1};
+  Request request{{call}, {g.Add("Plus", {call, other}, {}, "after")}, {}};
+  const auto inlined = InlineCalls(g.graph.Clone(), &request);
+  ASSERT_TRUE(inlined.ok()) << inlined.status().ToString();
+  const graph::Node& after = inlined->node(request.fetches[0].node);
+  EXPECT_EQ(after.inputs[0], request.feeds[0]);
+  EXPECT_EQ(inlined->node(after.inputs[1].node).name, "call/m");
+  EXPECT_FALSE(inlined->Find("call/n"));
+}
+
 TEST(InlineCalls, LeavesACallThatIsFed) {
   Calls g;
   g.Define(Function("F", "Copy"));

@@ -38,6 +38,42 @@ TEST(Prune, CutsAtFeeds) {
   EXPECT_EQ(pruned->node(pruned->Find("end")).inputs[0], request.feeds[0]);
 }
 
+TEST(Prune, LeavesWhatOnlyNamesAFeedOpen) {
+  GraphMaker g;
+  const Edge a = g.Value(1, "a"), middle = g.Add("Plus", {a, a}, {}, "middle"), end = g.Add("Plus", {middle, a}, {}, "end");
+  Request request{{middle}, {end}, {}};
+  const auto pruned = Prune(g.graph, &request);
+  ASSERT_TRUE(pruned.ok());
+  EXPECT_TRUE(pruned->Find("a")) << "another needs it";
+  EXPECT_EQ(pruned->node(pruned->Find("middle")).inputs, (std::vector<Edge>{Edge(), Edge()}));
+}
+
+TEST(Prune, KeepsAFedNodeWholeThatOthersWaitFor) {
+  GraphMaker g;
+  const Edge a = g.Value(1, "a"), middle = g.Add("Plus", {a, a}, {}, "middle"), waits = g.Add("Nothing", {}, {}, "waits", {middle.node});
+  Request request{{middle}, {}, {waits.node}};
+  const auto pruned = Prune(g.graph, &request);
+  ASSERT_TRUE(pruned.ok());
+  EXPECT_EQ(pruned->node(pruned->Find("middle")).inputs[0].node, pruned->Find("a"));
+}
+
+TEST(Frames, RefuseEdgesInsideLoopsByName) {
+  GraphMaker g;
+  const Edge start = g.Value(0, "start"), limit = g.Value(5, "limit");
+  const auto loop = g.While("loop", {start}, [&](const auto& v) { return g.Add("Below", {v[0], v[0]}); }, [](const auto& v) { return v; });
+  const auto check = [&](Request request) {
+    const auto pruned = Prune(g.graph, &request);
+    EXPECT_TRUE(pruned.ok());
+    return CheckFrames(*pruned, request).ToString();
+  };
+  EXPECT_EQ(check({{}, {loop.exits[0]}, {}}), "OK");
+  EXPECT_EQ(check({{start}, {loop.exits[0]}, {}}), "OK");
+  EXPECT_EQ(check({{loop.exits[0]}, {loop.exits[0], limit}, {}}), "OK");
+  EXPECT_TRUE(check({{}, {loop.merges[0]}, {}}).find("fetch 'loop/merge0:0': node 'loop/merge0'") != std::string::npos) << check({{}, {loop.merges[0]}, {}});
+  const std::string fed = check({{loop.merges[0]}, {loop.exits[0]}, {}});
+  EXPECT_TRUE(fed.find("feed 'loop/merge0:0': node 'loop/merge0'") != std::string::npos && fed.find("is inside a loop") != std::string::npos) << fed;
+}
+
 TEST(Prune, FollowsAFedNodesInputsWhenAnotherOfItsOutputsIsWanted) {
   GraphMaker g;
   const Edge a = g.Value(1, "a"), p = g.Feed(TENON_DT_BOOL, {}, "p"), s = g.Add("Branch", {a, p}, {}, "s");

@@ -11,6 +11,7 @@
 #include "core/exec/device/step.h"
 #include "core/exec/exchange/rendezvous.h"
 #include "core/exec/kernel/frame.h"
+#include "core/exec/plan/plan.h"
 #include "core/exec/runnable.h"
 #include "core/session/device_trace.h"
 #include "core/session/runtime.h"
@@ -56,6 +57,26 @@ uint64_t Callable::FixedProgram(const tenon_tensor_view* const* feeds) const { r
 
 Callable::~Callable() {
   for (const auto& context : contexts_) context->run->ReturnInstances();
+}
+
+bool Callable::DropIdle() {
+  std::vector<Context*> idle;
+  {
+    const SpinGuard guard(&lock_);
+    idle.swap(idle_);
+    idle_.reserve(contexts_.size());  // giving back allocates nothing
+  }
+  for (Context* context : idle) context->run->ReturnInstances();
+  const bool dropped = runnable_->DropIdle();
+  const SpinGuard guard(&lock_);
+  idle_.insert(idle_.end(), idle.begin(), idle.end());
+  return dropped;
+}
+
+size_t Callable::node_count() const {
+  if (const exec::Plan* whole = plan(); whole != nullptr) return whole->graph().size();
+  const graph::Graph* const traced = runnable_->traced().graph;
+  return traced == nullptr ? 0 : traced->size();
 }
 
 void Callable::CancelRunning(const Status& why) const {
@@ -128,30 +149,29 @@ Status BadFeed(const std::string& name, const tenon_tensor_view& view, DType typ
 
 }  // namespace
 
-Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
-  for (size_t i = 0; i < feeds_.size(); ++i) {
-    const tenon_tensor_view* view = feeds[i];
-    const exec::Device* device = feeds_[i].device;
-    const bool is_there = view != nullptr && view->dtype == feeds_[i].type && view->dl.strides == nullptr &&
-                          (view->dl.data != nullptr || view->byte_size == 0) && exec::LiesIn(*view, device);
-    const std::string& name = feeds_[i].name;
-    if (is_there && feeds_[i].Fits(*view)) {
-      // Of strings in memory that is the caller's alone nobody knows the extent.
-      const std::string fault = view->dtype == TENON_DT_STRING && view->buffer != nullptr ? FaultOfCells(*view) : "";
-      if (fault.empty()) continue;
-      return InvalidArgument(StrCat("feed '", name, "' has ", fault));
-    }
-    if (is_there) return BadFeed(name, *view, feeds_[i].type, feeds_[i].shape);
-    if (view == nullptr) return InvalidArgument(StrCat("feed '", name, "' is NULL"));
-    if (view->dtype != feeds_[i].type)
-      return InvalidArgument(StrCat("feed '", name, "' must be ", TypeName(feeds_[i].type), ", found ", TypeName(view->dtype)));
-    if (!exec::LiesIn(*view, device))
-      return InvalidArgument(StrCat("feed '", name, "' must lie in ", device == nullptr ? "host memory" : StrCat("the memory of ", device->name),
-                                    ", found a tensor of DLPack's device type ", view->dl.device_type, ", device ", view->dl.device_id,
-                                    "; name the device of a feed when the callable is prepared"));
-    if (view->dl.strides != nullptr) return InvalidArgument(StrCat("feed '", name, "' has strides; give it contiguous"));
-    return InvalidArgument(StrCat("feed '", name, "' has no data"));
+Status Callable::CheckFeed(const Feed& feed, const tenon_tensor_view* view) {
+  const exec::Device* device = feed.device;
+  const bool is_there = view != nullptr && view->dtype == feed.type && view->dl.strides == nullptr &&
+                        (view->dl.data != nullptr || view->byte_size == 0) && exec::LiesIn(*view, device);
+  const std::string& name = feed.name;
+  if (is_there && feed.Fits(*view)) {
+    // Of strings in memory that is the caller's alone nobody knows the extent.
+    const std::string fault = view->dtype == TENON_DT_STRING && view->buffer != nullptr ? FaultOfCells(*view) : "";
+    return fault.empty() ? Status::Ok() : InvalidArgument(StrCat("feed '", name, "' has ", fault));
   }
+  if (is_there) return BadFeed(name, *view, feed.type, feed.shape);
+  if (view == nullptr) return InvalidArgument(StrCat("feed '", name, "' is NULL"));
+  if (view->dtype != feed.type) return InvalidArgument(StrCat("feed '", name, "' must be ", TypeName(feed.type), ", found ", TypeName(view->dtype)));
+  if (!exec::LiesIn(*view, device))
+    return InvalidArgument(StrCat("feed '", name, "' must lie in ", device == nullptr ? "host memory" : StrCat("the memory of ", device->name),
+                                  ", found a tensor of DLPack's device type ", view->dl.device_type, ", device ", view->dl.device_id,
+                                  "; name the device of a feed when the callable is prepared"));
+  if (view->dl.strides != nullptr) return InvalidArgument(StrCat("feed '", name, "' has strides; give it contiguous"));
+  return InvalidArgument(StrCat("feed '", name, "' has no data"));
+}
+
+Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
+  for (size_t i = 0; i < feeds_.size(); ++i) TENON_RETURN_IF_ERROR(CheckFeed(feeds_[i], feeds[i]));
   return Status::Ok();
 }
 
@@ -239,6 +259,7 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     const Active active(&context->active);
     exec::Step& step = context->step;
     step.id = steps_->next.fetch_add(1, std::memory_order_relaxed);
+    last_run_.store(step.id, std::memory_order_relaxed);
     step.trace = options.trace;
     step.watcher = options.watcher;
     step.rendezvous = options.rendezvous;
@@ -256,6 +277,72 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
   }
   GiveBack(context);
   return status;
+}
+
+// ---- Steps in several goes ----
+
+StepInGoes::~StepInGoes() {
+  if (context_ == nullptr) return;
+  const Status why = Status::Of(Code::kCancelled, "the partial run was released");
+  context_->cancellation.Cancel(why);
+  rendezvous_->Abort(why);
+  (void)Guarded([&] { return context_->run->GoOn(); });
+  End();
+}
+
+Status StepInGoes::Go(const RunOptions& options, std::function<bool()> enough) {
+  Steps& steps = *callable_->steps_;
+  const Running running(&steps.active, &steps.ran);
+  if (steps.closing.load(std::memory_order_seq_cst)) return steps.closed.reason();
+  if (options.watcher != nullptr && !steps.env->watch)
+    return FailedPrecondition("the step is to be watched, and its session was not made for that; make it with the option 'watch'");
+  if (context_ == nullptr) {
+    context_ = callable_->Acquire();
+    context_->step.id = steps.next.fetch_add(1, std::memory_order_relaxed);
+    context_->step.keeps = nullptr;
+    context_->step.places = {};
+    context_->step.may_end_later = false;
+    context_->step.rendezvous = rendezvous_;
+  }
+  context_->active.store(true, std::memory_order_release);
+  exec::Step& step = context_->step;
+  step.enough = std::move(enough);
+  if (!std::exchange(step.left_elsewhere, false)) {
+    step.trace = options.trace;
+    step.watcher = options.watcher;
+  }
+  DeviceTrace devices(*steps.env, options.trace);
+  Status status = Drive(options);
+  devices.Finish();
+  step.enough = nullptr;
+  context_->active.store(false, std::memory_order_release);
+  steps.host_waits.fetch_add(std::exchange(step.host_waits, 0), std::memory_order_relaxed);
+  steps.captured_launches.fetch_add(std::exchange(step.captured_launches, 0), std::memory_order_relaxed);
+  if (ended_) End();
+  return status;
+}
+
+Status StepInGoes::Drive(const RunOptions& options) {
+  RunOptions own = options;
+  own.rendezvous = rendezvous_;
+  const Callable::Ends ends(&callable_->steps_->runtime->deadlines(), &context_->cancellation, own);
+  exec::Run& run = *context_->run;
+  Status status;
+  if (!begun_ && context_->cancellation.cancelled()) {
+    ended_ = true;
+    return context_->cancellation.reason();
+  }
+  status = Guarded([&] { return std::exchange(begun_, true) ? run.GoOn() : run.Go(&context_->step, nullptr); });
+  ended_ = !status.ok() || !run.stands_still();
+  if (status.code() != Code::kCancelled || !context_->cancellation.cancelled() || context_->cancellation.reason().code() == Code::kCancelled) return status;
+  return context_->cancellation.reason().Annotate(std::string(status.message()));
+}
+
+void StepInGoes::End() {
+  ended_ = true;
+  context_->run->Finish();
+  context_->step.trace = nullptr;
+  callable_->GiveBack(std::exchange(context_, nullptr));
 }
 
 namespace {

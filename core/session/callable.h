@@ -60,6 +60,16 @@ class Callable : public std::enable_shared_from_this<Callable> {
   Status RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<const tenon_tensor_view* const> places,
                  std::span<tenon_tensor_view> out_fetches);
 
+  // Why a feed does not fit what is declared.
+  static Status CheckFeed(const Feed& feed, const tenon_tensor_view* view);
+
+  // When it was run last: of Steps::next.
+  uint64_t last_run() const { return last_run_.load(std::memory_order_relaxed); }
+  // Lets go of the memory that waits for a next run. Whether there was any.
+  bool DropIdle();
+  // The nodes of its plan, roughly what it takes by itself.
+  size_t node_count() const;
+
   // Cancels each step that runs. Under the mutex of its steps.
   void CancelRunning(const Status& why) const;
 
@@ -73,6 +83,7 @@ class Callable : public std::enable_shared_from_this<Callable> {
                  std::span<const tenon_tensor_view* const> places = {});
   Status ExecuteIn(Context* context, const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take);
   Status CheckFeeds(const tenon_tensor_view* const* feeds) const;
+  friend class StepInGoes;
   Context* Acquire();
   void GiveBack(Context* context);
 
@@ -81,9 +92,34 @@ class Callable : public std::enable_shared_from_this<Callable> {
   const std::shared_ptr<exec::Runnable> runnable_;
   const std::vector<Feed> feeds_;
   const std::vector<const exec::Device*> fetch_devices_;
+  std::atomic<uint64_t> last_run_{0};
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
   std::vector<Context*> idle_;
   std::vector<std::unique_ptr<Context>> contexts_;
+};
+
+// One step of a callable that is fed and fetched at a rendezvous alone (PlanOptions::part), in several goes. One thread at a time.
+class StepInGoes {
+ public:
+  // The rendezvous outlives it.
+  StepInGoes(std::shared_ptr<Callable> callable, exec::Rendezvous* rendezvous) : callable_(std::move(callable)), rendezvous_(rendezvous) {}
+  // What stands still is cancelled.
+  ~StepInGoes();
+  StepInGoes(const StepInGoes&) = delete;
+  StepInGoes& operator=(const StepInGoes&) = delete;
+
+  // Runs on this thread until the step stands still (exec::Step::enough), or has ended. A failure, also one of the options', is its end.
+  Status Go(const RunOptions& options, std::function<bool()> enough);
+  bool ended() const { return ended_; }
+
+ private:
+  Status Drive(const RunOptions& options);
+  void End();
+
+  const std::shared_ptr<Callable> callable_;
+  exec::Rendezvous* const rendezvous_;
+  Callable::Context* context_ = nullptr;
+  bool begun_ = false, ended_ = false;
 };
 
 }  // namespace tenon::session

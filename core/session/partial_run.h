@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// PartialRun: a step whose feeds arrive in several calls. One call at a time.
+// PartialRun: a step whose feeds arrive in several calls (partial_run_setup.h makes it). One call at a time.
 #ifndef TENON_CORE_SESSION_PARTIAL_RUN_H_
 #define TENON_CORE_SESSION_PARTIAL_RUN_H_
 
-#include <map>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -14,31 +13,19 @@ namespace tenon::session {
 
 class PartialRun {
  public:
-  static Result<std::unique_ptr<PartialRun>> Setup(std::shared_ptr<Session> session, const std::vector<std::string_view>& feeds,
-                                                   const std::vector<std::string_view>& fetches,
-                                                   const std::vector<std::string_view>& targets);
-  // Feeds some of what was declared, and computes fetches that need nothing else. A call that failed can be made again.
+  virtual ~PartialRun() = default;
+  // Feeds some of what was declared, and gives fetches that need nothing else. What is refused before anything has run (a name that was not declared, a
+  // feed of another type, FAILED_PRECONDITION: a fetch needs a feed that is open) loses nothing; any other failure ends the run, and calls say so then.
   Status Step(const RunOptions& options, const std::vector<std::string_view>& feed_names, const tenon_tensor_view* const* feeds,
               const std::vector<std::string_view>& fetch_names, std::vector<Tensor>* out_fetches);
 
- private:
-  using Values = std::map<graph::Edge, Tensor>;
-  PartialRun(std::shared_ptr<Session> session, graph::Graph graph) : session_(std::move(session)), graph_(std::move(graph)) {}
-  Status TakeFeeds(const std::vector<std::string_view>& names, const tenon_tensor_view* const* feeds, Values* known,
-                   std::vector<graph::Edge>* open) const;
-  Result<std::vector<graph::Edge>> Edges(const std::vector<std::string_view>& fetch_names) const;
-  // The nodes that this call runs. FAILED_PRECONDITION: one needs a feed that is still open.
-  Result<graph::NodeMap<bool>> FindNodes(const optimize::Request& request, const Values& known, const std::vector<graph::Edge>& open) const;
-  // What later calls need of those.
-  Result<std::vector<graph::Edge>> FindKept(const graph::NodeMap<bool>& runs, const Values& known) const;
-  Status Run(const RunOptions& options, optimize::Request request, const Values& known, std::vector<Tensor>* out);
+ protected:
+  // out_runs: whether something has begun to run, so that a failure is the end.
+  virtual Status Call(const RunOptions& options, const std::vector<std::string_view>& feed_names, const tenon_tensor_view* const* feeds,
+                      const std::vector<std::string_view>& fetch_names, std::vector<Tensor>* out_fetches, bool* out_runs) = 0;
 
-  const std::shared_ptr<Session> session_;
-  const graph::Graph graph_;
-  std::vector<graph::Edge> feeds_, fetches_;  // declared and still open
-  std::vector<graph::NodeId> targets_;
-  Values known_;  // fed, or computed by an earlier call
-  graph::NodeMap<bool> executed_;
+ private:
+  Status ended_;  // why, once it has
 };
 
 }  // namespace tenon::session

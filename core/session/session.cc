@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <chrono>
+#include <map>
 
 #include "core/base/clock.h"
 #include "core/base/live_objects.h"
@@ -30,6 +31,7 @@
 #include "core/optimize/plugin_passes.h"
 #include "core/place/device_name.h"
 #include "core/session/device_list.h"
+#include "core/session/partial_run_plan.h"
 #include "core/session/remote.h"
 #include "core/session/runtime.h"
 #include "core/session/session_function.h"
@@ -175,6 +177,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   env.tuning = &runtime->tuning();
   env.works = std::make_shared<exec::SessionWorks>(&runtime->events(), &runtime->threads(), session->pool_);
   env.functions = [session = session.get()](const graph::FunctionRef& function, std::string_view device) { return session->MakeFunction(function, device); };
+  env.give_up_idle = [session = session.get()] { return session->GiveUpIdle(); };
   env.unfinished = &session->state_->unfinished;
   env.seed = session->options_.seed;
   env.precision = session->KernelPrecision();
@@ -224,6 +227,19 @@ void Session::Close(const Status& why) {
   if (idle) DropFunctions();
   std::lock_guard cache(cache_mutex_);
   cache_.clear();  // callables hold the session
+  cached_nodes_ = 0;
+  partial_runs_.clear();
+}
+
+bool Session::GiveUpIdle() {
+  std::vector<std::shared_ptr<Callable>> all;
+  {
+    std::lock_guard lock(state_->steps.mutex);
+    for (const auto& weak : callables_)
+      if (auto callable = weak.lock()) all.push_back(std::move(callable));
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->last_run() < b->last_run(); });
+  return std::any_of(all.begin(), all.end(), [](const auto& callable) { return callable->DropIdle(); });
 }
 
 // Their callables hold the session.
@@ -290,6 +306,8 @@ Status Session::Freeze() {
   frozen_ = std::make_unique<FrozenVariables>();
   is_frozen_.store(true);
   dropped.swap(cache_);
+  cached_nodes_ = 0;
+  partial_runs_.clear();
   return Status::Ok();
 }
 
@@ -391,13 +409,18 @@ const exec::Device* Session::OwnerOf(const std::vector<int32_t>& memories, size_
   return memories.empty() || memories[i] == 0 ? nullptr : state_->env.devices[memories[i]].device;
 }
 
-Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optimize::Request request,
-                                                       exec::PlanOptions options, exec::KernelStore* store) {
+std::vector<Callable::Feed> Session::FeedsOf(const graph::Graph& graph, const optimize::Request& request) const {
   std::vector<Callable::Feed> feeds;
   for (size_t i = 0; i < request.feeds.size(); ++i) {
     const graph::Edge feed = request.feeds[i];
     feeds.push_back({graph.EdgeName(feed), BaseType(graph.TypeOf(feed)), OwnerOf(request.feed_memories, i), DeclaredShape(graph, feed)});
   }
+  return feeds;
+}
+
+Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optimize::Request request,
+                                                       exec::PlanOptions options, exec::KernelStore* store) {
+  std::vector<Callable::Feed> feeds = FeedsOf(graph, request);
   std::vector<const exec::Device*> fetch_devices;
   for (size_t i = 0; i < request.fetches.size(); ++i) fetch_devices.push_back(OwnerOf(request.fetch_memories, i));
   options.feed_memories = std::move(request.feed_memories);
@@ -435,22 +458,83 @@ Result<std::shared_ptr<exec::Runnable>> Session::NewRunnable(graph::Graph graph,
 // A precision that passes over steps are for is said to no kernel: what they leave alone is as it was.
 uint32_t Session::KernelPrecision() const { return options_.precision >= TENON_PRECISION_INT8 ? TENON_PRECISION_STRICT : options_.precision; }
 
-Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request, exec::KernelStore* store, uint32_t precision) {
-  TENON_ASSIGN_OR_RETURN(graph, Optimize(std::move(graph), &request));
+Result<exec::PlanOptions> Session::MakeReady(graph::Graph* graph, optimize::Request* request, uint32_t precision) {
+  TENON_ASSIGN_OR_RETURN(*graph, Optimize(std::move(*graph), request));
   auto times = std::make_shared<exec::StepTimes>();
-  TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
+  TENON_RETURN_IF_ERROR(placer_->Place(*request, graph, times.get()));
   auto notes = std::make_shared<optimize::NodeNotes>();
-  TENON_ASSIGN_OR_RETURN(const bool changed, optimize::RunPluginPasses(runtime_->graph_passes(), {precision, PlanOptions().compile, options_.calibration}, &graph, &request, notes.get()));
+  TENON_ASSIGN_OR_RETURN(const bool changed, optimize::RunPluginPasses(runtime_->graph_passes(), {precision, PlanOptions().compile, options_.calibration}, graph, request, notes.get()));
   if (changed) {
-    if (options_.optimize && optimize::PassUnread(&graph, request) != 0) {  // what the passes made needless
-      TENON_ASSIGN_OR_RETURN(graph, optimize::Prune(graph, &request));
+    if (options_.optimize && optimize::PassUnread(graph, *request) != 0) {  // what the passes made needless
+      TENON_ASSIGN_OR_RETURN(*graph, optimize::Prune(*graph, request));
     }
-    TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));  // where the passes want their nodes
+    TENON_RETURN_IF_ERROR(placer_->Place(*request, graph, times.get()));  // where the passes want their nodes
   }
   exec::PlanOptions options = PlanOptions();
   options.times = std::move(times);
   options.notes = std::move(notes);
+  return options;
+}
+
+Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request, exec::KernelStore* store, uint32_t precision) {
+  TENON_ASSIGN_OR_RETURN(exec::PlanOptions options, MakeReady(&graph, &request, precision));
   return NewCallable(std::move(graph), std::move(request), std::move(options), store);
+}
+
+bool Session::runs_elsewhere() const { return options_.remote != nullptr; }
+
+// A step of its own kind: what it waits for comes at any time and in any order, so that nothing of it may wait for something else that it does not need.
+Result<std::shared_ptr<const PartialRunPlan>> Session::MakePartialRun(Pruned pruned) {
+  auto plan = std::make_shared<PartialRunPlan>(pruned.graph.Clone());
+  plan->request = pruned.request;
+  plan->feeds = FeedsOf(plan->graph, plan->request);
+  plan->channel_count = static_cast<int32_t>(plan->feeds.size());
+  std::map<graph::Edge, int32_t> channels;
+  for (const graph::Edge& fetch : plan->request.fetches) {
+    const DType type = plan->graph.TypeOf(fetch);
+    if (!IsPlain(BaseType(type)) && type != TENON_DT_STRING)
+      return InvalidArgument(StrCat("fetch '", plan->graph.EdgeName(fetch), "' is a ", TypeName(type), ", which cannot leave the session"));
+    const auto [at, is_new] = channels.emplace(fetch, plan->channel_count);
+    plan->channel_count += is_new ? 1 : 0;
+    plan->fetch_channels.push_back(at->second);
+  }
+  TENON_ASSIGN_OR_RETURN(exec::PlanOptions options, MakeReady(&pruned.graph, &pruned.request, options_.precision));
+  TENON_ASSIGN_OR_RETURN(options.part, MeetCallers(plan->fetch_channels, plan->channel_count, &pruned.graph, &pruned.request));
+  options.times = nullptr;
+  options.force_dynamic = options.early_transfers = true;
+  TENON_ASSIGN_OR_RETURN(plan->callable, NewCallable(std::move(pruned.graph), std::move(pruned.request), std::move(options), &state_->store));
+  return std::shared_ptr<const PartialRunPlan>(std::move(plan));
+}
+
+Result<std::shared_ptr<const PartialRunPlan>> Session::PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                                                         const std::vector<std::string_view>& targets) {
+  const std::string key = CacheKey(feeds, fetches, targets);
+  const bool frozen = is_frozen_.load();
+  {
+    std::lock_guard lock(cache_mutex_);
+    if (const auto it = partial_runs_.find(key); it != partial_runs_.end()) {
+      it->second.second = ++uses_;
+      plans_reused_.fetch_add(1, std::memory_order_relaxed);
+      return it->second.first;
+    }
+  }
+  if (state_->steps.closing.load()) return state_->steps.closed.reason();
+  std::shared_ptr<const PartialRunPlan> plan, dropped;  // a plan takes its time to go
+  {
+    const Planning planning = StartPlanning({});
+    TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
+    TENON_ASSIGN_OR_RETURN(pruned.graph, InlineCalls(std::move(pruned.graph), &pruned.request));
+    TENON_ASSIGN_OR_RETURN(plan, MakePartialRun(std::move(pruned)));
+  }
+  std::lock_guard lock(cache_mutex_);
+  if (state_->steps.closing.load() || frozen != is_frozen_.load()) return plan;
+  partial_runs_.insert_or_assign(key, std::make_pair(plan, ++uses_));
+  if (partial_runs_.size() > kMostCached) {
+    const auto oldest = std::min_element(partial_runs_.begin(), partial_runs_.end(), [](const auto& a, const auto& b) { return a.second.second < b.second.second; });
+    dropped = std::move(oldest->second.first);
+    partial_runs_.erase(oldest);
+  }
+  return plan;
 }
 
 Result<std::shared_ptr<Callable>> Session::PrepareGraph(const graph::Graph& graph, optimize::Request request, const RunOptions& options,
@@ -572,6 +656,15 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
                                                    const std::vector<std::string_view>& feed_devices,
                                                    const std::vector<std::string_view>& fetch_devices,
                                                    const RunOptions& options) {
+  auto callable = PrepareOnce(feeds, fetches, targets, feed_devices, fetch_devices, options);
+  if (callable.ok() || callable.status().code() != Code::kResourceExhausted || !GiveUpIdle()) return callable;
+  while (GiveUpIdle()) continue;
+  return PrepareOnce(feeds, fetches, targets, feed_devices, fetch_devices, options);
+}
+
+Result<std::shared_ptr<Callable>> Session::PrepareOnce(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                                       const std::vector<std::string_view>& targets, const std::vector<std::string_view>& feed_devices,
+                                                       const std::vector<std::string_view>& fetch_devices, const RunOptions& options) {
   if (state_->steps.closing.load()) return state_->steps.closed.reason();
   const Planning planning = StartPlanning(options);
   TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
@@ -652,14 +745,17 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
 
 // The one that stays: another step may have prepared the same meanwhile. The one that was not run for longest makes room.
 std::shared_ptr<Callable> Session::Keep(const std::string& key, std::shared_ptr<Callable> callable, bool frozen) {
-  std::shared_ptr<Callable> dropped;  // a plan takes its time to go
+  std::vector<std::shared_ptr<Callable>> dropped;  // a plan takes its time to go
   std::lock_guard lock(cache_mutex_);
   if (state_->steps.closing.load() || frozen != is_frozen_.load()) return callable;
-  const auto [at, is_new] = cache_.try_emplace(key, Cached{std::move(callable), ++uses_});
+  const size_t nodes = callable->node_count();
+  const auto [at, is_new] = cache_.try_emplace(key, Cached{std::move(callable), ++uses_, nodes});
   std::shared_ptr<Callable> kept = at->second.callable;
-  if (is_new && cache_.size() > kMostCached) {
+  if (is_new) cached_nodes_ += nodes;
+  while (is_new && (cache_.size() > kMostCached || (cache_.size() > kLeastCached && cached_nodes_ > kMostCachedNodes))) {
     const auto oldest = std::min_element(cache_.begin(), cache_.end(), [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
-    dropped = std::move(oldest->second.callable);
+    cached_nodes_ -= oldest->second.nodes;
+    dropped.push_back(std::move(oldest->second.callable));
     cache_.erase(oldest);
   }
   return kept;
@@ -673,6 +769,7 @@ Result<std::shared_ptr<Callable>> Session::PrepareCached(const std::vector<std::
   {
     std::lock_guard lock(cache_mutex_);
     dropped.swap(cache_);
+    cached_nodes_ = 0;
   }
   if (dropped.empty()) return callable;
   dropped.clear();

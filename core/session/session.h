@@ -36,6 +36,7 @@ namespace tenon::session {
 class FunctionCode;
 class Runtime;
 class SessionPlacer;
+struct PartialRunPlan;
 struct PluginAnswers;
 struct PlacementReport;
 
@@ -76,8 +77,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a device).
   Result<Tensor> CopyTo(const tenon_tensor_view& value, int32_t from, int32_t to);
   const exec::SessionDevice& device(int32_t index) const;
-  // Prepare and Run; the last kMostCached that were asked for stay prepared.
-  static constexpr size_t kMostCached = 256;
+  // Prepare and Run; the last kMostCached that were asked for stay prepared, of large graphs fewer: so many that their plans have kMostCachedNodes together,
+  // but kLeastCached in any case. What they keep for their next run they give up where another step lacks it.
+  static constexpr size_t kMostCached = 256, kLeastCached = 16, kMostCachedNodes = 1 << 17;
   Status Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
              const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
              const std::vector<std::string_view>& target_names, std::vector<Tensor>* out_fetches);
@@ -99,6 +101,11 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<Pruned> Prune(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                        const std::vector<std::string_view>& targets) const;
   Result<graph::Graph> InlineCalls(graph::Graph graph, optimize::Request* request) const;
+  // Whether steps run in other processes.
+  bool runs_elsewhere() const;
+  // For runs whose feeds come one after the other, in this process; the last kMostCached that were asked for are kept.
+  Result<std::shared_ptr<const PartialRunPlan>> PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                                                  const std::vector<std::string_view>& targets);
   // Of a graph whose calls are inlined, or not yet. store: of its stateful kernels; nullptr: the session's.
   Result<std::shared_ptr<Callable>> PrepareGraph(const graph::Graph& graph, optimize::Request request, const RunOptions& options,
                                                  exec::KernelStore* store = nullptr);
@@ -111,6 +118,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(Runtime* runtime, SessionOptions options);
   // frozen: whether the session was when its making began; one that was made before is not kept.
   std::shared_ptr<Callable> Keep(const std::string& key, std::shared_ptr<Callable> callable, bool frozen);
+  Result<std::shared_ptr<Callable>> PrepareOnce(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                                const std::vector<std::string_view>& targets, const std::vector<std::string_view>& feed_devices,
+                                                const std::vector<std::string_view>& fetch_devices, const RunOptions& options);
   // Another try without the cached callables, if their plans are what takes the memory.
   Result<std::shared_ptr<Callable>> PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                   const std::vector<std::string_view>& targets, const RunOptions& options);
@@ -120,12 +130,18 @@ class Session : public std::enable_shared_from_this<Session> {
                       const char* what, std::vector<int32_t>* out) const;
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request,
                                                  exec::KernelStore* store, uint32_t precision);
+  // Optimized, placed and changed by plugins' passes: what a plan is made of.
+  Result<exec::PlanOptions> MakeReady(graph::Graph* graph, optimize::Request* request, uint32_t precision);
+  std::vector<Callable::Feed> FeedsOf(const graph::Graph& graph, const optimize::Request& request) const;
+  Result<std::shared_ptr<const PartialRunPlan>> MakePartialRun(Pruned pruned);
   uint32_t KernelPrecision() const;
   Result<std::shared_ptr<Callable>> NewCallable(graph::Graph graph, optimize::Request request,
                                                 exec::PlanOptions options, exec::KernelStore* store);
   Result<std::shared_ptr<exec::Runnable>> NewRunnable(graph::Graph graph, optimize::Request request,
                                                       exec::PlanOptions options, exec::KernelStore* store);
   void DropFunctions();
+  // Of the callable that was not run for longest, of those that keep memory for their next run.
+  bool GiveUpIdle();
   // A function of the graph, for kernels; a reference is the caller's.
   Result<tenon_function*> MakeFunction(const graph::FunctionRef& function, std::string_view device);
   // In whose memory the i-th lies; nullptr: the host's.
@@ -149,9 +165,12 @@ class Session : public std::enable_shared_from_this<Session> {
   struct Cached {
     std::shared_ptr<Callable> callable;
     uint64_t used;  // of uses_, when it was run last
+    size_t nodes;
   };
   std::unordered_map<std::string, Cached> cache_;
+  std::unordered_map<std::string, std::pair<std::shared_ptr<const PartialRunPlan>, uint64_t>> partial_runs_;  // with what Cached::used is
   uint64_t uses_ = 0;
+  size_t cached_nodes_ = 0;
   std::condition_variable idle_;
   std::vector<std::weak_ptr<Callable>> callables_;  // the steps' mutex guards them
   std::mutex functions_mutex_;

@@ -385,6 +385,50 @@ TEST(Session, RefusesATerabyteAndGoesOn) {
   EXPECT_TRUE(session->Run({}, {small}).ok());
 }
 
+// Steps that were prepared keep their memory for their next run; they give it up where another one lacks it, and run again.
+TEST(Session, IdleStepsGiveTheirMemoryUpBeforeAnotherOneIsRefused) {
+  constexpr int64_t kSide = 512, kSteps = 40;
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {kSide, kSide});
+  std::vector<Output> sums;
+  Output a = x;
+  for (int64_t i = 0; i < kSteps; ++i) {
+    a = g.Op("ReverseV2", {a, g.Const({0})});
+    sums.push_back(g.Op("Max", {a, g.Const({0, 1})}));
+  }
+  const Tensor feed = *Tensor::Zeros(DType::kFloat, {kSide, kSide});
+  for (const bool prepared : {false, true}) {
+    SessionOptions options;
+    options.memory_limit = 24 << 20;  // enough for some of the steps, which take one or two mebibytes each
+    auto session = Session::Create(TheRuntime(), g, options);
+    ASSERT_TRUE(session.ok()) << session.status();
+    std::vector<Callable> callables;
+    for (int round = 0; round < 2; ++round)
+      for (size_t i = 0; i < sums.size(); ++i) {
+        if (prepared && round == 0) callables.push_back(*session->Prepare({x}, {sums[i]}));
+        const Status status = prepared ? callables[i].Run({View(feed)}).status() : session->Run({{x, View(feed)}}, {sums[i]}).status();
+        ASSERT_TRUE(status.ok()) << (prepared ? "callable " : "step ") << i << ", round " << round << ": " << status;
+      }
+  }
+}
+
+// Plans of large graphs are not kept by the hundred.
+TEST(Session, KeepsFewerPreparedStepsOfLargeGraphs) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {});
+  Output a = x;
+  std::vector<Output> all;
+  for (int i = 0; i < 8000; ++i) all.push_back(a = g.Op("Neg", {a}));
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  const auto run = [&](size_t back) { return session->Run({{x, *Tensor::Scalar(1.0f)}}, {all[all.size() - 1 - back]}).ok(); };
+  for (size_t i = 0; i < 24; ++i) ASSERT_TRUE(run(i));
+  ASSERT_TRUE(run(23) && run(10));
+  EXPECT_EQ(session->Metrics()->plans_built, 24u) << "the latest stay";
+  ASSERT_TRUE(run(0));
+  EXPECT_EQ(session->Metrics()->plans_built, 25u) << "the first one has made room";
+}
+
 TEST(PartialRun, TakesFeedsOneAfterTheOtherAndRunsEachNodeOnce) {
   Graph g(TheRuntime());
   const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kInt32}, {"shape", Shape{}}, {"shared_name", "v"}});

@@ -54,20 +54,31 @@ DynamicInstance::~DynamicInstance() {
 // ---- The step ----
 
 Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
-  const FlushDenormals flush;
   step_ = step;
   turns_ = 0;
   error_ = Status::Ok();
   failed_ = false;
+  return Drive([&] { Begin(feeds); });
+}
+
+Status DynamicInstance::GoOn() {
+  return Drive([] {});
+}
+
+template <typename First>
+Status DynamicInstance::Drive(First first) {
+  const FlushDenormals flush;
+  stands_still_ = false;
   const auto guarded = [this](auto part) {
     Status thrown = Guarded(part);
     if (thrown.ok()) return true;
     Fail(std::move(thrown));
     return false;
   };
-  guarded([&] { Begin(feeds); });
+  guarded(first);
   // What is thrown ends the step, but not before what runs elsewhere has come back.
   while (!guarded([&] { Loop(); })) continue;
+  if (stands_still_) return Status::Ok();
   Status status = std::move(error_);
   if (work_.begun()) status = work_.Complete(std::move(status));
   for (size_t i = 0; i < fetched_.size() && status.ok(); ++i) status = fetched_[i].present ? ReadFetched(i) : NoValue(i);
@@ -139,6 +150,10 @@ void DynamicInstance::Loop() {
       if (abandoned_) return Abandon();
     }
     const bool idle = active_.empty() && put_off_.empty();
+    if (idle && step_->enough && error_.ok() && MayStandStill()) {
+      stands_still_ = true;
+      return;
+    }
     if (outstanding_ > 0) TakeInbox(idle);
     else if (idle) return;
     if (!error_.ok()) continue;
@@ -146,6 +161,17 @@ void DynamicInstance::Loop() {
     if (its_turn) Process(TakePutOff(), true);
     else if (!active_.empty()) Process(TakeReady());
   }
+}
+
+// Nothing has come that is not looked at, and something will.
+bool DynamicInstance::MayStandStill() {
+  {
+    std::lock_guard lock(inbox_mutex_);
+    if (outstanding_ == 0 || !inbox_.empty() || !arrived_.empty()) return false;
+  }
+  const auto receives = static_cast<int64_t>(receipts_.size() - spare_receipts_.size());
+  step_->left_elsewhere = receives != outstanding_;
+  return !step_->left_elsewhere || (step_->trace == nullptr && step_->watcher == nullptr && step_->enough());
 }
 
 DynamicInstance::Ready DynamicInstance::TakePutOff() {

@@ -51,6 +51,9 @@ class DynamicInstance {
 
   // Feeds are borrowed until Finish.
   Status Run(Step* step, const tenon_tensor_view* const* feeds);
+  // Whether the step stands still (Step::enough): it has not ended.
+  bool stands_still() const { return stands_still_; }
+  Status GoOn();
   // What fetch i is; valid until Finish.
   const tenon_tensor_view& fetch(size_t i) const { return fetched_[i].view; }
   // Releases the step's buffers.
@@ -218,7 +221,10 @@ class DynamicInstance {
 
   // Running nodes.
   void Begin(const tenon_tensor_view* const* feeds);
+  template <typename First>
+  Status Drive(First first);
   void Loop();
+  bool MayStandStill();
   Ready TakePutOff();
   Iteration* FirstActive();
   Ready TakeReady();
@@ -298,6 +304,7 @@ class DynamicInstance {
   uint64_t workspace_bytes_ = 0;
   int64_t outstanding_ = 0;
   bool abandoned_ = false;  // what runs elsewhere did not end
+  bool stands_still_ = false;
   std::mutex inbox_mutex_;
   std::condition_variable inbox_wake_;
   Inbox<Call> inbox_;

@@ -57,6 +57,8 @@ struct Environment {
   // A function of the graph, with a reference for the caller. device: of its nodes that name none. Empty: nothing calls functions.
   std::function<Result<tenon_function*>(const graph::FunctionRef& function, std::string_view device)> functions;
   Unfinished* unfinished = nullptr;  // steps that have returned before devices were done; nullptr: none does
+  // Lets go of what one of the session's prepared steps keeps for its next run, the one that was not run for longest. Whether there was any. Empty: nothing is.
+  std::function<bool()> give_up_idle;
   uint64_t seed = 0;
   uint32_t precision = 0;
   bool capture = true;  // queues may keep work that is the same in every step

@@ -4,6 +4,7 @@
 #define TENON_CORE_EXEC_DEVICE_STEP_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -42,6 +43,11 @@ struct Step {
   trace::Trace* trace = nullptr;
   uint64_t id = 0;
   Rendezvous* rendezvous = nullptr;  // of a part: where it meets the others
+  // Of a step in several goes: whether it may stand still now, though what its kernels do elsewhere is not done. Without kernels elsewhere it stands still
+  // wherever it waits for receives alone; what is traced or watched waits for its kernels. Empty: it runs to its end.
+  using Enough = std::function<bool()>;
+  Enough enough;
+  bool left_elsewhere = false;  // it stands still, and kernels of it run, which look at what is here
   Watcher* watcher = nullptr;
   BufferPool* keeps = nullptr;  // whoever asked keeps what is fetched: it may be made in buffers of this pool right away
   std::span<const tenon_tensor_view* const> places;  // none, or for each fetch nullptr or where it is made, if it is of that dtype and shape

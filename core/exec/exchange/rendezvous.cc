@@ -173,6 +173,12 @@ Rendezvous::Counts Rendezvous::counts() const {
   return counts_;
 }
 
+bool Rendezvous::Has(const RendezvousKey& key) const {
+  std::lock_guard lock(mutex_);
+  const auto at = table_.find(key);
+  return at != table_.end() && !at->second.receiver;
+}
+
 size_t Rendezvous::waiting() const {
   std::lock_guard lock(mutex_);
   size_t count = 0;

@@ -90,6 +90,8 @@ class Rendezvous {
     uint64_t bytes = 0;
   };
   Counts counts() const;
+  // Whether the value is there, and nobody has taken it.
+  bool Has(const RendezvousKey& key) const;
   // Values that nobody has taken yet.
   size_t waiting() const;
 

@@ -109,6 +109,12 @@ Runnable::Counts PartedPlan::counts() const {
   return sum;
 }
 
+bool PartedPlan::DropIdle() {
+  bool dropped = false;
+  for (const Part& part : parts_) dropped = part.bindings->DropIdle() || dropped;
+  return dropped;
+}
+
 std::unique_ptr<Run> PartedPlan::NewRun() { return std::make_unique<PartedRun>(this); }
 
 std::string PartedPlan::Explain() const {

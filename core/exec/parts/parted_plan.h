@@ -51,6 +51,7 @@ class PartedPlan final : public Runnable {
   ChannelShapes& shapes() { return *shapes_; }
 
   std::unique_ptr<Run> NewRun() override;
+  bool DropIdle() override;
   // Part by part.
   std::string Explain() const override;
   Counts counts() const override;

@@ -40,6 +40,17 @@ class Pooled {
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<Instance> instance, Instance::Create(made_.get()));
     return instance.release();
   }
+  // Those that wait are let go. Whether there were any.
+  bool DropIdle() {
+    std::vector<Instance*> dropped;
+    {
+      std::lock_guard lock(mutex_);
+      dropped.swap(idle_);
+      idle_.reserve(count_);  // giving back allocates nothing
+    }
+    for (Instance* instance : dropped) delete instance;
+    return !dropped.empty();
+  }
   void GiveBack(Instance* instance) {
     // What did not come back may still write there: that memory is lost rather than given to another.
     if (instance->abandoned()) return;
