@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden help
+.PHONY: run test test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -59,6 +59,13 @@ COUNT ?= 2000
 fuzz-golden: configure ## Fresh cases of ops against TensorFlow (SEEDS="1 2" COUNT=2000 PYTHON=one that has TensorFlow).
 	cmake --build $(BUILD) -j $(JOBS) --target golden_replay
 	$(PYTHON) tests/golden/fuzz.py --replay $(BUILD)/tests/bin/golden_replay --folder $(BUILD)/fuzz --count $(COUNT) $(SEEDS)
+
+# Programs whose findings are left out by tests/crossings/left_out.h run too with CROSSINGS="--all"; CROSSINGS="--shrink --write FOLDER" makes small ones of what is found.
+crossings: configure ## Fresh programs that cross features, each in every manner (SEEDS="1 2" COUNT=2000 CROSSINGS="--shrink"; PYTHON=one that has TensorFlow: it runs them too).
+	cmake --build $(BUILD) -j $(JOBS) --target crossings
+	$(BUILD)/tests/bin/crossings --seeds $(SEEDS) --count $(COUNT) --jobs $(JOBS) --processes $(CROSSINGS)
+	@if $(PYTHON) -c 'import tensorflow' 2>/dev/null; then tests/crossings/ask_tensorflow.sh $(BUILD)/tests/bin/crossings $(BUILD)/crossings "$(SEEDS)" $(COUNT) $(PYTHON); \
+	else echo "$(PYTHON) has no TensorFlow, which would have run the programs too."; fi
 
 variants: configure ## Build the CPU device for every x86-64 level (v2, v3, v4).
 	cmake --build $(BUILD) -j $(JOBS) --target variants

@@ -9,7 +9,7 @@
 namespace tenon::crossings {
 namespace {
 
-constexpr uint32_t kPrograms = 60;
+constexpr uint32_t kPrograms = 200;
 
 TEST(Crossings, AllMannersGiveTheSame) {
   Features features;
@@ -22,9 +22,10 @@ TEST(Crossings, AllMannersGiveTheSame) {
   Explained explained;
   int wrong = 0;
   for (uint32_t seed = 1; seed <= kPrograms && wrong < 5; ++seed) {
-    if (IsLeftOut("seed " + std::to_string(seed))) continue;
     const Program program = Generate(seed, features);
-    const std::vector<Finding> findings = Check(world, program, manners, true, &explained);
+    std::vector<Finding> findings = Check(world, program, manners, false, &explained);
+    std::erase_if(findings, [](const Finding& finding) { return IsKnown(finding.text); });
+    if (findings.size() > 1) findings.resize(1);
     for (const Finding& finding : findings) ADD_FAILURE() << "seed " << seed << ", " << finding.manner << ": " << finding.kind << ": " << finding.text << "\n" << Describe(program);
     wrong += findings.empty() ? 0 : 1;
   }

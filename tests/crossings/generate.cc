@@ -450,6 +450,7 @@ class Generator {
         if (type.dims.size() == 1) Add(region, Do::k_list_join, {list}, TensorType(type.dtype, {}));
         break;
       default: {
+        if (!Has(Feature::k_list_splits)) break;
         const int x = Need(region, TensorType(type.dtype, {3}));
         Add(region, Do::k_list_split, {x}, TensorType(type.dtype, {2}));
         break;

@@ -8,7 +8,7 @@
 namespace tenon::crossings {
 
 struct LeftOut {
-  std::string_view what;  // a feature, a manner, or a program of the sample ("seed 7"), by name
+  std::string_view what;  // a feature or a manner, by name; or a piece of what a finding says
   std::string_view why;
 };
 
@@ -38,12 +38,23 @@ inline constexpr LeftOut kLeftOut[] = {
     {"gradients", "of variables that bodies read by their handles"},
     {"second_gradients", "through loops"},
     {"training", "by such gradients"},
+    {"list_splits", "of constants are folded to one row"},
+    {"has no output 0", "a loop whose body changes variables is refused by the code generator, and the step with it"},
+    {"is used before it is made", "a condition in a branch that another condition decides, in straight code"},
+    {"must be on one device with node", "a variable is where the first step put it, and a later step has no kernel there"},
     {"late_reads", "of whole numbers are the value before"},
 };
 
 inline bool IsLeftOut(std::string_view what) {
   for (const LeftOut& each : kLeftOut)
     if (each.what == what) return true;
+  return false;
+}
+
+// Whether a finding is what an entry speaks of.
+inline bool IsKnown(std::string_view text) {
+  for (const LeftOut& each : kLeftOut)
+    if (text.find(each.what) != text.npos && each.what.find(' ') != each.what.npos) return true;
   return false;
 }
 

@@ -158,6 +158,7 @@ class Work {
     std::vector<Finding> findings = Check(world, program, manners, choices_.first, &explained, tell);
     if (choices_.refusals && findings.empty())
       for (const auto& [kind, count] : explained) findings.push_back({"refused", "plain", kind});
+    if (!choices_.all) std::erase_if(findings, [](const Finding& finding) { return IsKnown(finding.text); });
     for (const auto& [kind, count] : explained) Append("E\t" + std::to_string(count) + "\t" + kind + "\t" + std::to_string(seed));
     for (const Finding& finding : findings) {
       Tell(seed, finding);

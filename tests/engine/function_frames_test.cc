@@ -91,6 +91,18 @@ TEST_F(FramesInFunctions, NextValuesThatAreInvariantsWaitForTheTurn) {
   Expect(g_.Op("AddV2", {last[1], last[2]}), 0);
 }
 
+// Also where the call of another function gives them.
+TEST_F(FramesInFunctions, NextValuesThatACallGivesBackWaitForTheTurn) {
+  const Function second = Define(g_, "second", [](Graph& body, const Outputs& v) { return body.Op("Identity", {v[1]}); },
+                                 {{DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}});
+  const std::vector<Argument> types = {{DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}};
+  const Function question = Define(g_, "question", [](Graph& body, const Outputs& v) { return body.Op("Less", {v[0], body.Const(2)}); }, types);
+  const Function body = Define(g_, "body", [&](Graph& inside, const Outputs& v) {
+    return Outputs{inside.Op("AddV2", {v[0], inside.Const(1)}), inside.Call(second, {v[0], v[2]}), v[2]};
+  }, types);
+  Expect(While(g_, {g_.Const(0), g_.Const(3), g_.Const(5)}, question, body)[1], 5);
+}
+
 // A body that changes a variable by what the loop does not change does so as often as it turns, and not before the loop knows that it does.
 TEST_F(FramesInFunctions, EffectsOfInvariantsWaitForTheTurn) {
   const Output variable = g_.Op("VarHandleOp", {}, {{"dtype", DType::kInt32}, {"shape", Shape{}}});

@@ -7,6 +7,7 @@
 #include "core/base/checked.h"
 #include "core/base/plugin_call.h"
 #include "core/graph/builder.h"
+#include "core/graph/function/function_body.h"
 #include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_registry.h"
@@ -323,12 +324,10 @@ class Inliner {
     std::set<NodeId> paced{pivot.node};
     for (size_t i = 0; i < now.size(); ++i)
       if (carried[i]) paced.insert(inside[i].node);
-    std::set<NodeId> seen;
     for (size_t i = 0; i < now.size(); ++i) {
       if (!carried[i]) continue;
       std::vector<NodeId> first = body.effects;
-      seen.clear();
-      if (!IsPaced(body.results[i].node, pivot.node, paced, &seen)) first.push_back(pivot.node);
+      if (!IsPaced(body.results[i], pivot.node, paced)) first.push_back(pivot.node);
       TENON_ASSIGN_OR_RETURN(const Edge value, After(body.results[i], "next", first));
       TENON_ASSIGN_OR_RETURN(const Edge next, Make("next_iteration", "next_iteration", {value}));
       TENON_RETURN_IF_ERROR(graph_->SetInput(now[i].node, 1, next));
@@ -336,18 +335,22 @@ class Inliner {
     return Status::Ok();
   }
 
-  // Whether a node of the body waits for the turn. What is made of invariants alone is there before, and as a next value would begin turn after turn.
-  bool IsPaced(NodeId node, NodeId pivot, const std::set<NodeId>& paced, std::set<NodeId>* seen) const {
-    std::vector<NodeId> left{node};
+  // Whether a value of the body waits for the turn. What is made of invariants alone is there before, and as a next value would begin turn after turn. Of a
+  // call that is not dataflow yet nobody knows.
+  bool IsPaced(Edge value, NodeId pivot, const std::set<NodeId>& paced) const {
+    std::set<std::pair<NodeId, int32_t>> seen;
+    std::vector<Edge> left{value};
     while (!left.empty()) {
-      const NodeId id = left.back();
+      const Edge edge = left.back();
       left.pop_back();
-      if (paced.contains(id)) return true;
-      if (id < pivot || !seen->insert(id).second) continue;  // from outside of the body
-      const Node& at = graph_->node(id);
-      for (const Edge& input : at.inputs)
-        if (input.node) left.push_back(input.node);
-      left.insert(left.end(), at.controls.begin(), at.controls.end());
+      if (paced.contains(edge.node)) return true;
+      if (edge.node < pivot || !seen.emplace(edge.node, edge.index).second) continue;  // from outside of the body
+      const Node& at = graph_->node(edge.node);
+      for (const NodeId control : at.controls) left.push_back({control, 0});
+      if (at.has(kCallsFunctions)) continue;
+      const bool is_identity = at.has(TENON_OP_IDENTITY) && at.inputs.size() == at.output_types.size();
+      for (size_t i = 0; i < at.inputs.size(); ++i)
+        if (at.inputs[i].node && (!is_identity || i == static_cast<size_t>(edge.index))) left.push_back(at.inputs[i]);
     }
     return false;
   }
