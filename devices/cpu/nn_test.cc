@@ -435,5 +435,32 @@ TEST(TopK, StaysWithinARowOfNans) {
   }
 }
 
+// Against the sum over all paths. Of doubles every digit counts; TensorFlow has some eight of them right, as it takes exponentials of floats.
+TEST(Ctc, LossOfDoublesIsRightToTheirLastDigits) {
+  constexpr int64_t kTime = 4, kClasses = 3;
+  std::vector<double> logits;
+  for (int64_t i = 0; i < kTime * kClasses; ++i) logits.push_back(std::sin(static_cast<double>(3 * i + 1)) * 4);
+  long double sum = 0;
+  for (int path = 0; path < 81; ++path) {
+    std::vector<int> seen;
+    long double probability = 1;
+    for (int64_t t = 0, rest = path, last = -1; t < kTime; ++t, rest /= kClasses) {
+      const int64_t k = rest % kClasses;
+      long double all = 0;
+      for (int64_t c = 0; c < kClasses; ++c) all += std::exp(static_cast<long double>(logits[static_cast<size_t>(t * kClasses + c)]));
+      probability *= std::exp(static_cast<long double>(logits[static_cast<size_t>(t * kClasses + k)])) / all;
+      if (k != 2 && k != last) seen.push_back(static_cast<int>(k));
+      last = k;
+    }
+    if (seen == std::vector<int>{0, 1}) sum += probability;
+  }
+  Kernel kernel("CTCLoss");
+  kernel.Attr("preprocess_collapse_repeated", false).Attr("ctc_merge_repeated", true).Attr("ignore_longer_outputs_than_inputs", false);
+  const Result r = kernel.Run({Make<double>({kTime, 1, kClasses}, logits), Make<int64_t>({2, 2}, {0, 0, 0, 1}), Vector<int32_t>({0, 1}), Vector<int32_t>({kTime})},
+                              {Out<double>({1}), Out<double>({kTime, 1, kClasses})});
+  ASSERT_EQ(r.code, TENON_OK) << r.message;
+  EXPECT_NEAR(Values<double>(r[0])[0], static_cast<double>(-std::log(sum)), 1e-13);
+}
+
 }  // namespace
 }  // namespace tenon::cpu

@@ -323,6 +323,51 @@ class RandomLoop {
   bool any_is_single_ = true;
 };
 
+// Of a body with nodes that have no outputs: updates, assertions, inserts into tables. The kernels run it, and what an assertion says is what ends the step.
+TEST_P(Codegen, LoopsThatActOnSomethingRunTurnByTurn) {
+  for (const bool holds : {true, false}) {
+    Graph g(*runtime_);
+    const Output variable = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", "v"}});
+    const Output table = g.Op("MutableHashTableV2", {}, {{"key_dtype", DType::kInt64}, {"value_dtype", DType::kFloat}, {"shared_name", "t"}});
+    g.AddNode("AssignVariableOp", {variable, g.Const(1.0f)}, {}, "init");
+    const Output one = g.Const(1), key = g.Const(int64_t{7}), limit = g.Const(holds ? 100.0f : 3.0f);
+    const std::vector<Output> last =
+        While(g, {g.Const(0), g.Const(0.5f)}, {variable, table, one, key, limit}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(4)}); },
+              [&](const auto& v) {
+                const Output doubled = g.Op("AddV2", {v[1], v[1]});
+                const Operation added = g.AddNode("AssignAddVariableOp", {v[2], doubled});
+                const Operation put = g.AddNode("LookupTableInsertV2", {v[3], v[5], doubled});
+                const Operation small = g.AddNode("Assert", {g.Op("Less", {doubled, v[6]}), {{doubled}}});
+                const auto after = g.ControlDependencies({added, put, small});
+                return std::vector<Output>{g.Op("AddV2", {v[0], v[4]}), g.Op("Identity", {doubled})};
+              });
+    Output value, found;
+    {
+      const auto after = g.ControlDependencies({last[0]});
+      value = g.Op("ReadVariableOp", {variable}, {{"dtype", DType::kFloat}});
+      found = g.Op("LookupTableFindV2", {table, key, g.Const(-1.0f)});
+    }
+    ASSERT_TRUE(g.status().ok()) << g.status().message();
+    for (const bool compile : {true, false}) {
+      SessionOptions options;
+      options.compile = compile;
+      auto session = Session::Create(*runtime_, g, options);
+      ASSERT_TRUE(session.ok()) << session.status().message();
+      ASSERT_TRUE(session->RunTargets({"init"}).ok());
+      const auto values = session->Run({}, {last[1], value, found});
+      if (!holds) {
+        EXPECT_EQ(values.status().code(), Code::kInvalidArgument) << values.status().message();
+        EXPECT_NE(std::string(values.status().message()).find("Assert"), std::string::npos) << values.status().message();
+        continue;
+      }
+      ASSERT_TRUE(values.ok()) << values.status().message();
+      EXPECT_EQ(Values<float>((*values)[0])[0], 8);
+      EXPECT_EQ(Values<float>((*values)[1])[0], 1 + 1 + 2 + 4 + 8);
+      EXPECT_EQ(Values<float>((*values)[2])[0], 8);
+    }
+  }
+}
+
 TEST_P(Codegen, RandomLoopsHaveTheBitsOfTheirTurns) {
   int compiled = 0;
   for (int seed = FirstChain(); seed <= Chains() && !HasFailure(); ++seed) {
