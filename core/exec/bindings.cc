@@ -185,9 +185,22 @@ class BoundRun final : public Run {
 
 // An instance, with what idle steps of the session give up for it where there is no memory: nothing of this step has run.
 template <typename From>
-auto AcquireFrom(From& from, const Environment& env) {
+auto AcquireFrom(From& from, const Step& step) {
+  constexpr std::chrono::milliseconds kPoll(1);
+  constexpr int kMostPolls = 2000;
+  const Environment& env = *step.env;
   auto instance = from.Acquire();
-  while (!instance.ok() && instance.status().code() == Code::kResourceExhausted && env.give_up_idle && env.give_up_idle()) instance = from.Acquire();
+  const auto lacks = [&] { return !instance.ok() && instance.status().code() == Code::kResourceExhausted; };
+  bool given = false;
+  while (lacks() && env.give_up_idle && env.give_up_idle()) {
+    given = true;
+    instance = from.Acquire();
+  }
+  // A device's memory is free when its queues have come to where it was freed.
+  for (int polls = 0; given && !env.queues.empty() && lacks() && polls < kMostPolls && !step.cancellation->cancelled(); ++polls) {
+    std::this_thread::sleep_for(kPoll);
+    instance = from.Acquire();
+  }
   return instance;
 }
 
@@ -197,7 +210,7 @@ Status BoundRun::Go(Step* step, const tenon_tensor_view* const* feeds) {
   if (dynamic_ran_) {
     if (dynamic_ == nullptr) {
       TENON_ASSIGN_OR_RETURN(dynamic_plan_, bindings_->Dynamic(step->cancellation));
-      TENON_ASSIGN_OR_RETURN(dynamic_, AcquireFrom(*dynamic_plan_, bindings_->plan()->env()));
+      TENON_ASSIGN_OR_RETURN(dynamic_, AcquireFrom(*dynamic_plan_, *step));
     }
     ran_ = true;
     return dynamic_->Run(step, feeds);
@@ -207,7 +220,7 @@ Status BoundRun::Go(Step* step, const tenon_tensor_view* const* feeds) {
     program_ = std::move(program);
   }
   if (instance_ == nullptr) {
-    TENON_ASSIGN_OR_RETURN(instance_, AcquireFrom(*program_, bindings_->plan()->env()));
+    TENON_ASSIGN_OR_RETURN(instance_, AcquireFrom(*program_, *step));
   }
   ran_ = true;
   return instance_->Run(step, feeds);

@@ -412,6 +412,35 @@ TEST(Session, IdleStepsGiveTheirMemoryUpBeforeAnotherOneIsRefused) {
   }
 }
 
+TEST(Session, IdleStepsGiveADevicesMemoryUp) {
+  RuntimeOptions runtime_options;
+  runtime_options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "memory_bytes", std::to_string(32 << 20)}};
+  auto runtime = Runtime::Create(runtime_options);
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  constexpr int64_t kSide = 512, kSteps = 40;
+  Graph g(*runtime);
+  const Output x = g.Placeholder("x", DType::kFloat, {kSide, kSide});
+  std::vector<Output> sums;
+  {
+    const auto device = g.Device("/device:TPU:0");
+    Output a = x;
+    for (int64_t i = 0; i < kSteps; ++i) {
+      a = g.Op("Relu", {a});
+      sums.push_back(g.Op("Max", {a, g.Const({0, 1})}));
+    }
+  }
+  SessionOptions options;
+  options.compile = false;
+  auto session = Session::Create(*runtime, g, options);
+  ASSERT_TRUE(session.ok()) << session.status();
+  const Tensor feed = *Tensor::Zeros(DType::kFloat, {kSide, kSide});
+  for (int round = 0; round < 2; ++round)
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const Status status = session->Run({{x, View(feed)}}, {sums[i]}).status();
+      ASSERT_TRUE(status.ok()) << "step " << i << ", round " << round << ": " << status;
+    }
+}
+
 // Plans of large graphs are not kept by the hundred.
 TEST(Session, KeepsFewerPreparedStepsOfLargeGraphs) {
   Graph g(TheRuntime());
