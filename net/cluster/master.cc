@@ -254,7 +254,8 @@ void ClusterRun::NoteUnsettled(uint64_t number) {
   const std::lock_guard lock(master().settling_);
   for (size_t i = 0; i < open_.size(); ++i) {
     const ClusterPlan::Part& part = plan_->parts()[i];
-    if (!open_[i]->answered) master().unsettled_.push_back({part.task, part.number, number, part.state});
+    // What has no state is met by nobody.
+    if (!open_[i]->answered && !part.state->empty()) master().unsettled_.push_back({part.task, part.number, number, part.state});
   }
   master().any_unsettled_ = !master().unsettled_.empty();
 }
@@ -606,8 +607,8 @@ void Master::Lose(size_t task, Status why) {
   tasks_[task].gone->Cancel(lost(task));
 }
 
-// Whoever waits for it, and for the step in vain: all ask for themselves, since their patience differs.
-Status Master::Settle(const Unsettled& left, Cancellation* cancellation) {
+// All that wait for it ask for themselves, since their patience differs.
+Status Master::Settle(const Unsettled& left, Cancellation* cancellation, uint64_t deadline_ns) {
   StepRequest head;
   head.set_session(session_);
   head.set_part(left.part);
@@ -617,11 +618,11 @@ Status Master::Settle(const Unsettled& left, Cancellation* cancellation) {
   const auto end = [&ended](const Status& why) { ended.Cancel(why); };
   Subscription given_up, lost(gone, end);
   if (cancellation != nullptr) given_up.Begin(cancellation, end);
-  Status status = Ask(*tasks_[left.task].connection, kMethodSettle, head, 0, nullptr, &ended);
+  Status status = Ask(*tasks_[left.task].connection, kMethodSettle, head, deadline_ns, nullptr, &ended);
   return status.ok() ? std::move(status) : std::move(status).Annotate(StrCat(Where(left.task), ": whether step ", left.step, ", which was given up, is over"));
 }
 
-Status Master::SettleEarlier(const StepState& state, Cancellation* cancellation) {
+Status Master::SettleEarlier(const StepState& state, Cancellation* cancellation, uint64_t deadline_ns) {
   if (!any_unsettled_ || Planted(Bug::kGivenUpGoesOn)) return Status::Ok();
   std::vector<Unsettled> shared;
   {
@@ -633,7 +634,7 @@ Status Master::SettleEarlier(const StepState& state, Cancellation* cancellation)
     any_unsettled_ = !unsettled_.empty();
   }
   for (const Unsettled& left : shared) {
-    TENON_RETURN_IF_ERROR(Settle(left, cancellation));
+    TENON_RETURN_IF_ERROR(Settle(left, cancellation, deadline_ns));
     const std::lock_guard lock(settling_);
     std::erase(unsettled_, left);
     any_unsettled_ = !unsettled_.empty();
@@ -643,14 +644,7 @@ Status Master::SettleEarlier(const StepState& state, Cancellation* cancellation)
 
 Result<int64_t> Master::ResetContainers(const std::vector<std::string_view>& containers) {
   // What was given up may write still.
-  if (!Planted(Bug::kResetNotSettled)) {
-    Cancellation late;
-    DeadlineWatcher watcher;
-    TENON_ASSIGN_OR_RETURN(const uint64_t token, watcher.Watch(&late, NowNs() + options_.silence_ns, options_.silence_ns));
-    const Status settled = SettleEarlier(StepState::Everything(), &late);
-    watcher.Forget(token);
-    TENON_RETURN_IF_ERROR(settled);
-  }
+  if (!Planted(Bug::kResetNotSettled)) TENON_RETURN_IF_ERROR(SettleEarlier(StepState::Everything(), nullptr, NowNs() + options_.silence_ns));
   ResetRequest head;
   head.set_session(session_);
   for (const std::string_view container : containers) head.add_containers(std::string(container));

@@ -100,8 +100,8 @@ class Master : public session::Remote {
   // Tells the tasks that nobody runs these parts any more, without waiting for them. A task that does not hear it keeps them to the session's end.
   void Drop(const std::map<size_t, DropParts>& of_tasks);
   // Waits until what is left of steps that were given up and may touch `state` has ended at its tasks, so that nothing of them is done after what begins now; or until
-  // the cancellation.
-  Status SettleEarlier(const StepState& state, Cancellation* cancellation);
+  // the cancellation (nullptr: none) or the deadline (0: none).
+  Status SettleEarlier(const StepState& state, Cancellation* cancellation, uint64_t deadline_ns = 0);
   // Why no step can run at a task any more; OK: they can.
   Status lost(size_t task) const;
   uint64_t ReceiveWindow() const { return options_.session.receive_window == 0 ? uint64_t{8} << 20 : options_.session.receive_window; }
@@ -125,7 +125,7 @@ class Master : public session::Remote {
     std::shared_ptr<const StepState> state;
     bool operator==(const Unsettled&) const = default;
   };
-  Status Settle(const Unsettled& left, Cancellation* cancellation);
+  Status Settle(const Unsettled& left, Cancellation* cancellation, uint64_t deadline_ns);
   std::mutex settling_;  // guards the list, and is not held while one waits
   std::vector<Unsettled> unsettled_;
   std::atomic<bool> any_unsettled_{false};

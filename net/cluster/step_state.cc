@@ -69,10 +69,9 @@ void StepState::Add(const StepState& part, size_t task) {
 }
 
 bool StepState::Shares(const StepState& part, size_t task) const {
-  const bool has_state = part.own_.any || !part.own_.all.empty();
-  if (everything_) return has_state;
+  if (everything_) return !part.empty();
   const auto own = of_tasks_.find(task);
-  if (!has_state || own == of_tasks_.end() || (!own->second.any && own->second.all.empty())) return false;
+  if (part.empty() || own == of_tasks_.end() || (!own->second.any && own->second.all.empty())) return false;
   if (part.own_.any || own->second.any) return true;
   return std::any_of(part.own_.all.begin(), part.own_.all.end(), [&](const std::string& name) { return own->second.all.contains(name); });
 }

@@ -22,6 +22,9 @@ class StepState {
   // Whatever any step may have.
   static StepState Everything();
 
+  // Of a part: whether there is nothing.
+  bool empty() const { return !own_.any && own_.all.empty(); }
+
   // A part's, of that task, into that of its step.
   void Add(const StepState& part, size_t task);
   // Whether this step, to which Add() gave its parts, has anything in common with a part of another step at a task.

@@ -35,7 +35,7 @@ Result<std::shared_ptr<WorkerSession>> Worker::SessionOf(uint64_t id) {
 Result<std::shared_ptr<WorkerSession>> Worker::Find(uint64_t id) {
   if (const auto at = sessions_.find(id); at != sessions_.end()) return at->second;
   if (stop_) return Stopping();
-  return NotFound(StrCat("task ", options_.task, " has no session ", id, "; it was closed, or the task has been started again"));
+  return Status(Code::kAborted, StrCat("task ", options_.task, " has no session ", id, "; it was closed, or the task has been started again"));
 }
 
 Status Worker::EndOf(const std::string& owner, const std::string& secret) {

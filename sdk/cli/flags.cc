@@ -231,6 +231,14 @@ Result<host::SessionOptions> SessionFlags::Options() const {
   return options;
 }
 
+void SessionFlags::LeaveCluster() {
+#define TENON_LEAVE(name, kind, value, reach, flag, help, names) \
+  if (std::string_view(#reach) == "ON_CLUSTER") texts.erase(#name), switches.erase(#name);
+  TENON_SESSION_OPTIONS(TENON_LEAVE)
+#undef TENON_LEAVE
+  texts.erase("device");
+}
+
 Result<std::chrono::nanoseconds> SessionFlags::Deadline() const {
   if (deadline.empty()) return std::chrono::nanoseconds(0);
   return ParseTime(deadline);

@@ -67,6 +67,7 @@ Result<std::shared_ptr<cluster::Master>> ConnectMaster(tenon_runtime* runtime, c
   master.credentials = options.credentials;
   if (options.connect_timeout_ns != 0) master.connect_ns = options.connect_timeout_ns;
   if (options.silence_timeout_ns != 0) master.silence_ns = options.silence_timeout_ns;
+  master.ping_ns = std::max<uint64_t>(std::min(master.ping_ns, master.silence_ns / 6), 1'000'000);
   // What a busy machine may take to answer, it may take to ask as well.
   master.lease_ns = std::max(master.lease_ns, std::min(master.silence_ns, UINT64_MAX / 8) * 5);
   master.session = options;

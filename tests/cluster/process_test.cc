@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clusters of real processes, over each transport that is built: steps, tasks that are killed or frozen, and what goes on
-// afterwards. Covers I1 to I4, J1, J2.
+// afterwards. Covers G9, I1 to I4, J1, J2.
 #include <chrono>
 #include <random>
 #include <thread>
 
 #include "tests/cluster/counting.h"
+#include "tests/cluster/program.h"
 
 namespace tenon::engine {
 namespace {
@@ -55,6 +56,24 @@ TEST_P(ProcessTest, LargeValuesCross) {
     ASSERT_TRUE(found.ok()) << found.status().message();
     EXPECT_EQ(Values<float>((*found)[0]), values);
   }
+}
+
+TEST_P(ProcessTest, TheCommandsNameADeviceOfTheCluster) {
+  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
+  ASSERT_TRUE(tasks.ok());
+  const std::string stem = "/tmp/tenon_test_device_" + std::to_string(getpid()), graph = stem + ".pb", output = stem + ".out", errors = stem + ".err";
+  Graph g(TheRuntime());
+  g.Op("Neg", {g.Op("Fill", {g.Const(std::vector<int32_t>{2}, Shape{1}), g.Const(3.0f)})}, {}, "y");
+  std::ofstream(graph) << *g.Export();
+  const auto run = [&](const std::string& command, const std::string& device) {
+    return Program({command, graph, "--fetch=y", "--master=" + tasks.address(0), "--device=" + device, "--hard-placement"}, errors, output).Wait();
+  };
+  EXPECT_EQ(run("place", "/job:worker/task:1"), 0) << ReadFile(errors);
+  EXPECT_NE(ReadFile(output).find("worker/replica:0/task:1/device:CPU:0"), std::string::npos) << ReadFile(output);
+  EXPECT_EQ(run("run", "/job:worker/task:1/device:CPU:0"), 0) << ReadFile(errors);
+  EXPECT_NE(run("run", "/job:worker/task:7"), 0);
+  EXPECT_NE(ReadFile(errors).find("the cluster has no device '/job:worker/task:7'"), std::string::npos) << ReadFile(errors);
+  for (const std::string& file : {graph, output, errors}) unlink(file.c_str());
 }
 
 // One process a task, each told its number by the launcher alone.

@@ -51,6 +51,62 @@ TEST_P(TrainCluster, ReplicasOnTasksGiveTheBytesOfOneProcess) {
 }
 
 // Each worker has all variables, and no parameter server is there: collectives between the workers add the gradients.
+// On a busy machine a client may stand still for longer than it has patience with its tasks, which did nothing wrong.
+TEST_P(TrainCluster, AClientThatStoodStillTakesNobodyForLost) {
+  const std::string folder = testing::TempDir() + "/tenon_train_stood_" + GetParam() + std::to_string(getpid()), errors = folder + "/errors", output = folder + "/output";
+  std::filesystem::create_directories(folder);
+  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 1}}, {"--threads=1", "--files=" + folder});
+  ASSERT_TRUE(tasks.ok());
+  Program training({"train", "digits", "--threads=1", "--cluster=" + tasks.file(), "--folder=" + folder + "/own", "--steps=600", "--checkpoint-steps=20", "--silence-timeout=1200ms"}, errors, output);
+  while (training.Runs() && NewestCheckpoint(folder + "/own") == 0) usleep(2000);
+  ASSERT_TRUE(training.Runs()) << ReadFile(errors);
+  training.Signal(SIGSTOP);
+  usleep(1800000);  // gRPC itself takes a connection for lost over which nothing came for two to three seconds
+  training.Signal(SIGCONT);
+  EXPECT_EQ(training.Wait(), 0) << ReadFile(errors);
+  const std::string said = ReadFile(errors) + ReadFile(output);
+  EXPECT_EQ(said.find("trying again"), std::string::npos) << said;
+  std::filesystem::remove_all(folder);
+}
+
+// `tenon train GRAPH` goes on by itself after a loss, from the last checkpoint, and ends with what an undisturbed run has.
+TEST_P(TrainCluster, AGraphFromAFileGoesOnAfterLosses) {
+  const std::string folder = testing::TempDir() + "/tenon_train_graph_" + GetParam() + std::to_string(getpid()), goldens = TENON_TEST_SOURCE_DIR "/tests/golden/trained";
+  std::filesystem::create_directories(folder);
+  Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder});
+  ASSERT_TRUE(tasks.ok());
+  constexpr int kSteps = 2000;
+  const auto words = [&](const std::string& name) -> std::vector<std::string> {
+    return {"train", goldens + "/v1.meta", "--loss=loss", "--data=x=" + goldens + "/x.npy", "--data=y=" + goldens + "/y.npy", "--batch=8", "--passes=1000000", "--threads=1",
+            "--steps=" + std::to_string(kSteps), "--checkpoint-steps=50", "--recover=60s", "--folder=" + folder + "/" + name, "--master=" + tasks.address(1)};
+  };
+  // "The loss is 0.0123; ..." of the last step.
+  const auto loss_of = [](const std::string& said) {
+    const size_t at = said.find("The loss is ");
+    return at == std::string::npos ? "none in: " + said : said.substr(at, said.find(';', at) - at);
+  };
+  const std::string calm = folder + "/calm_output", output = folder + "/output", errors = folder + "/errors", own = folder + "/disturbed";
+  ASSERT_EQ(Program(words("calm"), errors, calm).Wait(), 0) << ReadFile(errors);
+  int lost = 0;
+  {
+    Program training(words("disturbed"), errors, output);
+    for (const size_t victim : {0, 2, 0}) {  // where the variables are, and another
+      const int64_t seen = NewestCheckpoint(own);
+      while (training.Runs() && NewestCheckpoint(own) <= seen) usleep(1000);
+      if (!training.Runs()) break;
+      tasks.Kill(victim);
+      ASSERT_TRUE(tasks.Start(victim));
+      ++lost;
+    }
+    EXPECT_EQ(training.Wait(), 0) << ReadFile(errors) << ReadFile(output);
+  }
+  EXPECT_GT(lost, 0);
+  EXPECT_NE(ReadFile(output).find("trying again from the last checkpoint"), std::string::npos) << ReadFile(output);
+  EXPECT_EQ(NewestCheckpoint(own), kSteps);
+  EXPECT_EQ(loss_of(ReadFile(output)), loss_of(ReadFile(calm)));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_P(TrainCluster, MirroredReplicasOnTasksGiveTheBytesOfOneProcess) {
   const std::string folder = testing::TempDir() + "/tenon_mirrored_" + GetParam() + std::to_string(getpid());
   ASSERT_EQ(Training(folder + "/one", 200, {"--replicas=4", "--mirrored=on", "--no-compile"}).Wait(), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tenon train digits --mode sync` and async, its replicas in one process and in several. Covers P2, P12, R9.
+// `tenon train digits --mode sync` and async, its replicas in one process and in several. Covers P2, P12, P14, R9.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -109,6 +109,31 @@ TEST_P(TrainReplicas, AsynchronousOnesGoOnFromTheLastCheckpoint) {
   EXPECT_GE(NewestCheckpoint(own), 400);
   EXPECT_EQ(Program(words, errors, output).Wait(), 0) << ReadFile(errors);
   EXPECT_NE(ReadFile(output).find("going on after step 4"), std::string::npos) << ReadFile(output);
+}
+
+// Where a replica may be missed, so may its worker, whether it froze or died: the others go on, in the same sessions.
+TEST_P(TrainReplicas, AWorkerThatFreezesOrDiesIsItsOwnReplicasLossAlone) {
+  int number = 0;
+  for (const auto& [mode, signal] : std::vector<std::pair<std::string, int>>{{"sync", SIGSTOP}, {"sync", SIGKILL}, {"async", SIGKILL}, {"async", SIGSTOP}}) {
+    const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 3}}, {"--threads=1", "--files=" + folder_});
+    ASSERT_TRUE(tasks.ok());
+    constexpr int kSteps = 900;
+    const std::string name = "lost" + std::to_string(number++), own = folder_ + "/" + name, errors = own + "_errors", output = own + "_output";
+    std::vector<std::string> more = {"--mode=" + mode, "--checkpoint-steps=20", "--recover=1ms", "--silence-timeout=1500ms"};
+    if (mode == "sync") more.insert(more.end(), {"--backups=1", "--batch=30"});
+    Program training(Words(tasks, name, kSteps, more), errors, output);
+    while (training.Runs() && NewestCheckpoint(own) < 40) usleep(2000);
+    ASSERT_TRUE(training.Runs()) << ReadFile(errors);
+    const int64_t at = NewestCheckpoint(own);
+    tasks.Signal(3, signal);
+    ASSERT_LT(at, kSteps);
+    EXPECT_EQ(training.Wait(), 0) << mode << ": " << ReadFile(errors) << ReadFile(output);
+    EXPECT_GE(NewestCheckpoint(own), kSteps);
+    const std::string said = ReadFile(output) + ReadFile(errors);
+    EXPECT_NE(said.find("the others went on"), std::string::npos) << said;
+    EXPECT_NE(said.find(tasks.NameOf(3)), std::string::npos) << said;
+    EXPECT_EQ(said.find("trying again"), std::string::npos) << said;
+  }
 }
 
 TEST_P(TrainReplicas, WhoWaitsForAChiefThatWasKilledSaysSo) {

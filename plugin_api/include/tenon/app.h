@@ -451,7 +451,7 @@ typedef struct tenon_session_options {
   tenon_span costs_source;     /* the name of `costs` in errors; empty: "the costs" */
   tenon_span placer;           /* id of the package whose placer chooses; empty: the engine's own */
   uint32_t soft_placement;     /* on (the default): a device name that cannot hold is dropped; off: it is an error */
-  uint32_t record_costs;       /* on: traced steps are measured, for tenon_session_costs. Not on a cluster, nor with debug->partition */
+  uint32_t record_costs;       /* on: traced steps are measured, for tenon_session_costs. Not with debug->partition */
   /* The cluster that steps run on. */
   tenon_span master;           /* address of any of its tasks, "grpc://host:port"; empty: steps run in this process */
   tenon_span credentials;      /* of the transport, JSON (ext/draft/transport.h) */

@@ -67,13 +67,41 @@ Result<std::unique_ptr<DigitReplicas::Client>> DigitReplicas::Open(int64_t numbe
   }
   TENON_TRY(client->graph.status());
   host::SessionOptions options = session_;
+  if (options.device_filters.empty()) options.device_filters = TasksOf(number);
   options.owner = options_.owner + (is_chief ? " chief" : " replica " + std::to_string(number));
   TENON_TRY_ASSIGN(host::Session session, host::Session::Create(runtime_, options));
   client->session.emplace(std::move(session));
   return client;
 }
 
-Status DigitReplicas::Train(Client& client, bool tells, ReplicaChief* keeps) {
+// Those that hold the variables, and its own: what becomes of the others' is nothing to it.
+std::string DigitReplicas::TasksOf(int64_t number) const {
+  std::string filters;
+  if (digits_.variable_devices.empty() || digits_.replica_devices.empty()) return filters;
+  for (const std::string& device : digits_.variable_devices) filters += device + ",";
+  return filters + digits_.replica_devices[static_cast<size_t>(number) % digits_.replica_devices.size()];
+}
+
+// One replica tells of the steps and keeps checkpoints; when it is lost, another that still trains does.
+class DigitReplicas::Turns {
+ public:
+  Turns(int64_t first, int64_t end) : running_(static_cast<size_t>(end - first), true), first_(first), turn_(first) {}
+  bool IsOf(int64_t number) const { return turn_ == number; }
+  void Leave(int64_t number) {
+    const std::lock_guard lock(mutex_);
+    running_[static_cast<size_t>(number - first_)] = false;
+    const auto next = std::find(running_.begin(), running_.end(), true);
+    if (turn_ == number && next != running_.end()) turn_ = first_ + (next - running_.begin());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<bool> running_;
+  const int64_t first_;
+  std::atomic<int64_t> turn_;
+};
+
+Status DigitReplicas::Train(Client& client, const Turns& turns, ReplicaChief* chief) {
   const train::TrainingStep step = client.network.Step();
   std::vector<host::Output> metrics;
   for (const auto& [name, output] : step.metrics) metrics.push_back(output);
@@ -88,7 +116,8 @@ Status DigitReplicas::Train(Client& client, bool tells, ReplicaChief* keeps) {
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, replica->Step(feeds));
     ++made_;
     reached = number + 1;
-    if (keeps != nullptr) TENON_TRY(keeps->Keep(reached));
+    const bool tells = turns.IsOf(client.number);
+    if (chief != nullptr && tells) TENON_TRY(chief->Keep(reached));
     const int64_t examples = examples_ += step.examples;
     StepReport report;
     report.step = number + 1;
@@ -102,7 +131,7 @@ Status DigitReplicas::Train(Client& client, bool tells, ReplicaChief* keeps) {
       return Status(Code::kInvalidArgument, "the loss is no number any more at step " + std::to_string(report.step) + ". A smaller learning rate usually helps");
     if (tells && on_step) on_step(report);
   }
-  return keeps != nullptr && reached > 0 ? keeps->Keep(reached, /*now=*/true) : Status();
+  return chief != nullptr && turns.IsOf(client.number) && reached > 0 ? chief->Keep(reached, /*now=*/true) : Status();
 }
 
 Result<train::TrainingReport> DigitReplicas::Run() {
@@ -145,11 +174,13 @@ Result<train::TrainingReport> DigitReplicas::RunOnce() {
   std::mutex mutex;
   Status failed;
   int64_t ended_well = 0;
+  Turns turns(first, end);
   std::vector<std::thread> threads;
   for (int64_t number = first; number < end; ++number) {
     threads.emplace_back([&, number] {
       Result<std::unique_ptr<Client>> client = Open(number, /*is_chief=*/false);
-      const Status status = client.ok() ? Train(**client, number == first, number == first ? keeps : nullptr) : client.status();
+      const Status status = client.ok() ? Train(**client, turns, keeps) : client.status();
+      turns.Leave(number);
       const std::lock_guard lock(mutex);
       ended_well += status.ok();
       if (!status.ok() && failed.ok()) failed = Status(status).Annotate("replica " + std::to_string(number));
@@ -160,6 +191,8 @@ Result<train::TrainingReport> DigitReplicas::RunOnce() {
   if (chief != nullptr && digits_.between->synchronous) led = chief->Run(digits_.steps);
   if (!led.ok()) chief.reset();  // so that the replicas are told
   for (std::thread& thread : threads) thread.join();
+  // Whom the chief waited for in vain may have said why.
+  if (!led.ok() && !failed.ok()) return Status(led.code(), led.message() + "; " + failed.message());
   TENON_TRY(led);
   if (ended_well == 0) return failed;
   if (!failed.ok() && on_message) on_message("warning: " + failed.message() + "; the others went on");

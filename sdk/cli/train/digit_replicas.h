@@ -2,8 +2,9 @@
 // `tenon train digits --mode async|sync`: one client a replica, all in this process, or one of them.
 //
 // Each replica has a thread, a graph and a session; the chief stands beside replica 0. Who is not replica 0 alone has nothing to
-// evaluate. The chief keeps checkpoints, and after a loss (a server, a worker that is no backup) all begin again from the newest one, here and in the other
-// processes.
+// evaluate. Each uses the tasks with the variables and its own: a worker that is lost ends its own replica, and the others go on while they can (asynchronous; synchronous
+// with backups). The chief keeps checkpoints, and after a loss that they cannot go on from (a server, a worker that is no backup) all begin again from the newest one, here
+// and in the other processes.
 #ifndef TENON_CLI_TRAIN_DIGIT_REPLICAS_H_
 #define TENON_CLI_TRAIN_DIGIT_REPLICAS_H_
 
@@ -39,7 +40,7 @@ class DigitReplicas {
                 const DigitReplicaOptions& options);
   ~DigitReplicas();
 
-  std::function<void(const train::StepReport&)> on_step;  // of the first replica here
+  std::function<void(const train::StepReport&)> on_step;  // of the first replica here that has not been lost
   std::function<void(const std::string&)> on_message;
   const std::atomic<bool>* stop = nullptr;
 
@@ -51,8 +52,11 @@ class DigitReplicas {
 
  private:
   struct Client;
+  class Turns;
+  std::string TasksOf(int64_t number) const;
   host::Result<std::unique_ptr<Client>> Open(int64_t number, bool is_chief) const;
-  host::Status Train(Client& client, bool tells, train::ReplicaChief* keeps);
+  // chief: whose checkpoints are kept by whose turn it is; nullptr: nobody here does.
+  host::Status Train(Client& client, const Turns& turns, train::ReplicaChief* chief);
   host::Result<std::unique_ptr<train::ReplicaChief>> Lead();
   host::Result<train::TrainingReport> RunOnce();
   bool stopped() const { return stop != nullptr && stop->load(); }

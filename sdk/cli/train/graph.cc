@@ -16,6 +16,7 @@
 #include "sdk/cli/json.h"
 #include "sdk/cli/line/printable.h"
 #include "sdk/cli/line/slips.h"
+#include "sdk/cli/line/values.h"
 #include "sdk/cli/line/wrong_flag.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/run/feeds.h"
@@ -51,7 +52,7 @@ struct GraphArguments {
   std::optional<uint64_t> shuffle;
   std::optional<float> learning_rate;
   bool optimizer_given = false;
-  std::string export_folder;
+  std::string export_folder, recover = "60s";
   bool allow_files = false;
   RuntimeFlags runtime;
   SessionFlags session;
@@ -247,21 +248,35 @@ class GraphJob {
       if (show) show(report);
     };
     StopAfterThisStep();
-    const Status trained = TrainInSession();
+    const Status trained = TrainInSessions(progress);
     const Status input = training_->StopInput();
     progress.bar().Finish();
     TENON_TRY((input.ok() ? trained : input).Annotate("graph '" + arguments_.model.graph + "'"));
     if (report_.last_step == 0 && report_.input_ended) return Status(Code::kInvalidArgument, "graph '" + arguments_.model.graph + "': its input ended before the first step, so nothing was trained");
     return StoppedEarly(report_, steps_);
   }
-  Status TrainInSession() {
-    TENON_TRY_ASSIGN(const host::SessionOptions options, arguments_.session.Options());
-    TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
+  // On a cluster as many as it takes to go on after losses, each from the last checkpoint.
+  Status TrainInSessions(JobProgress& progress) {
+    TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
+    const auto run = [&] { return TrainInSession(options); };
+    if (options.master.empty()) {
+      TENON_TRY_ASSIGN(report_, run());
+      return Status();
+    }
+    options.owner = OwnerOf("train", job_.Options(steps_).checkpoint_folder);
+    TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
+    TENON_TRY_ASSIGN(report_, RunThroughLosses({patience, arguments_.recover, run, [this] { return trainer_->step(); }, [&progress](const std::string& message) { progress.Say(message); }}));
+    return Status();
+  }
+  Result<TrainingReport> TrainInSession(const host::SessionOptions& options) {
+    (void)training_->StopInput().ok();  // of the session before, whose end has been told
+    TENON_TRY_ASSIGN(Session session, Session::Create(*runtime_, options));
+    trainer_->Leave();
+    session_.emplace(std::move(session));
     TENON_TRY(training_->Load(*session_));
     TENON_TRY(trainer_->Begin(*session_));
     if (trainer_->step() >= steps_) Say(CompleteText(trainer_->step(), steps_));
-    TENON_TRY_ASSIGN(report_, trainer_->Run());
-    return Status();
+    return trainer_->Run();
   }
 
   std::string Beginning() const {
@@ -383,6 +398,7 @@ void AddGraphTraining(CLI::App& train, Action& action) {
       ->allow_extra_args(false);
   train.add_option("--summary-steps", arguments->summary_steps, "These each N steps; the loss is recorded in each")->capture_default_str()->type_name("N")->check(CLI::PositiveNumber);
   train.add_option("--export", arguments->export_folder, "Write the model with its trained variables: a SavedModel as one, a graph as FOLDER/model.meta with a checkpoint")->type_name("FOLDER");
+  train.add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")->type_name("TIME")->capture_default_str()->check(CheckTime);
   train.add_flag("--allow-files", arguments->allow_files, "Of a SavedModel: its graph may read and write files that it names itself");
   arguments->job.AddFoldersTo(train);
   train.get_option("--folder")->description("Where everything is kept (default: trained_NAME, of the graph's name)");

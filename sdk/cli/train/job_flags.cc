@@ -2,6 +2,7 @@
 #include "sdk/cli/train/job_flags.h"
 
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "tenon/data/file.h"
@@ -39,6 +40,10 @@ host::Result<train::TrainingReport> RunThroughLosses(const Losses& losses) {
   return report;
 }
 
+std::string OwnerOf(const std::string& command, const std::string& checkpoint_folder) {
+  const bool is_url = checkpoint_folder.find("://") != std::string::npos;
+  return "tenon " + command + " " + (is_url ? checkpoint_folder : std::filesystem::absolute(checkpoint_folder).lexically_normal().string());
+}
 
 void StopAfterThisStep() {
   struct sigaction action = {};

@@ -49,6 +49,9 @@ struct Losses {
 };
 host::Result<train::TrainingReport> RunThroughLosses(const Losses& losses);
 
+// A checkpoint folder has one training: a session that goes on from it ends those before it, of this process or another.
+std::string OwnerOf(const std::string& command, const std::string& checkpoint_folder);
+
 // Set by the first interrupt after StopAfterThisStep(); the second one ends the process as usual.
 extern std::atomic<bool> stop_requested;
 void StopAfterThisStep();

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -126,7 +125,7 @@ class DigitJob {
 
     options.seed = arguments_.digits.seed;
     StopAfterThisStep();
-    if (!options.master.empty()) options.owner = "tenon train digits " + Absolute(Options().checkpoint_folder);
+    if (!options.master.empty()) options.owner = OwnerOf("train digits", Options().checkpoint_folder);
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
     const auto run = [&] { return RunOnce(options); };
     const Result<TrainingReport> report =
@@ -149,7 +148,7 @@ class DigitJob {
     options.seed = digits.seed;
     DigitReplicaOptions between = arguments_.between;
     between.training = Options();
-    between.owner = "tenon train digits " + Absolute(between.training.checkpoint_folder);
+    between.owner = OwnerOf("train digits", between.training.checkpoint_folder);
     TENON_TRY_ASSIGN(between.patience, ParseTime(arguments_.recover));
     between.recover = arguments_.recover;
     replicas_.emplace(*runtime_, data_, digits, options, between);
@@ -166,11 +165,6 @@ class DigitJob {
     if (!report.ok()) return report.status();
     report_ = *report;
     return report_.stopped ? Status(Code::kCancelled, "stopped") : Status();
-  }
-
-  // A checkpoint folder has one training: a session that goes on from it ends those before it, of this process or another.
-  static std::string Absolute(const std::string& path) {
-    return path.find("://") == std::string::npos ? std::filesystem::absolute(path).lexically_normal().string() : path;
   }
 
   // Towers on its workers, variables on its parameter servers.
@@ -303,7 +297,7 @@ class DigitJob {
     run.repeat = 20;
     run.runtime = arguments_.runtime;
     run.session = arguments_.session;
-    if (run.session.Given("master").empty()) run.session.texts.erase("credentials");  // of --cluster; it answers in this process
+    if (!arguments_.cluster.empty() && run.session.Given("master").empty()) run.session.LeaveCluster();  // it answers in this process
     fmt::print(
         "The trained graph is a file now. It answers for images that it has not seen:\n  $ tenon run {} --feed {} "
         "--fetch {} --repeat 20 --time\n  ",
