@@ -349,16 +349,20 @@ class Lowering {
   }
   static Output Same(const Output& reference) { return reference; }
 
+  // stacked: the types of the last results, of which a stack without elements must know the shape.
   Function DefinePart(Graph& g, const std::string& name, const Region& part, const std::vector<Type>& types, const Captured& captured, bool keeps = false,
-                      const std::vector<Output>& also = {}) {
+                      const std::vector<Type>& stacked = {}) {
     std::vector<Argument> arguments;
     for (const Type& type : types)
       for (size_t k = 0; k < PartsOf(type); ++k) arguments.push_back(calculation_.ArgumentOf(type, k));
     for (const Output& output : captured.arguments) arguments.emplace_back(output.dtype(), output.dtype() == DType::kResource ? Shape() : output.shape());
-    (void)also;
     return Define(g, name, [&](Graph& body, const std::vector<Output>& v) {
       std::vector<Operation> effects;
       std::vector<Output> results = Results(body, part, types, v, captured, Same, &effects);
+      for (size_t k = 0; k < stacked.size(); ++k) {
+        Output& result = results[results.size() - stacked.size() + k];
+        result = body.Op("EnsureShape", {result}, {{"shape", Shape(stacked[k].dims)}});
+      }
       // A loop gives its invariants back.
       if (keeps) results.insert(results.end(), v.begin() + static_cast<ptrdiff_t>(results.size()), v.end());
       return FunctionResults(results, effects);
@@ -409,7 +413,9 @@ class Lowering {
     std::vector<Type> given(types.begin(), types.end());
     for (ptrdiff_t i = states; i < states + xs; ++i) given[static_cast<size_t>(i)].dims.erase(given[static_cast<size_t>(i)].dims.begin());
     const std::string name = NewName("elements");
-    const Function element = DefinePart(g, name + "_element", *step.parts[0], given, captured);
+    std::vector<Type> stacked(step.out.begin() + step.states, step.out.end());
+    for (Type& type : stacked) type.dims.erase(type.dims.begin());
+    const Function element = DefinePart(g, name + "_element", *step.parts[0], given, captured, false, stacked);
     host::ElementOptions options;
     options.name = name;
     options.parallel_iterations = step.parallel;
