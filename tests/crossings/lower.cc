@@ -145,7 +145,10 @@ class Lowering {
   Output Plain(Graph& g, const Access& access, int variable) {
     if (access.value.valid()) return access.value;
     const DType dtype = program_.variables[static_cast<size_t>(variable)].dtype;
-    if (!access.is_reference) return g.Op("ReadVariableOp", {access.handle}, {{"dtype", dtype}});
+    if (!access.is_reference) {
+      const Output read = g.Op("ReadVariableOp", {access.handle}, {{"dtype", dtype}});
+      return Has("handle") && IsFloating(dtype) ? g.Op("StopGradient", {read}) : read;
+    }
     // What a reference is read as may share its memory; the sum does not.
     return g.Op("AddV2", {g.Op("Identity", {access.handle}), calculation_.Scalar(g, dtype, 0)});
   }
@@ -168,7 +171,7 @@ class Lowering {
   void Write(Place& place, int variable, Do what, const std::vector<Value>& in) {
     const Access& access = place.variables.at(variable);
     Graph& g = place.g;
-    const auto order = g.ControlDependencies(place.Before(variable, true));
+    const auto order = g.ControlDependencies(Has("order") ? std::vector<Operation>{} : place.Before(variable, true));
     const bool ref = access.is_reference;
     std::string op;
     std::vector<Output> inputs{access.handle};
@@ -187,8 +190,9 @@ class Lowering {
     const Access access = place.variables.at(variable);
     Graph& g = place.g;
     if (!access.is_reference) {
+      const Output value = Has("late") ? Read(place, variable) : Output();
       Write(place, variable, Do::k_assign_add, {added});
-      return Read(place, variable);
+      return value.valid() ? value : Read(place, variable);
     }
     Output before;
     {
@@ -202,6 +206,8 @@ class Lowering {
     place.Note(variable, false, after);
     return after;
   }
+
+  bool Has(const char* plant) const { return form_.plant == plant; }
 
   // ---- Regions ----
   std::vector<Value> Build(Place& place, const Region& region, const std::vector<Value>& parameters) {
@@ -240,6 +246,9 @@ class Lowering {
       case Do::k_queue: return Queue(place, step, in);
       case Do::k_value_or: return {{ValueOr(place, step, in)}};
       case Do::k_conditional: case Do::k_choice: case Do::k_loop: case Do::k_elements: case Do::k_call: return Part(place, step, types, in);
+      case Do::k_list_get:
+        if (Has("element")) return calculation_.Make(place.g, step, types, {in[0], {place.g.Const(0)}});
+        [[fallthrough]];
       default: return calculation_.Make(place.g, step, types, in);
     }
   }
@@ -349,16 +358,21 @@ class Lowering {
   }
   static Output Same(const Output& reference) { return reference; }
 
+  // stacked: the types of the last results, of which a stack without elements must know the shape.
   Function DefinePart(Graph& g, const std::string& name, const Region& part, const std::vector<Type>& types, const Captured& captured, bool keeps = false,
-                      const std::vector<Output>& also = {}) {
+                      const std::vector<Type>& stacked = {}) {
     std::vector<Argument> arguments;
     for (const Type& type : types)
       for (size_t k = 0; k < PartsOf(type); ++k) arguments.push_back(calculation_.ArgumentOf(type, k));
     for (const Output& output : captured.arguments) arguments.emplace_back(output.dtype(), output.dtype() == DType::kResource ? Shape() : output.shape());
-    (void)also;
     return Define(g, name, [&](Graph& body, const std::vector<Output>& v) {
       std::vector<Operation> effects;
       std::vector<Output> results = Results(body, part, types, v, captured, Same, &effects);
+      if (Has("lost") && !keeps) effects.clear();
+      for (size_t k = 0; k < stacked.size(); ++k) {
+        Output& result = results[results.size() - stacked.size() + k];
+        result = body.Op("EnsureShape", {result}, {{"shape", Shape(stacked[k].dims)}});
+      }
       // A loop gives its invariants back.
       if (keeps) results.insert(results.end(), v.begin() + static_cast<ptrdiff_t>(results.size()), v.end());
       return FunctionResults(results, effects);
@@ -392,6 +406,9 @@ class Lowering {
       size_t count = 0;
       for (const Type& type : step.out) count += PartsOf(type);
       last.resize(std::min(last.size(), count));
+      if (Has("states"))
+        for (size_t i = 1; i + 1 < last.size(); ++i)
+          if (last[i].dtype() == last[i + 1].dtype() && last[i].shape() == last[i + 1].shape()) std::swap(last[i], last[i + 1]);
       return last;
     }
     const std::vector<Type> given(types.begin() + 1, types.end());
@@ -399,7 +416,7 @@ class Lowering {
     std::vector<Function> sides;
     for (const auto& part : step.parts) sides.push_back(DefinePart(g, name + "_side" + std::to_string(sides.size()), *part, given, captured));
     inputs.erase(inputs.begin());
-    if (step.what == Do::k_choice) return Case(g, in[0][0], sides, inputs, name);
+    if (step.what == Do::k_choice) return Case(g, Has("branch") ? g.Op("FloorMod", {in[0][0], g.Const(3)}) : in[0][0], sides, inputs, name);
     return Cond(g, in[0][0], inputs, sides[0], sides[1], name);
   }
 
@@ -409,11 +426,13 @@ class Lowering {
     std::vector<Type> given(types.begin(), types.end());
     for (ptrdiff_t i = states; i < states + xs; ++i) given[static_cast<size_t>(i)].dims.erase(given[static_cast<size_t>(i)].dims.begin());
     const std::string name = NewName("elements");
-    const Function element = DefinePart(g, name + "_element", *step.parts[0], given, captured);
+    std::vector<Type> stacked(step.out.begin() + step.states, step.out.end());
+    for (Type& type : stacked) type.dims.erase(type.dims.begin());
+    const Function element = DefinePart(g, name + "_element", *step.parts[0], given, captured, false, stacked);
     host::ElementOptions options;
     options.name = name;
     options.parallel_iterations = step.parallel;
-    options.reverse = step.number != 0;
+    options.reverse = step.number != 0 && !Has("direction");
     options.invariants = Flatten({in.begin() + states + xs, in.end()});
     options.invariants.insert(options.invariants.end(), captured.arguments.begin(), captured.arguments.end());
     const host::MappedWithState found = MapWithState(g, element, Flatten({in.begin(), in.begin() + states}), Flatten({in.begin() + states, in.begin() + states + xs}), options);
@@ -648,8 +667,10 @@ class Lowering {
       const Dims& dims = feed < program_.main.parameters.size() ? program_.main.parameters[feed].dims : program_.variables[feed - program_.main.parameters.size()].dims;
       sums.push_back(calculation_.Total(g, first[i], dims));
     }
-    const std::vector<Output> second = GradientsOf("second gradient", sums.size() == 1 ? sums[0] : g.Op("AddN", sums), xs, likes);
+    std::vector<Output> second = GradientsOf("second gradient", sums.size() == 1 ? sums[0] : g.Op("AddN", sums), xs, likes);
     if (second.empty()) return;
+    if (Has("second"))
+      for (Output& output : second) output = g.Op("Mul", {output, calculation_.Scalar(g, output.dtype(), 0.5)});
     to_.second = to_.fetches.size();
     for (size_t i = 0; i < second.size(); ++i) {
       to_.fetches.push_back(second[i].name());

@@ -21,6 +21,7 @@ struct Form {
   bool inlined = false;     // calls are the nodes of what they call
   bool constants = false;   // what would be fed is constant
   bool blind = false;       // placeholders have no known shape
+  std::string plant;        // a fault that this form has on purpose (kPlants); "": none
   std::function<std::string(uint32_t draw)> placer;        // a device for each step of main, and each variable; nullptr: none
   std::function<void(host::Graph& graph)> after_step;      // called when a step of main stands in the graph
 
@@ -30,6 +31,11 @@ struct Form {
     return control == other.control && references == other.references && by_value == other.by_value && inlined == other.inlined && constants == other.constants;
   }
 };
+
+// Faults that the machine must find, each a kind that an engine has had: a gradient without reads by handle; half of a second gradient; a read that is used behind a
+// change and gives the value before; effects that nothing waits for; states of a loop in each other's places; a branch beyond the last that is the first; a
+// backward scan that goes forward; an update that is lost where a branch makes it; a list's element that is its first.
+inline constexpr const char* kPlants[] = {"handle", "second", "late", "order", "states", "branch", "direction", "lost", "element"};
 
 struct Lowered {
   explicit Lowered(const host::Runtime& runtime) : graph(runtime) {}

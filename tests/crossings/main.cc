@@ -120,8 +120,38 @@ class Work {
       const std::string manner = worker.manner;
       Tell(worker.seed, {"crash", manner, WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "exit " + std::to_string(WEXITSTATUS(status))});
       crashed[worker.seed].insert(manner);
+      if (choices_.shrink && WIFSIGNALED(status)) SmallerCrash(worker.seed, manner);
       if (!progress_->stop) start(index, worker.seed);
     }
+  }
+
+  // Each candidate in a process of its own.
+  void SmallerCrash(uint32_t seed, const std::string& name) {
+    const Manner* manner = Find(name.substr(0, name.find(", differences")));
+    const Program small = Shrink(Generate(seed, features_), [&](const Program& candidate) {
+      std::fflush(stdout);
+      const pid_t process = fork();
+      if (process == 0) {
+        World world;
+        Explained explained;
+        (void)Check(world, candidate, {manner}, true, &explained);
+        _exit(0);
+      }
+      int status = 0;
+      waitpid(process, &status, 0);
+      return WIFSIGNALED(status);
+    }, 300);
+    std::printf("seed %u, %s: shrunk to %d steps\n%s\n", seed, name.c_str(), CountSteps(small), Describe(small).c_str());
+    if (choices_.write.empty()) return;
+    const pid_t process = fork();
+    if (process == 0) {
+      World world;
+      const std::string folder = choices_.write + "/" + std::to_string(seed) + "_" + Plain(name);
+      WriteProgram(world, small, *manner, folder, "crash");
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(process, &status, 0);
   }
 
   // ---- A worker ----

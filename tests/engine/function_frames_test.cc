@@ -70,12 +70,19 @@ TEST_F(FramesInFunctions, EffectsInABranchThatIsNotTakenHoldNothingUp) {
   const Operation first = g_.AddNode("AssignVariableOp", {variable, g_.Const(100)});
   const Function choose = Define(g_, "choose", [](Graph& body, const Outputs& v) {  // handle, a number
     return Cond(body, body.Op("Less", {v[1], body.Const(0)}), v,
-                [&](const Outputs& w) { return Outputs{body.Op("ReadVariableOp", {w[0]}, {{"dtype", DType::kInt32}})}; },
+                [&](const Outputs& w) {
+                  const auto after = body.ControlDependencies({body.AddNode("AssignAddVariableOp", {w[0], w[1]})});
+                  return Outputs{body.Op("ReadVariableOp", {w[0]}, {{"dtype", DType::kInt32}})};
+                },
                 [&](const Outputs& w) { return Outputs{body.Op("Neg", {w[1]})}; })[0];
   }, {DType::kResource, {DType::kInt32, Shape{}}});
   Expect(While(g_, {g_.Const(0), g_.Const(5)}, {variable}, [&](const Outputs& v) { return g_.Op("Less", {v[0], g_.Const(2)}); },
-               [&](const Outputs& v) { return Outputs{g_.Op("AddV2", {v[0], g_.Const(1)}), g_.Call(choose, {v[2], v[1]})}; })[1],
-         100, {first});
+               [&](const Outputs& v) {
+                 const Operation call = g_.Call(choose, {v[2], v[1]});
+                 const auto after = g_.ControlDependencies({call});
+                 return Outputs{g_.Op("AddV2", {v[0], g_.Const(1)}), call};
+               })[1],
+         95, {first});
 }
 
 // As a next value an invariant must wait for the turn.
@@ -93,8 +100,7 @@ TEST_F(FramesInFunctions, NextValuesThatAreInvariantsWaitForTheTurn) {
 
 // Also where the call of another function gives them.
 TEST_F(FramesInFunctions, NextValuesThatACallGivesBackWaitForTheTurn) {
-  const Function second = Define(g_, "second", [](Graph& body, const Outputs& v) { return body.Op("Identity", {v[1]}); },
-                                 {{DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}});
+  const Function second = Define(g_, "second", [](Graph&, const Outputs& v) { return v[1]; }, {{DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}});
   const std::vector<Argument> types = {{DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}};
   const Function question = Define(g_, "question", [](Graph& body, const Outputs& v) { return body.Op("Less", {v[0], body.Const(2)}); }, types);
   const Function body = Define(g_, "body", [&](Graph& inside, const Outputs& v) {

@@ -346,8 +346,8 @@ class Inliner {
       if (paced.contains(edge.node)) return true;
       if (edge.node < pivot || !seen.emplace(edge.node, edge.index).second) continue;  // from outside of the body
       const Node& at = graph_->node(edge.node);
-      for (const NodeId control : at.controls) left.push_back({control, 0});
       if (at.has(kCallsFunctions)) continue;
+      for (const NodeId control : at.controls) left.push_back({control, 0});
       const bool is_identity = at.has(TENON_OP_IDENTITY) && at.inputs.size() == at.output_types.size();
       for (size_t i = 0; i < at.inputs.size(); ++i)
         if (at.inputs[i].node && (!is_identity || i == static_cast<size_t>(edge.index))) left.push_back(at.inputs[i]);
