@@ -123,6 +123,28 @@ TEST(Cond, TakesOneBranchAndSkipsTheOther) {
   }
 }
 
+// All that a branch gives is known before the step, but for which one is taken: that hangs on what is known alone.
+TEST(Cond, OfConstantsWhosePredicateAnotherOneGives) {
+  Graph g(TheRuntime());
+  const auto branch = [&](int32_t constant) {
+    return Define(g, "give_" + std::to_string(constant), [constant](Graph& b, const std::vector<Output>&) {
+      return b.Op("FloorMod", {b.Op("Sum", {b.Const({constant, 1}), b.Const({0})}), b.Const(10)});
+    }, {});
+  };
+  const Function same = Define(g, "same", [](Graph& b, const std::vector<Output>& v) { return b.Op("Identity", {v[0]}); }, {DType::kInt32});
+  const Output first = Cond(g, g.Const(true), {g.Const(3)}, same, same)[0];
+  const Output less = g.Op("Less", {first, g.Op("Neg", {first})});
+  const Output second = Cond(g, less, {}, branch(4), branch(6))[0], twice = g.Op("Mul", {second, g.Const(2)});
+  for (const SessionOptions& way : AllWays()) {
+    auto session = Session::Create(TheRuntime(), g, way);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    auto values = session->Run({}, {twice, second});
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ(Values<int32_t>((*values)[0])[0], 14);
+    EXPECT_EQ(Values<int32_t>((*values)[1])[0], 7);
+  }
+}
+
 TEST(Cond, RefusesToFetchFromABranchThatWasNotTaken) {
   Graph g(TheRuntime());
   const Operation gate = g.AddNode("Switch", {g.Const(1.0f), g.Const(true)});

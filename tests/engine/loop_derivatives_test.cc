@@ -403,6 +403,37 @@ TEST(LoopDerivatives, ByAHandleThatIsAnotherOneEachTurnIsRefused) {
   EXPECT_NE(g.status().message().find("another variable's handle from turn to turn"), std::string::npos) << g.status();
 }
 
+// As TensorFlow's gradients of nested loops have it: all inner turns of all outer turns push on one stack of the step.
+TEST(LoopDerivatives, ThroughAStackOfTheStepThatNestedLoopsUse) {
+  Graph g(TheRuntime());
+  const Derived d = Derived::Fed(g, {});
+  const Output stack = g.Op("StackV2", {g.Const(-1)}, {{"elem_type", DType::kDouble}});
+  const auto nest = [&](const std::string& name, const Output& begin, const Output& handle, const std::function<Output(const Output& y, const Output& handle)>& turn) {
+    return While(
+        g, {g.Const(0), begin}, {handle}, [&](const Outputs& v) { return Less(g, v[0], 2); },
+        [&](const Outputs& v) {
+          const Outputs in = While(
+              g, {g.Op("Identity", {g.Const(0)}), v[1]}, {v[2]}, [&](const Outputs& w) { return Less(g, w[0], 3); },
+              [&](const Outputs& w) {
+                // The next turn begins when this one has pushed or popped.
+                const Output y = turn(w[1], w[2]);
+                const auto after = g.ControlDependencies({Operation(y)});
+                return Outputs{Next(g, w[0]), y};
+              },
+              {name + "_inner"});
+          const auto after = g.ControlDependencies({Operation(in[1])});
+          return Outputs{Next(g, v[0]), in[1]};
+        },
+        {name});
+  };
+  const Outputs first = nest("pushing", d.x, stack, [&](const Output& y, const Output& handle) { return g.Op("Sin", {g.Op("StackPushV2", {handle, g.Op("Mul", {y, y})})}); });
+  const auto after = g.ControlDependencies({Operation(first[1])});
+  const Outputs last = nest("popping", g.Op("Identity", {d.x}), g.Op("Identity", {stack}), [&](const Output& y, const Output& handle) {
+    return g.Op("AddV2", {g.Op("Cos", {y}), g.Op("Mul", {y, g.Op("StackPopV2", {handle}, {{"elem_type", DType::kDouble}})})});
+  });
+  CheckDerivatives(d, last[1], {1.2});
+}
+
 // A stack of the user's own, on which two nodes push, hides which value comes back.
 TEST(LoopDerivatives, ThroughAStackOfTwoPushesAreRefused) {
   Graph g(TheRuntime());

@@ -93,8 +93,8 @@ bool Emitter::Offer(FrameId index, const Claims::LoopCompiler& by, OfferedLoop* 
   return !out->nodes.empty() && graph_.TypeOf(out->condition) == TENON_DT_BOOL && facts_.of(out->condition).shape == Shape();
 }
 
-// What enters and leaves. false: some of it is made in the loop, by what is not offered.
-bool Emitter::FindBorder(FrameId frame, OfferedLoop* loop) const {
+// What enters and leaves. false: some of it is made in the loop, by what is not offered, or lies in another memory than the device's.
+bool Emitter::FindBorder(FrameId frame, const SessionDevice& device, OfferedLoop* loop) const {
   std::unordered_set<graph::NodeId> inside(loop->nodes.begin(), loop->nodes.end());
   for (const OfferedLoop::Variable& variable : loop->variables) {
     inside.insert(variable.current.node);
@@ -112,7 +112,9 @@ bool Emitter::FindBorder(FrameId frame, OfferedLoop* loop) const {
   for (const auto& [input, source] : loop->sources) read(source);
   for (const OfferedLoop::Variable& variable : loop->variables) read(variable.next);
   read(loop->condition);
-  return all_there && !loop->outputs.empty();
+  const auto lies_there = [&](Edge edge) { return plan_.MemoryOf(edge) == device.memory; };
+  return all_there && !loop->outputs.empty() && std::all_of(loop->inputs.begin(), loop->inputs.end(), lies_there) &&
+         std::all_of(loop->outputs.begin(), loop->outputs.end(), lies_there);
 }
 
 // Whether a compiler has taken it.
@@ -120,7 +122,7 @@ Result<bool> Emitter::EmitWholeLoop(FrameId frame, std::vector<Operation>* block
   if (plan_.claims() == nullptr || !loops_.frame(frame).children.empty() || loops_.frame(frame).nodes.size() > kMostOffered) return false;
   for (const Claims::LoopCompiler& by : plan_.claims()->loop_compilers()) {
     OfferedLoop loop;
-    if (!Offer(frame, by, &loop) || !FindBorder(frame, &loop)) continue;
+    if (!Offer(frame, by, &loop) || !FindBorder(frame, *by.device, &loop)) continue;
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledRegion> region, CompileLoop(plan_, *plan_.claims(), by, loop, facts_.inference()));
     if (region == nullptr) continue;
     TENON_RETURN_IF_ERROR(EmitRegion(std::move(region), *by.device, loop.inputs, loop.outputs, block));

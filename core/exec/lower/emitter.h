@@ -93,7 +93,7 @@ class Emitter {
   graph::Edge SourceInLoop(graph::FrameId frame, graph::Edge edge) const;
   bool IsFromOutside(graph::Edge edge) const;
   bool Offer(graph::FrameId frame, const Claims::LoopCompiler& by, OfferedLoop* out) const;
-  bool FindBorder(graph::FrameId frame, OfferedLoop* loop) const;
+  bool FindBorder(graph::FrameId frame, const SessionDevice& device, OfferedLoop* loop) const;
   Result<bool> EmitWholeLoop(graph::FrameId frame, std::vector<Operation>* block);
   void CarryOnDevices(Loop& loop, const Variables& variables);
   bool MayStandIn(SlotId slot, SlotId root) const;

@@ -46,13 +46,16 @@ bool Facts::Known(Edge edge) const {
   return plan_.FeedOf(edge) < 0 && !node.has(TENON_OP_STATEFUL) && inference_.facts(edge).value.has_value();
 }
 
-Status Facts::FindNeeded() {
+Status Facts::FindLoops() {
   // Over all nodes: a constant that is folded away may be what ties a node to its loop.
   TENON_ASSIGN_OR_RETURN(loops_, graph::LoopAnalysis::Run(graph_, plan_.order()));
-  MarkNeeded();
+  return Status::Ok();
+}
+
+void Facts::FindNeeded(const graph::BranchAnalysis& branches) {
+  MarkNeeded(branches);
   for (graph::NodeId id : plan_.order())
     if (needed_[id]) needed_order_.push_back(id);
-  return Status::Ok();
 }
 
 namespace {
@@ -63,13 +66,17 @@ bool HasEffect(const Node& node) { return node.has(TENON_OP_WRITES_STATE | TENON
 }  // namespace
 
 // Backwards from fetches and targets. Behind a known value only nodes with effects are still wanted.
-void Facts::MarkNeeded() {
+void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
   needed_.assign(graph_.size(), false);
   graph::NodeMap<bool> in_order(graph_.size(), false), passed(in_order);
   for (graph::NodeId id : plan_.order()) in_order[id] = true;
   std::vector<std::pair<graph::NodeId, bool>> stack;  // node, wanted
   const auto follow = [&](Edge edge, bool wanted) {
     if (edge.node && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted && !Known(edge));
+  };
+  // What lies in a conditional needs its predicates, though it may hang on them by what is known alone.
+  const auto follow_regions = [&](graph::RegionId region) {
+    for (; region > graph::kEverywhere; region = branches.regions()[region].parent) follow(branches.regions()[region].predicate, true);
   };
   for (const Edge& fetch : plan_.fetches()) follow(fetch, true);
   for (graph::NodeId target : plan_.targets()) stack.emplace_back(target, true);
@@ -80,7 +87,12 @@ void Facts::MarkNeeded() {
     wanted = wanted || HasEffect(graph_.node(id));
     if (wanted ? needed_[id] : (needed_[id] || passed[id])) continue;
     (wanted ? needed_ : passed)[id] = true;
-    // A merge needs its predicate, which hangs on its inputs even where their values are known.
+    if (wanted) {
+      follow_regions(branches.region_of(id));
+      for (graph::FrameId frame = loops_.frame_of(id); frame > graph::kStep; frame = loops_.frame(frame).parent) follow_regions(branches.region_of_loop(frame));
+      if (const graph::BranchMerge* merge = branches.FindMerge(id)) follow(merge->predicate, true);
+    }
+    // So does a merge, which hangs on its inputs even where their values are known.
     const bool merge = graph_.node(id).has(TENON_OP_MERGE);
     for (const Edge& edge : graph_.node(id).inputs) {
       if (merge && edge.node && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/exec/plan/plan.h"
+#include "core/graph/branch_analysis.h"
 #include "core/graph/loop_analysis.h"
 #include "core/graph/shape_inference.h"
 
@@ -19,8 +20,9 @@ class Facts {
   // Infers and folds. An error: shapes that do not fit, maybe in a branch that these feeds do not take. feeds: as Bindings::Bind takes them;
   // their shapes go to out_shapes.
   Status Infer(const tenon_tensor_view* const* feeds, std::vector<Shape>* out_shapes);
-  // Afterwards.
-  Status FindNeeded();
+  // Afterwards: the loops, then, with the conditionals in them, what is needed.
+  Status FindLoops();
+  void FindNeeded(const graph::BranchAnalysis& branches);
 
   const graph::OutputFacts& of(graph::Edge edge) const { return inference_.facts(edge); }
   const graph::ShapeInference& inference() const { return inference_; }
@@ -34,7 +36,7 @@ class Facts {
 
  private:
   bool HasOwnArithmetic(const graph::Node& node) const;
-  void MarkNeeded();
+  void MarkNeeded(const graph::BranchAnalysis& branches);
 
   const Plan& plan_;
   const graph::Graph& graph_;

@@ -38,9 +38,10 @@ Result<Lowered> Lower(const Plan& plan, const tenon_tensor_view* const* feeds, D
     return lowered;
   }
   lowered.folded = facts.folded();
-  TENON_RETURN_IF_ERROR(facts.FindNeeded());
+  TENON_RETURN_IF_ERROR(facts.FindLoops());
   const auto is_fed = [&plan](graph::Edge edge) { return plan.FeedOf(edge) >= 0; };
   const graph::BranchAnalysis branches = graph::BranchAnalysis::Run(plan.graph(), plan.order(), facts.loops(), is_fed);
+  facts.FindNeeded(branches);
   Emitter emitter(&plan, &facts, &branches, &code);
   TENON_RETURN_IF_ERROR(emitter.Run());
   lowered.refusal = emitter.refusal();
