@@ -28,12 +28,9 @@ PartialRunGoes::~PartialRunGoes() { step_.reset(); }  // which still uses the re
 
 Result<std::vector<int32_t>> PartialRunGoes::FindFeeds(const std::vector<std::string_view>& names, const tenon_tensor_view* const* feeds) const {
   std::vector<int32_t> channels;
-  const std::vector<Edge>& declared = plan_->request.feeds;
   for (size_t i = 0; i < names.size(); ++i) {
-    TENON_ASSIGN_OR_RETURN(const Edge edge, plan_->graph.ParseEdge(names[i]));
-    const auto at = std::find(declared.begin(), declared.end(), edge);
-    const auto channel = static_cast<int32_t>(at - declared.begin());
-    if (at == declared.end() || fed_.contains(channel) || std::find(channels.begin(), channels.end(), channel) != channels.end())
+    const int32_t channel = plan_->declared.FindFeed(names[i]);
+    if (channel < 0 || fed_.contains(channel) || std::find(channels.begin(), channels.end(), channel) != channels.end())
       return InvalidArgument(StrCat("'", names[i], "' was not declared as a feed of this partial run, or was fed before"));
     TENON_RETURN_IF_ERROR(Callable::CheckFeed(plan_->feeds[static_cast<size_t>(channel)], feeds[i]));
     channels.push_back(channel);
@@ -43,12 +40,9 @@ Result<std::vector<int32_t>> PartialRunGoes::FindFeeds(const std::vector<std::st
 
 Result<std::vector<int32_t>> PartialRunGoes::FindFetches(const std::vector<std::string_view>& names) const {
   std::vector<int32_t> numbers;
-  const std::vector<Edge>& declared = plan_->request.fetches;
   for (const std::string_view name : names) {
-    TENON_ASSIGN_OR_RETURN(const Edge edge, plan_->graph.ParseEdge(name));
-    const auto at = std::find(declared.begin(), declared.end(), edge);
-    if (at == declared.end()) return InvalidArgument(StrCat("'", name, "' was not declared as a fetch of this partial run"));
-    const auto number = static_cast<int32_t>(at - declared.begin());
+    const int32_t number = plan_->declared.FindFetch(name);
+    if (number < 0) return InvalidArgument(StrCat("'", name, "' was not declared as a fetch of this partial run"));
     if (given_.contains(plan_->fetch_channels[static_cast<size_t>(number)])) return InvalidArgument(StrCat("'", name, "' was fetched before in this partial run"));
     numbers.push_back(number);
   }

@@ -73,6 +73,16 @@ class Meeting {
 
 }  // namespace
 
+DeclaredEdges::DeclaredEdges(const graph::Graph& graph, const optimize::Request& request) {
+  for (size_t i = 0; i < request.feeds.size(); ++i) feeds_.emplace(graph.EdgeName(request.feeds[i]), static_cast<int32_t>(i));
+  for (size_t i = 0; i < request.fetches.size(); ++i) fetches_.emplace(graph.EdgeName(request.fetches[i]), static_cast<int32_t>(i));
+}
+
+int32_t DeclaredEdges::Find(const std::map<std::string, int32_t, std::less<>>& numbers, std::string_view name) {
+  const auto at = name.find(':') == name.npos ? numbers.find(StrCat(name, ":0")) : numbers.find(name);
+  return at == numbers.end() ? -1 : at->second;
+}
+
 Result<std::shared_ptr<const exec::PartInfo>> MeetCallers(const std::vector<int32_t>& fetch_channels, int32_t channel_count, graph::Graph* graph,
                                                           optimize::Request* request) {
   Meeting meeting(graph, request);

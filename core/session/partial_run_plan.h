@@ -3,6 +3,7 @@
 #ifndef TENON_CORE_SESSION_PARTIAL_RUN_PLAN_H_
 #define TENON_CORE_SESSION_PARTIAL_RUN_PLAN_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,11 +15,28 @@
 
 namespace tenon::session {
 
+// What a partial run was set up with, by the names that callers say: a call of a function, whose body stands for it in the step, keeps its own.
+class DeclaredEdges {
+ public:
+  DeclaredEdges() = default;
+  // The graph as it was asked for.
+  DeclaredEdges(const graph::Graph& graph, const optimize::Request& request);
+  // Its number; -1: it was not declared.
+  int32_t FindFeed(std::string_view name) const { return Find(feeds_, name); }
+  int32_t FindFetch(std::string_view name) const { return Find(fetches_, name); }
+
+ private:
+  static int32_t Find(const std::map<std::string, int32_t, std::less<>>& numbers, std::string_view name);
+
+  std::map<std::string, int32_t, std::less<>> feeds_, fetches_;
+};
+
 struct PartialRunPlan {
   explicit PartialRunPlan(graph::Graph cut) : graph(std::move(cut)) {}
   // With its calls inlined, feeds and fetches as they were asked for: what needs what.
   graph::Graph graph;
   optimize::Request request;
+  DeclaredEdges declared;
   // Feed i comes on channel i; fetch i goes on channel fetch_channels[i], which is one for all that are of one edge.
   std::vector<Callable::Feed> feeds;
   std::vector<int32_t> fetch_channels;

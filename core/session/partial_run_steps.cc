@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/graph/op_def.h"
+
 namespace tenon::session {
 namespace {
 
@@ -17,8 +19,11 @@ Result<std::unique_ptr<PartialRun>> PartialRunSteps::Setup(std::shared_ptr<Sessi
                                                       const std::vector<std::string_view>& targets) {
   const Planning planning = session->StartPlanning({});
   TENON_ASSIGN_OR_RETURN(Session::Pruned pruned, session->Prune(feeds, fetches, targets));
+  DeclaredEdges declared(pruned.graph, pruned.request);
   TENON_ASSIGN_OR_RETURN(pruned.graph, session->InlineCalls(std::move(pruned.graph), &pruned.request));
   std::unique_ptr<PartialRunSteps> partial(new PartialRunSteps(std::move(session), std::move(pruned.graph)));
+  partial->declared_ = std::move(declared);
+  partial->declared_feeds_ = pruned.request.feeds;
   partial->feeds_ = std::move(pruned.request.feeds);
   partial->fetches_ = std::move(pruned.request.fetches);
   partial->targets_ = std::move(pruned.request.targets);
@@ -58,8 +63,9 @@ Status PartialRunSteps::CheckMayBeKept(graph::Edge edge) const {
 Status PartialRunSteps::TakeFeeds(const std::vector<std::string_view>& names, const tenon_tensor_view* const* feeds, Values* known,
                              std::vector<graph::Edge>* open) const {
   for (size_t i = 0; i < names.size(); ++i) {
-    TENON_ASSIGN_OR_RETURN(const graph::Edge edge, graph_.ParseEdge(names[i]));
-    if (!Has(feeds_, edge)) return InvalidArgument(StrCat("'", names[i], "' was not declared as a feed of this partial run, or was fed before"));
+    const int32_t number = declared_.FindFeed(names[i]);
+    const graph::Edge edge = number < 0 ? graph::Edge() : declared_feeds_[static_cast<size_t>(number)];
+    if (number < 0 || !Has(feeds_, edge)) return InvalidArgument(StrCat("'", names[i], "' was not declared as a feed of this partial run, or was fed before"));
     TENON_ASSIGN_OR_RETURN((*known)[edge], Tensor::CopyOf(session_->pool(), *feeds[i]));
   }
   std::erase_if(*open, [&](const graph::Edge& edge) { return known->contains(edge); });
@@ -69,9 +75,9 @@ Status PartialRunSteps::TakeFeeds(const std::vector<std::string_view>& names, co
 Result<std::vector<graph::Edge>> PartialRunSteps::Edges(const std::vector<std::string_view>& fetch_names) const {
   std::vector<graph::Edge> edges;
   for (std::string_view name : fetch_names) {
-    TENON_ASSIGN_OR_RETURN(const graph::Edge edge, graph_.ParseEdge(name));
-    if (!Has(fetches_, edge)) return InvalidArgument(StrCat("'", name, "' was not declared as a fetch of this partial run"));
-    edges.push_back(edge);
+    const int32_t number = declared_.FindFetch(name);
+    if (number < 0) return InvalidArgument(StrCat("'", name, "' was not declared as a fetch of this partial run"));
+    edges.push_back(fetches_[static_cast<size_t>(number)]);
   }
   return edges;
 }
@@ -97,6 +103,7 @@ Result<graph::NodeMap<bool>> PartialRunSteps::FindNodes(const optimize::Request&
   };
   for (const graph::Edge& edge : request.fetches) TENON_RETURN_IF_ERROR(want(edge));
   TENON_RETURN_IF_ERROR(after(request.targets));
+  for (const graph::NodeId read : ReadsThatAreDue(known, open)) TENON_RETURN_IF_ERROR(want({read, 0}));
   while (!stack.empty()) {
     const graph::Node& node = graph_.node(stack.back());
     stack.pop_back();
@@ -104,6 +111,55 @@ Result<graph::NodeMap<bool>> PartialRunSteps::FindNodes(const optimize::Request&
     TENON_RETURN_IF_ERROR(after(node.controls));
   }
   return runs;
+}
+
+std::vector<graph::NodeId> PartialRunSteps::StatesOf(const graph::Node& node) const {
+  std::vector<graph::NodeId> states;
+  for (graph::Edge edge : node.inputs) {
+    if (!edge.node || !IsHandle(graph_.TypeOf(edge))) continue;
+    while (graph_.node(edge.node).has(TENON_OP_IDENTITY | TENON_OP_SWITCH | TENON_OP_ENTER) && graph_.node(edge.node).inputs[0].node) edge = graph_.node(edge.node).inputs[0];
+    states.push_back(edge.node);
+  }
+  return states;
+}
+
+bool PartialRunSteps::IsVariable(graph::NodeId state) const {
+  const graph::Node& node = graph_.node(state);
+  const std::vector<std::string>& roles = node.op->roles;
+  return std::find(roles.begin(), roles.end(), "variable_handle") != roles.end() || std::any_of(node.output_types.begin(), node.output_types.end(), &IsRef);
+}
+
+std::vector<graph::NodeId> PartialRunSteps::ReadsThatAreDue(const Values& known, const std::vector<graph::Edge>& open) const {
+  std::vector<graph::NodeId> due;
+  graph::NodeMap<bool> ready(graph_.size(), false);
+  for (const graph::NodeId id : running_) {
+    const graph::Node& node = graph_.node(id);
+    ready[id] = std::all_of(node.inputs.begin(), node.inputs.end(), [&](graph::Edge edge) { return known.contains(edge) || (!Has(open, edge) && ready[edge.node]); }) &&
+                std::all_of(node.controls.begin(), node.controls.end(), [&](graph::NodeId control) { return executed_[control] || ready[control]; });
+    if (!ready[id] || executed_[id] || node.output_types.empty() || node.has(TENON_OP_WRITES_STATE) || known.contains({id, 0})) continue;
+    if (std::any_of(node.output_types.begin(), node.output_types.end(), &IsHandle)) continue;
+    const std::vector<graph::NodeId> states = StatesOf(node);
+    const bool reads = !states.empty() && std::all_of(states.begin(), states.end(), [this](graph::NodeId state) { return IsVariable(state); });
+    if (reads && deadness_->FrameOf({id, 0}) == graph::kStep && !deadness_->MayBeDead({id, 0})) due.push_back(id);
+  }
+  return due;
+}
+
+Status PartialRunSteps::CheckStates(const graph::NodeMap<bool>& runs) {
+  std::set<graph::NodeId> uses;
+  for (const graph::NodeId id : runs.ids()) {
+    const graph::Node& node = graph_.node(id);
+    if (!runs[id] || node.has(TENON_OP_IDENTITY | TENON_OP_SWITCH | TENON_OP_ENTER)) continue;
+    for (const graph::NodeId state : StatesOf(node)) {
+      if (IsVariable(state)) continue;
+      if (used_.contains(state))
+        return Unimplemented(StrCat("a partial run over a cluster cannot use the state of ", graph_.node(state).Describe(), " in two calls, as ", node.Describe(),
+                                    " would; feed what it needs in one call, or make the run in one process"));
+      uses.insert(state);
+    }
+  }
+  used_.insert(uses.begin(), uses.end());
+  return Status::Ok();
 }
 
 // Handles are made again instead.
@@ -149,6 +205,7 @@ Status PartialRunSteps::Call(const RunOptions& options, const std::vector<std::s
   // Targets run with the call that brings the last feed.
   if (open.empty()) request.targets = targets_;
   TENON_ASSIGN_OR_RETURN(const graph::NodeMap<bool> runs, FindNodes(request, known, open));
+  TENON_RETURN_IF_ERROR(CheckStates(runs));
   TENON_ASSIGN_OR_RETURN(const std::vector<graph::Edge> kept, FindKept(runs, known));
   request.fetches.insert(request.fetches.end(), kept.begin(), kept.end());
   std::vector<Tensor> fetched;

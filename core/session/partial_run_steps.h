@@ -7,12 +7,14 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <vector>
 
 #include "core/graph/loop_analysis.h"
 #include "core/partition/deadness.h"
 #include "core/session/partial_run.h"
+#include "core/session/partial_run_plan.h"
 
 namespace tenon::session {
 
@@ -32,6 +34,13 @@ class PartialRunSteps final : public PartialRun {
   Status TakeFeeds(const std::vector<std::string_view>& names, const tenon_tensor_view* const* feeds, Values* known,
                    std::vector<graph::Edge>* open) const;
   Result<std::vector<graph::Edge>> Edges(const std::vector<std::string_view>& fetch_names) const;
+  // Of the nodes that take handles: which make those.
+  std::vector<graph::NodeId> StatesOf(const graph::Node& node) const;
+  bool IsVariable(graph::NodeId state) const;
+  // Reads of variables that can be done now: what a later call changes, or this one, they come before.
+  std::vector<graph::NodeId> ReadsThatAreDue(const Values& known, const std::vector<graph::Edge>& open) const;
+  // Queues and the like, which a call before used too: in one step what is used when hangs on what is there, not on calls.
+  Status CheckStates(const graph::NodeMap<bool>& runs);
   // The nodes that this call runs. FAILED_PRECONDITION: one needs a feed that is still open.
   Result<graph::NodeMap<bool>> FindNodes(const optimize::Request& request, const Values& known, const std::vector<graph::Edge>& open) const;
   // What later calls need of those.
@@ -40,10 +49,13 @@ class PartialRunSteps final : public PartialRun {
 
   const std::shared_ptr<Session> session_;
   const graph::Graph graph_;
-  std::vector<graph::Edge> feeds_, fetches_;  // declared and still open
+  DeclaredEdges declared_;
+  std::vector<graph::Edge> declared_feeds_, fetches_;
+  std::vector<graph::Edge> feeds_;  // of the declared ones those that are open
   std::vector<graph::NodeId> targets_;
   Values known_;  // fed, or computed by an earlier call
   graph::NodeMap<bool> executed_;
+  std::set<graph::NodeId> used_;  // what makes the states, other than variables, that calls used
   graph::LoopAnalysis loops_;
   graph::BranchAnalysis::IsFed is_fed_;
   std::vector<graph::NodeId> running_;  // in order; not those that only name a feed

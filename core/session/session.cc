@@ -485,7 +485,10 @@ bool Session::runs_elsewhere() const { return options_.remote != nullptr; }
 
 // A step of its own kind: what it waits for comes at any time and in any order, so that nothing of it may wait for something else that it does not need.
 Result<std::shared_ptr<const PartialRunPlan>> Session::MakePartialRun(Pruned pruned) {
+  DeclaredEdges declared(pruned.graph, pruned.request);
+  TENON_ASSIGN_OR_RETURN(pruned.graph, InlineCalls(std::move(pruned.graph), &pruned.request));
   auto plan = std::make_shared<PartialRunPlan>(pruned.graph.Clone());
+  plan->declared = std::move(declared);
   plan->request = pruned.request;
   plan->feeds = FeedsOf(plan->graph, plan->request);
   plan->channel_count = static_cast<int32_t>(plan->feeds.size());
@@ -523,7 +526,6 @@ Result<std::shared_ptr<const PartialRunPlan>> Session::PreparePartialRun(const s
   {
     const Planning planning = StartPlanning({});
     TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
-    TENON_ASSIGN_OR_RETURN(pruned.graph, InlineCalls(std::move(pruned.graph), &pruned.request));
     TENON_ASSIGN_OR_RETURN(plan, MakePartialRun(std::move(pruned)));
   }
   std::lock_guard lock(cache_mutex_);

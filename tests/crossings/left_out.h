@@ -18,6 +18,19 @@ inline constexpr LeftOut kLeftOut[] = {
     {"must be on one device with node", "a variable is where the first step put it, and a later step has no kernel there"},
 };
 
+// Refusals by name where plain answers, each with the page that says so.
+inline constexpr LeftOut kRefused[] = {
+    {"is inside a loop", "an edge of a turn is neither fed nor fetched (tests/requirements.md, C3): which edges lie in loops is only known when functions are dataflow"},
+    {"lies in a branch that was not taken", "as above, of branches"},
+    {"variants (lists, optionals, datasets) do not leave their process", "devices that a program names may part them (core/place/README.md)"},
+    {"a partial run over a cluster cannot", "each call is a step (tests/requirements.md, C10)"},
+};
+inline bool IsRefused(std::string_view text) {
+  for (const LeftOut& each : kRefused)
+    if (text.find(each.what) != text.npos) return true;
+  return false;
+}
+
 inline bool IsLeftOut(std::string_view what) {
   for (const LeftOut& each : kLeftOut)
     if (each.what == what) return true;

@@ -462,9 +462,11 @@ class Lowering {
     return Branch(g, g.Op("Equal", {in[0][0], g.Const(0)}), given, inputs, captured, *step.parts[0], *step.parts[1], step.parts[2].get(), in[0][0]);
   }
   std::function<Output(const Output&)> Entering(Graph& g, const std::string& name, int64_t parallel) {
-    return [&g, name, parallel](const Output& reference) {
+    const auto scope = g.Scope(name);
+    const std::string frame = g.FrameName();
+    return [&g, frame, parallel](const Output& reference) {
       const auto alone = g.OnlyControlDependencies({});
-      return g.Op("RefEnter", {reference}, {{"frame_name", name}, {"is_constant", true}, {"parallel_iterations", parallel}});
+      return g.Op("RefEnter", {reference}, {{"frame_name", frame}, {"is_constant", true}, {"parallel_iterations", parallel}});
     };
   }
   // last: a third branch; index says which of the two others it is then.

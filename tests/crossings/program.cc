@@ -69,6 +69,13 @@ int CountIn(const Region& region) {
   return count;
 }
 
+bool ContainsIn(const Region& region, std::initializer_list<Do> these) {
+  return std::any_of(region.steps.begin(), region.steps.end(), [&](const Step& step) {
+    return std::find(these.begin(), these.end(), step.what) != these.end() ||
+           std::any_of(step.parts.begin(), step.parts.end(), [&](const auto& part) { return ContainsIn(*part, these); });
+  });
+}
+
 std::shared_ptr<Region> CopyOf(const Region& region) {
   auto copy = std::make_shared<Region>(region);
   for (Step& step : copy->steps)
@@ -146,6 +153,11 @@ Touched TouchedBy(const Program& program, const Step& step) {
   Touched touched;
   Touch(program, step, &touched);
   return touched;
+}
+
+bool Contains(const Program& program, std::initializer_list<Do> these) {
+  return ContainsIn(program.main, these) ||
+         std::any_of(program.functions.begin(), program.functions.end(), [&](const auto& function) { return ContainsIn(*function, these); });
 }
 
 int CountSteps(const Program& program) {

@@ -11,6 +11,7 @@
 #define TENON_TESTS_CROSSINGS_PROGRAM_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <set>
 #include <string>
@@ -123,6 +124,8 @@ struct Touched {
 Touched TouchedBy(const Program& program, const Region& region);
 Touched TouchedBy(const Program& program, const Step& step);
 
+// Whether one of the steps of all regions is one of these.
+bool Contains(const Program& program, std::initializer_list<Do> these);
 // Steps of all regions.
 int CountSteps(const Program& program);
 
