@@ -86,7 +86,9 @@ class Partitioner {
     aside_.assign(graph_.size(), false);
     for (size_t i = request_.order.size(); i-- > 0;) {
       const Node& node = graph_.node(request_.order[i]);
-      aside_[node.id] = fed[node.id] && !wanted[node.id] && !node.inputs.empty();
+      // Whoever waits for one with open inputs waits for its feed.
+      const bool open = std::any_of(node.inputs.begin(), node.inputs.end(), [](const Edge& edge) { return !edge.node; });
+      aside_[node.id] = fed[node.id] && (open || !wanted[node.id]) && !node.inputs.empty();
       if (aside_[node.id]) continue;
       for (const Edge& edge : node.inputs) want(edge);
       for (const graph::NodeId control : node.controls) wanted[control] = true;
@@ -280,6 +282,7 @@ class Partitioner {
       inputs.push_back(input);
     }
     for (graph::NodeId control : node.controls) {
+      if (aside_[control]) continue;  // its feed is there
       TENON_ASSIGN_OR_RETURN(const ItemId local, LocalControl(control, part, reader));
       controls.push_back(local);
     }

@@ -52,6 +52,7 @@ Status PartialRunSteps::CheckMayBeKept(graph::Edge edge) const {
   };
   if (deadness_->FrameOf(edge) != graph::kStep) return refused("which is inside a loop");
   if (deadness_->MayBeDead(edge)) return refused("which lies in a branch");
+  if (BaseType(graph_.TypeOf(edge)) == TENON_DT_VARIANT) return refused("which gives a variant");
   if (!IsHandle(graph_.TypeOf(edge))) return Status::Ok();
   if (node.has(TENON_OP_WRITES_STATE)) return refused("whose reference is used later");
   // A handle is made again, and names what it named; not one that is made of values and ends with the step.
