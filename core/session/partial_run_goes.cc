@@ -74,9 +74,6 @@ Status PartialRunGoes::CheckNeeds(const std::vector<int32_t>& fetches, const std
     const graph::Node& node = graph.node(stack.back());
     stack.pop_back();
     for (const Edge& edge : node.inputs) TENON_RETURN_IF_ERROR(need(edge));
-    // A loop gives nothing before all that enters it is there.
-    if (const graph::FrameId frame = node.has(TENON_OP_EXIT) ? plan_->loops.frame_of(node.id) : graph::FrameId(); frame > graph::kStep)
-      for (const graph::NodeId enter : plan_->loops.frame(frame).enters) want(enter);
     for (const graph::NodeId control : node.controls) {
       if (graph.node(control).has(TENON_OP_FEED | TENON_OP_ARGUMENT)) TENON_RETURN_IF_ERROR(need({control, 0}));
       else want(control);

@@ -10,7 +10,6 @@
 
 #include "core/exec/plan/plan_options.h"
 #include "core/graph/graph.h"
-#include "core/graph/loop_analysis.h"
 #include "core/optimize/optimize.h"
 #include "core/session/callable.h"
 
@@ -37,7 +36,6 @@ struct PartialRunPlan {
   // With its calls inlined, feeds and fetches as they were asked for: what needs what.
   graph::Graph graph;
   optimize::Request request;
-  graph::LoopAnalysis loops;
   DeclaredEdges declared;
   // Feed i comes on channel i; fetch i goes on channel fetch_channels[i], which is one for all that are of one edge.
   std::vector<Callable::Feed> feeds;

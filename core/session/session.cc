@@ -489,13 +489,6 @@ Result<std::shared_ptr<const PartialRunPlan>> Session::MakePartialRun(Pruned pru
   TENON_ASSIGN_OR_RETURN(pruned.graph, InlineCalls(std::move(pruned.graph), &pruned.request));
   auto plan = std::make_shared<PartialRunPlan>(pruned.graph.Clone());
   plan->declared = std::move(declared);
-  TENON_ASSIGN_OR_RETURN(std::vector<graph::NodeId> order, plan->graph.TopologicalOrder());
-  // What only names a feed may have open inputs.
-  std::erase_if(order, [&](graph::NodeId id) {
-    const std::vector<graph::Edge>& inputs = plan->graph.node(id).inputs;
-    return std::any_of(inputs.begin(), inputs.end(), [](const graph::Edge& edge) { return !edge.node; });
-  });
-  TENON_ASSIGN_OR_RETURN(plan->loops, graph::LoopAnalysis::Run(plan->graph, order));
   plan->request = pruned.request;
   plan->feeds = FeedsOf(plan->graph, plan->request);
   plan->channel_count = static_cast<int32_t>(plan->feeds.size());

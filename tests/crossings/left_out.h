@@ -14,6 +14,7 @@ struct LeftOut {
 
 inline constexpr LeftOut kLeftOut[] = {
     {"two tasks, partial runs", "each call is a step there: what lies in a loop, or reads what another call changes, differs or is refused in other words"},
+    {"was not made, though all that it needs has been fed", "in a partial run, what a loop stacks while another of its variables waits for a feed"},
     {"pieces", "a call that was made dataflow meets the graph that has it as a call"},
     {"is used before it is made", "a condition in a branch that another condition decides, in straight code"},
     {"must be on one device with node", "a variable is where the first step put it, and a later step has no kernel there"},
