@@ -9,7 +9,7 @@
 namespace tenon::crossings {
 namespace {
 
-constexpr uint32_t kPrograms = 200;
+constexpr uint32_t kPrograms = 80;
 
 TEST(Crossings, AllMannersGiveTheSame) {
   Features features;
