@@ -23,12 +23,14 @@ const OpDef* OpOfRole(const graph::Graph& graph, std::string_view role) {
 }  // namespace
 
 Edge Origin(const graph::Graph& graph, Edge value) {
-  for (;;) {  // ends: without a merge no chain of edges comes back
+  // Without a merge no chain of edges comes back, but in a graph that cannot run: there it ends somewhere.
+  for (size_t steps = 0; steps < static_cast<size_t>(graph.size()); ++steps) {
     const Node& node = graph.node(value.node);
     if (node.has(TENON_OP_IDENTITY) && static_cast<size_t>(value.index) < node.inputs.size()) value = node.inputs[value.index];
     else if (node.has(TENON_OP_SWITCH)) value = node.inputs[0];
-    else return value;
+    else break;
   }
+  return value;
 }
 
 Stacks::Stacks(const graph::Graph* graph)
@@ -62,14 +64,15 @@ NodeId Stacks::StackOf(Edge handle) const {
 
 // The stack that a handle is of; what a pop gives is a handle of another one.
 NodeId Stacks::Follow(Edge handle, const auto& stack_of_what_it_gives) const {
-  for (;;) {
+  for (size_t steps = 0; steps < static_cast<size_t>(graph_.size()); ++steps) {
     handle = Origin(graph_, handle);
     const Node& node = graph_.node(handle.node);
     if (node.op == stack_) return handle.node;
     if (node.op == pop_) return stack_of_what_it_gives(handle.node);
-    if (!node.has(TENON_OP_ENTER)) return {};
+    if (!node.has(TENON_OP_ENTER)) break;
     handle = node.inputs[0];
   }
+  return {};
 }
 
 NodeId Stacks::StackOfPop(NodeId pop, int depth) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/graph/graph.h"
+#include "core/graph/loop_analysis.h"
 #include "core/place/device_name.h"
 
 namespace tenon::place {
@@ -394,14 +395,9 @@ class Joiner {
       const Position here = PositionOf(id);
       if (node.has(TENON_OP_LOOP_CONDITION)) JoinCondition(node, here);
       if (!IsAlone(here)) continue;
-      if (IsInvariant(node)) Follow(here, first_reader_[here]);
+      if (graph::IsConstantEnter(node)) Follow(here, first_reader_[here]);
       else if (node.has(TENON_OP_METADATA) && !node.inputs.empty()) Follow(here, Producer(node.inputs[0]));
     }
-  }
-
-  static bool IsInvariant(const Node& node) {
-    const graph::AttrValue* constant = node.has(TENON_OP_ENTER) ? node.FindAttr("is_constant") : nullptr;
-    return constant != nullptr && constant->kind() == TENON_ATTR_BOOL && constant->b();
   }
 
   // The engine reads a loop's condition on the host before each turn.

@@ -103,13 +103,13 @@ Operation Minimize(Model& model, Output loss, Output learning_rate, const Optimi
 std::vector<Output> DenseGradients(Model& model, Output loss) {
   Graph& graph = model.graph();
   auto scope = graph.Scope("gradients");
-  std::vector<Output> values, dense;
-  for (const Variable* variable : model.trainable()) {
-    values.push_back(variable->handle);
+  const std::vector<const Variable*> variables = model.trainable();
+  for (const Variable* variable : variables) {
     if (variable->rows)
       graph.Fail(Status(Code::kUnimplemented, "'" + variable->name + "' is changed by rows; its gradient as a whole would be as large as the table"));
   }
-  for (const host::Gradient& gradient : graph.Gradients({loss}, values))
+  std::vector<Output> dense;
+  for (const host::Gradient& gradient : graph.Gradients({loss}, SourcesOf(variables)))
     dense.push_back(gradient.kind == host::Gradient::Kind::kNone ? Output() : Dense(graph, gradient));
   return dense;
 }

@@ -75,8 +75,12 @@ void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
     if (edge.node && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted && !Known(edge));
   };
   // What lies in a conditional needs its predicates, though it may hang on them by what is known alone.
+  IdVector<graph::RegionId, bool> followed(branches.regions().size(), false);  // with all that are around it
   const auto follow_regions = [&](graph::RegionId region) {
-    for (; region > graph::kEverywhere; region = branches.regions()[region].parent) follow(branches.regions()[region].predicate, true);
+    for (; region > graph::kEverywhere && !followed[region]; region = branches.regions()[region].parent) {
+      followed[region] = true;
+      follow(branches.regions()[region].predicate, true);
+    }
   };
   for (const Edge& fetch : plan_.fetches()) follow(fetch, true);
   for (graph::NodeId target : plan_.targets()) stack.emplace_back(target, true);
