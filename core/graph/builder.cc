@@ -99,6 +99,8 @@ Result<NodeId> Builder::AddOp(const OpDef* op, std::vector<Edge> inputs, AttrMap
   spec.controls = std::move(controls);
   spec.controls.insert(spec.controls.end(), controls_.begin(), controls_.end());
   spec.attrs = std::move(attrs);
+  if (!state_scope_.empty() && HoldsState(*op))
+    spec.attrs.insert_or_assign(std::string(kStateNameAttr), AttrValue::String(StrCat(state_scope_, kInBody, "state_", states_++)));
   spec.device = device_;
   return graph_->Add(std::move(spec));
 }

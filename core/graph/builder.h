@@ -27,6 +27,8 @@ class Builder : public tenon_graph_builder_context {
   Graph& graph() { return *graph_; }
   void set_scope(std::string scope) { scope_ = std::move(scope); }
   const std::string& scope() const { return scope_; }
+  // The StateName of the node that is made of what is added from now on; empty: added nodes stand for themselves.
+  void set_state_scope(std::string name) { state_scope_ = std::move(name); }
   void set_controls(std::vector<NodeId> controls) { controls_ = std::move(controls); }
   const std::vector<NodeId>& controls() const { return controls_; }
   // That added nodes ask for.
@@ -55,7 +57,8 @@ class Builder : public tenon_graph_builder_context {
   Result<NodeId> AddOp(const OpDef* op, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
                         std::vector<NodeId> controls);
   Graph* graph_;
-  std::string scope_;
+  std::string scope_, state_scope_;
+  int states_ = 0;  // of the state scope's
   std::string device_;
   std::vector<NodeId> controls_;
   ShapeInference inference_;

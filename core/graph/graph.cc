@@ -212,6 +212,11 @@ Status Complete(Node& node, const std::vector<DType>& found) {
 
 }  // namespace
 
+std::string_view StateName(const Node& node) {
+  const AttrValue* const given = node.FindAttr(kStateNameAttr);
+  return given != nullptr && given->kind() == TENON_ATTR_STRING ? given->s() : std::string_view(node.name);
+}
+
 std::string Node::Describe() const { return StrCat("node '", name, "' (", op->name, ")"); }
 
 Status CheckVersion(const OpDef& op, const AttrValue& version) {
@@ -299,14 +304,13 @@ Result<const OpDef*> Graph::FunctionOp(std::string_view function) {
 std::string Graph::EdgeName(Edge edge) const { return StrCat(node(edge.node).name, ":", edge.index); }
 
 std::string Graph::UniqueName(std::string_view wish) const {
-  const auto exists = [this](const std::string& name) { return Find(name) || (others_ && others_(name)); };
   std::string name(wish);
-  if (!exists(name)) return name;
+  if (!Find(name)) return name;
   int& counter = name_counters_[name];
   std::string candidate;
   do {
     candidate = StrCat(wish, "_", ++counter);
-  } while (exists(candidate));
+  } while (Find(candidate));
   return candidate;
 }
 

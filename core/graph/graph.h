@@ -68,8 +68,6 @@ class Graph {
   void AddControl(NodeId from, NodeId to);
   // A name that does not exist yet, made from the wish.
   std::string UniqueName(std::string_view wish) const;
-  // Names that are not this graph's but that no new node shall have either: of what state is found by. Empty: none.
-  void AvoidNames(std::function<bool(std::string_view)> others) { others_ = std::move(others); }
 
   // The op that calls a function of the library by its name (trait CALL).
   Result<const OpDef*> FunctionOp(std::string_view function);
@@ -96,7 +94,6 @@ class Graph {
   NodeMap<std::unique_ptr<Node>> nodes_;
   std::unordered_map<std::string, NodeId> names_;
   mutable std::unordered_map<std::string, int> name_counters_;
-  std::function<bool(std::string_view)> others_;
   FunctionLibrary library_;
   struct FunctionEntry {
     std::shared_ptr<const FunctionDef> function;  // that the op was made of

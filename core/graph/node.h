@@ -46,6 +46,11 @@ struct Node : tenon_node {
   std::string Describe() const;
 };
 
+// What the state of a node is found by, in every step of a session and on every task: its name, or, of a node that was made of a call (function_body.h),
+// what stands in kStateNameAttr: the call's own and the node's in the body, joined as no node's name can be. So no other node has it, whatever its name.
+inline constexpr std::string_view kStateNameAttr = "_state_name", kInBody = "/@";
+std::string_view StateName(const Node& node);
+
 // What a new node is made of.
 struct NodeSpec {
   const OpDef* op = nullptr;
@@ -63,6 +68,8 @@ Status CheckVersion(const OpDef& op, const AttrValue& version);
 
 // The ABI's questions about a Node.
 const tenon_node_services* NodeServices();
+// The same, but that a node's name is its StateName: for who makes what holds its state.
+const tenon_node_services* StateServices();
 inline const Node* FromC(const tenon_node* node) { return static_cast<const Node*>(node); }
 
 // A back edge: into a merge from a next-iteration.

@@ -8,6 +8,7 @@ namespace tenon::graph {
 namespace {
 
 tenon_span Name(const tenon_node* node) { return Span(FromC(node)->name); }
+tenon_span NameOfState(const tenon_node* node) { return Span(StateName(*FromC(node))); }
 tenon_span Op(const tenon_node* node) { return Span(FromC(node)->op->name); }
 tenon_span Device(const tenon_node* node) { return Span(FromC(node)->device); }
 
@@ -45,12 +46,19 @@ tenon_status* OutputRange(const tenon_node* node, tenon_span argument, int32_t* 
   return Range(*FromC(node), FromC(node)->op->outputs, FromC(node)->output_ranges, argument, out_begin, out_count);
 }
 
+tenon_node_services Services(tenon_span (*name)(const tenon_node*)) {
+  return {TENON_HEAD(tenon_node_services), name, &Op, &Attr, &InputCount, &OutputCount, &InputType, &OutputType, &InputRange, &OutputRange, &Device};
+}
+
 }  // namespace
 
 const tenon_node_services* NodeServices() {
-  static const tenon_node_services services = {TENON_HEAD(tenon_node_services), &Name, &Op, &Attr, &InputCount,
-                                               &OutputCount, &InputType, &OutputType, &InputRange, &OutputRange,
-                                               &Device};
+  static const tenon_node_services services = Services(&Name);
+  return &services;
+}
+
+const tenon_node_services* StateServices() {
+  static const tenon_node_services services = Services(&NameOfState);
   return &services;
 }
 

@@ -56,6 +56,13 @@ struct OpDef {
   const AttrDef* FindAttr(std::string_view attr) const;
 };
 
+// Nodes that become dataflow before the step.
+inline constexpr uint64_t kCallsFunctions = TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE | TENON_OP_GRADIENT;
+// Whether the op says of which others it is made.
+inline bool Decomposes(const OpDef& op) { return op.c != nullptr && op.c->decompose != nullptr; }
+// Whether a node of it, or one that it becomes, is found again in the next step.
+inline bool HoldsState(const OpDef& op) { return op.has(TENON_OP_STATEFUL | kCallsFunctions) || Decomposes(op); }
+
 // Parses a definition; errors name the op and the piece of text.
 Result<OpDef> ParseOpDef(const tenon_op_definition& definition);
 

@@ -103,7 +103,7 @@ Status NoKernel(const Request& request, const graph::Node& node) {
 
 const std::string* HomeOf(const Request& request, const graph::Node& node) {
   if (request.homes == nullptr) return nullptr;
-  const auto found = request.homes->find(node.name);
+  const auto found = request.homes->find(std::string(graph::StateName(node)));
   return found == request.homes->end() ? nullptr : &found->second;
 }
 

@@ -220,7 +220,7 @@ class Joiner {
   }
   // What uses state goes where that is, and the nodes of a loop variable to the first of them.
   bool MayLeaveItsTask(Position member) const {
-    const bool has_home = request_.homes != nullptr && request_.homes->contains(NodeAt(member).name);
+    const bool has_home = request_.homes != nullptr && request_.homes->contains(std::string(graph::StateName(NodeAt(member))));
     return has_home || (!sets_->empty(sets_->Intersect(constraints_.kernels[member], constraints_.tasks[member])) && bonds_[member].bond != Bond::kClass);
   }
 

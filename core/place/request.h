@@ -77,7 +77,7 @@ struct Request {
   // every client of the cluster puts it, as far as its device name leaves that open: groups.h.
   bool of_cluster = false;
   const PlacementFile* file = nullptr;  // goes before the nodes' own device names
-  // Whole device names of nodes whose state lives there already, by node name; nothing moves them.
+  // Whole device names of nodes whose state lives there already, by StateName; nothing moves them.
   const std::unordered_map<std::string, std::string>* homes = nullptr;
   const CostModel* costs = nullptr;     // nullptr: static costs
   // Chooses a device for each group, from what the simulation chose; the answer is checked (external_placer.h). The

@@ -358,14 +358,7 @@ Result<graph::Graph> Session::InlineCalls(graph::Graph graph, optimize::Request*
                                 !state_->env.kernels->Find(node, own.device->type).empty();
                        });
   };
-  // State is found by the names of nodes: those of a call must not be called as others of the session's graph, which this step may not have.
-  graph.AvoidNames([this](std::string_view name) {
-    const std::shared_lock lock(graph_mutex_);
-    return static_cast<bool>(graph_.Find(name));
-  });
-  TENON_ASSIGN_OR_RETURN(graph, optimize::InlineCalls(std::move(graph), request, has_kernel));
-  graph.AvoidNames({});
-  return graph;
+  return optimize::InlineCalls(std::move(graph), request, has_kernel);
 }
 
 Result<int64_t> Session::ResetContainers(const std::vector<std::string_view>& containers) {

@@ -71,7 +71,7 @@ Result<std::shared_ptr<Callable>> FunctionCode::Make(Cancellation* cancellation)
     TENON_ASSIGN_OR_RETURN(const graph::NodeId id, builder.AddRole("argument", {}, std::move(attrs), StrCat("argument_", i)));
     request.feeds.push_back({id, 0});
   }
-  graph::CallSite site{"a kernel's call", ScopeOf(ref_.name), device_, request.feeds, signature_.results, ref_.attrs ? *ref_.attrs : graph::AttrMap(), {}, false, {}};
+  graph::CallSite site{"a kernel's call", ScopeOf(ref_.name), StrCat("function ", ref_.name), device_, request.feeds, signature_.results, ref_.attrs ? *ref_.attrs : graph::AttrMap(), {}, false, {}};
   TENON_RETURN_IF_ERROR(graph::AddFunctionBody(&graph, site, *definition_, &request.fetches, &request.targets));
   RunOptions options;
   options.cancellation = cancellation;

@@ -128,13 +128,13 @@ Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, cons
 void SessionPlacer::Remember(const graph::Graph& graph, const place::Placement& placement) {
   for (const graph::NodeId id : graph.ids())
     if (const place::DeviceId device = placement.device_of_node[id]; device && HasState(graph.node(id)))
-      homes_.emplace(graph.node(id).name, devices_[device].name);
+      homes_.emplace(graph::StateName(graph.node(id)), devices_[device].name);
 }
 
 Status SessionPlacer::FindHomes(const graph::Graph& graph) {
   const auto ids = graph.ids();
   const bool fresh = std::any_of(ids.begin(), ids.end(), [&](graph::NodeId id) {
-    return HasState(graph.node(id)) && !homes_.contains(graph.node(id).name);
+    return HasState(graph.node(id)) && !homes_.contains(std::string(graph::StateName(graph.node(id))));
   });
   std::shared_lock lock(*whole_mutex_);
   if (options_.file && checked_nodes_ != whole_->size()) {

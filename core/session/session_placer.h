@@ -93,7 +93,7 @@ class SessionPlacer {
   PlacementOptions options_;
   place::Devices devices_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::string> homes_;  // of nodes with state
+  std::unordered_map<std::string, std::string> homes_;  // of nodes with state, by StateName
   bool told_of_dropped_ = false;  // device names that could not hold: said once
   size_t checked_nodes_ = SIZE_MAX;                        // of the whole graph, when the file was checked
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/kernel/kernel_instance.h"
 
+#include <algorithm>
 #include <random>
 
 #include "core/base/plugin_call.h"
@@ -47,7 +48,7 @@ tenon_status* RandomSeed(tenon_create_context* context, uint64_t out_seed[2]) {
     return nullptr;
   }
   uint64_t hash = 0xCBF29CE484222325ull;  // FNV-1a of the name, the same on every machine
-  for (char c : context->node->name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3ull;
+  for (char c : graph::StateName(*context->node)) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3ull;
   out_seed[0] = Mix(context->env->seed);
   out_seed[1] = Mix(hash ^ context->env->seed);
   return nullptr;
@@ -98,7 +99,7 @@ Result<std::shared_ptr<KernelInstance>> KernelInstance::Create(const graph::Node
   const auto create = kernel->registration().create;
   if (create == nullptr) return kernel;
   tenon_create_context context{&node, &env, device, &kernel->used_};
-  tenon_create_args args{TENON_HEAD(tenon_create_args), graph::NodeServices(), &node, CreateServices(), &context,
+  tenon_create_args args{TENON_HEAD(tenon_create_args), graph::StateServices(), &node, CreateServices(), &context,
                          device == nullptr ? nullptr : device->device->handle, nullptr};
   TENON_RETURN_IF_ERROR(kernel->entry_.instance->Call("create", &node.name, &node.op->name, [&](tenon_plugin_self* self) {
     args.self = self;
@@ -124,12 +125,20 @@ tenon_status* CallRun(const KernelInstance& kernel, const tenon_prepared* prepar
 
 Result<std::shared_ptr<KernelInstance>> KernelStore::Get(const graph::Node& node, const KernelEntry& entry,
                                                          const Environment& env, const SessionDevice* device) {
+  // Passes leave notes (names that begin with '_') that another step's node does not have.
+  const auto same = [](const graph::OpDef& op, const graph::AttrMap& a, const graph::AttrMap& b) {
+    return std::ranges::all_of(op.attrs, [&](const graph::AttrDef& attr) {
+      const auto x = a.find(attr.name), y = b.find(attr.name);
+      return x == a.end() || y == b.end() ? (x == a.end()) == (y == b.end()) : x->second.Equals(y->second);
+    });
+  };
   std::lock_guard lock(mutex_);
-  auto& slot = kernels_[{node.name, entry.registration, device == nullptr ? nullptr : device->device->handle}];
-  if (slot == nullptr) {
-    TENON_ASSIGN_OR_RETURN(slot, KernelInstance::Create(node, entry, env, device));
-  }
-  return slot;
+  std::vector<Kept>& kept = kernels_[{std::string(graph::StateName(node)), entry.registration, device == nullptr ? nullptr : device->device->handle}];
+  for (const Kept& each : kept)
+    if (each.op == node.op && each.input_types == node.input_types && each.output_types == node.output_types && same(*node.op, each.attrs, node.attrs)) return each.kernel;
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<KernelInstance> made, KernelInstance::Create(node, entry, env, device));
+  kept.push_back({node.op, node.attrs, node.input_types, node.output_types, std::move(made)});
+  return kept.back().kernel;
 }
 
 void KernelStore::Clear() {

@@ -54,12 +54,19 @@ class KernelStore {
  private:
   std::mutex mutex_;
   struct Key {
-    std::string node;
+    std::string node;  // its StateName
     const tenon_kernel_registration* registration;
     tenon_device* device;
     auto operator<=>(const Key&) const = default;
   };
-  std::map<Key, std::shared_ptr<KernelInstance>> kernels_;
+  // A kernel was made for what its node says: one that says something else, whatever its name, has one of its own.
+  struct Kept {
+    const graph::OpDef* op;
+    graph::AttrMap attrs;
+    std::vector<DType> input_types, output_types;
+    std::shared_ptr<KernelInstance> kernel;
+  };
+  std::map<Key, std::vector<Kept>> kernels_;
 };
 
 // Runs the kernel. What it throws becomes a status, and updates of variables that it had begun end.

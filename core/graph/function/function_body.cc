@@ -260,9 +260,11 @@ class Body {
       if (bound == attrs_.end()) return Bad(StrCat("node '", body.name, "' needs the attribute '", value.placeholder(), "'"));
       spec.attrs.emplace(name, bound->second);
     }
-    // Two calls have two loops.
+    // Two calls have two loops, and two states.
     if (const auto frame = spec.attrs.find("frame_name"); op->has(TENON_OP_ENTER) && frame != spec.attrs.end() && frame->second.kind() == TENON_ATTR_STRING)
-      frame->second = AttrValue::String(StrCat(site_.name, "/", frame->second.s()));
+      frame->second = AttrValue::String(StrCat(site_.state_name, kInBody, frame->second.s()));
+    if (HoldsState(*op))
+      spec.attrs.insert_or_assign(std::string(kStateNameAttr), AttrValue::String(StrCat(site_.state_name, kInBody, StateNameIn(body))));
     // Within a loop of the body's own a node waits by its Enter: an edge from outside would not fit into its frame.
     const int depth = DepthOf(spec);
     const bool chosen = op->has(TENON_OP_SWITCH) || IsChosen(spec);
@@ -283,6 +285,12 @@ class Body {
     if (op->has(TENON_OP_STATEFUL) && !((depth > 0 || chosen) && needed_.contains(body.name))) effects->push_back(id);
     *added = true;
     return Status::Ok();
+  }
+
+  // Of a node of the body: among the body's.
+  static std::string_view StateNameIn(const FunctionDef::BodyNode& body) {
+    const auto given = body.attrs.find(kStateNameAttr);
+    return given != body.attrs.end() && given->second.kind() == TENON_ATTR_STRING && given->second.placeholder().empty() ? given->second.s() : std::string_view(body.name);
   }
 
   // In how many of the body's loops a node with these inputs lies.

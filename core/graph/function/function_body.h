@@ -8,15 +8,14 @@
 
 #include "core/graph/function/function_def.h"
 #include "core/graph/edge.h"
+#include "core/graph/op_def.h"
 
 namespace tenon::graph {
 
-// Nodes that become dataflow before the step.
-inline constexpr uint64_t kCallsFunctions = TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE | TENON_OP_GRADIENT;
-
 struct CallSite {
   std::string what;  // calls it, for errors
-  std::string name;  // that the body's nodes stand below
+  std::string name;        // that the body's nodes stand below
+  std::string state_name;  // the call's StateName, or what else tells it apart from all calls
   std::string device;  // of the nodes that name none
   std::vector<Edge> inputs;
   std::vector<DType> output_types;

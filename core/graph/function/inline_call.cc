@@ -67,7 +67,7 @@ class Inliner {
   // One call of the function within the node.
   Result<Outcome> Add(const FunctionRef& ref, std::string_view part, std::vector<Edge> inputs, std::vector<DType> types, NodeId pivot, std::vector<NodeId> early = {}) {
     TENON_ASSIGN_OR_RETURN(const Function function, Find(ref.name));
-    CallSite site{node_.Describe(), StrCat(node_.name, "/", part), node_.device, std::move(inputs), std::move(types), {}, {pivot}, true, std::move(early)};
+    CallSite site{node_.Describe(), StrCat(node_.name, "/", part), StrCat(StateName(node_), kInBody, part), node_.device, std::move(inputs), std::move(types), {}, {pivot}, true, std::move(early)};
     if (ref.attrs) site.attrs = *ref.attrs;
     Outcome out;
     TENON_RETURN_IF_ERROR(AddFunctionBody(graph_, site, *function, &out.results, &out.effects));
@@ -97,7 +97,7 @@ class Inliner {
 
   Status Call() {
     std::string name = node_.op->name;
-    CallSite site{node_.Describe(), node_.name, node_.device, node_.inputs, node_.output_types, {}, node_.controls, false, {}};
+    CallSite site{node_.Describe(), node_.name, std::string(StateName(node_)), node_.device, node_.inputs, node_.output_types, {}, node_.controls, false, {}};
     if (node_.has(TENON_OP_REMOTE)) {
       TENON_ASSIGN_OR_RETURN(site.device, Target());
       site.inputs.erase(site.inputs.begin());
@@ -129,6 +129,7 @@ class Inliner {
   Status Decompose() {
     Builder builder(graph_);
     builder.set_scope(node_.name);
+    builder.set_state_scope(std::string(StateName(node_)));
     builder.set_device(node_.device);
     builder.set_controls(node_.controls);
     std::vector<tenon_output> inputs, outputs(node_.output_types.size(), {-1, 0, 0});
@@ -280,7 +281,7 @@ class Inliner {
     const std::vector<bool> carried = FindCarried(*body_function);
     const size_t count = node_.inputs.size();
     const AttrValue* const parallel = node_.FindAttr("parallel_iterations");
-    const std::string frame = graph_->UniqueName(node_.name + "/frame");
+    const std::string frame = StrCat(StateName(node_), kInBody, "frame");
     std::vector<Edge> now(count);  // of each variable, in a turn
     Edge pivot;
     for (size_t i = 0; i < count; ++i) {

@@ -17,8 +17,7 @@ namespace tenon::graph {
 // Calls nested deeper than this are taken for a recursion without end.
 inline constexpr int kMaxCallDepth = 64;
 
-// Whether the op says of which others it is made.
-inline bool Decomposes(const Node& node) { return node.op->c != nullptr && node.op->c->decompose != nullptr; }
+inline bool Decomposes(const Node& node) { return Decomposes(*node.op); }
 
 // Of a node that calls functions (kCallsFunctions; gradients of functions are calls by then: grad/gradients.h) or decomposes: adds the bodies to the graph, their nodes named below the call's name, and makes the call an identity of the results (a no-op when it has
 // none) that waits for the bodies' effects. So the call's users need no change. Returns the node that the call was, for Graph::Restore. On
