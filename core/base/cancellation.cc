@@ -127,18 +127,23 @@ Result<uint64_t> DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t dea
   return next_token_++;
 }
 
+std::multimap<uint64_t, DeadlineWatcher::Entry>::iterator DeadlineWatcher::Find(uint64_t token) {
+  return std::find_if(entries_.begin(), entries_.end(), [token](const auto& entry) { return entry.second.token == token; });
+}
+
+void DeadlineWatcher::Follow(uint64_t token, const PluginTrail* trail) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = Find(token); it != entries_.end()) it->second.trail = trail;
+}
+
 void DeadlineWatcher::Forget(uint64_t token) {
   std::lock_guard lock(mutex_);
-  for (auto it = entries_.begin(); it != entries_.end(); ++it)
-    if (it->second.token == token) {
-      entries_.erase(it);
-      return;
-    }
+  if (const auto it = Find(token); it != entries_.end()) entries_.erase(it);
 }
 
 void DeadlineWatcher::NameWhoRuns(const Entry& entry) {
   PluginPlace place;
-  if (!ReadTrail(*entry.trail, &place)) return;
+  if (entry.trail == nullptr || !ReadTrail(*entry.trail, &place)) return;
   (void)Guarded([&] {  // without memory a line less
     Log(TENON_LOG_WARNING, StrCat(DescribePlugin(place.plugin), ": its ", Describe(place), " still runs, ", kGraceNs / 1000000,
                                   " ms after the deadline of ", entry.timeout_ns / 1000000, " ms; a step cannot end before it returns"));

@@ -79,6 +79,8 @@ class DeadlineWatcher {
   // thread to watch. trail: of the thread that does the work (nullptr: nobody asks); when it has not ended a while later, a line of the
   // log says in which plugin it is, once.
   Result<uint64_t> Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns, const PluginTrail* trail = nullptr);
+  // Another thread does the work now; nullptr: none.
+  void Follow(uint64_t token, const PluginTrail* trail);
   // After this neither the cancellation nor what the trail leads to is touched any more.
   void Forget(uint64_t token);
 
@@ -92,6 +94,7 @@ class DeadlineWatcher {
     bool cancelled;
   };
   static void NameWhoRuns(const Entry& entry);
+  std::multimap<uint64_t, Entry>::iterator Find(uint64_t token);
   std::mutex mutex_;
   std::condition_variable wake_;
   std::multimap<uint64_t, Entry> entries_;

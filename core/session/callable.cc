@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/base/cancellation.h"
 #include "core/base/clock.h"
@@ -196,6 +197,10 @@ class Callable::Ends {
   void ForgetDeadline() {
     if (deadline_ != 0) watcher_->Forget(std::exchange(deadline_, 0));
   }
+  // This thread works on it from now on; or no thread does.
+  void Follow(bool this_thread) {
+    if (deadline_ != 0) watcher_->Follow(deadline_, this_thread ? &ThisThreadsTrail() : nullptr);
+  }
   Ends(const Ends&) = delete;
   Ends& operator=(const Ends&) = delete;
 
@@ -230,9 +235,13 @@ class Running {
 Status Callable::ExecuteIn(Context* context, const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take) {
   Ends ends(&steps_->runtime->deadlines(), &context->cancellation, options);
   if (context->cancellation.cancelled()) return context->cancellation.reason();
-  exec::Run& run = *context->run;
-  Status status = Guarded([&] { return run.Go(&context->step, feeds); });
+  Status status = Guarded([&] { return context->run->Go(&context->step, feeds); });
   ends.ForgetDeadline();
+  return Conclude(context, std::move(status), take);
+}
+
+Status Callable::Conclude(Context* context, Status status, const Taker& take) {
+  exec::Run& run = *context->run;
   for (size_t i = 0; i < fetch_count() && status.ok(); ++i) status = Guarded([&] { return take(i, run.fetch(i), run.fetch_is_own(i)); });
   run.Finish();
   // A kernel that left off knows that the step was cancelled, and not why.
@@ -240,13 +249,40 @@ Status Callable::ExecuteIn(Context* context, const RunOptions& options, const te
   return context->cancellation.reason().Annotate(std::string(status.message()));
 }
 
+Status Callable::MayBegin(const RunOptions& options) const {
+  if (steps_->closing.load(std::memory_order_seq_cst)) return steps_->closed.reason();
+  if (options.watcher != nullptr && !steps_->env->watch)
+    return FailedPrecondition("the step is to be watched, and its session was not made for that; make it with the option 'watch'");
+  return Status::Ok();
+}
+
+void Callable::Begin(Context* context, const RunOptions& options, BufferPool* keeps, std::span<const tenon_tensor_view* const> places) {
+  exec::Step& step = context->step;
+  step.id = steps_->next.fetch_add(1, std::memory_order_relaxed);
+  last_run_.store(step.id, std::memory_order_relaxed);
+  step.trace = options.trace;
+  step.watcher = options.watcher;
+  step.rendezvous = options.rendezvous;
+  step.keeps = keeps;
+  step.places = places;
+  step.may_end_later = fetch_count() == 0 && keeps == nullptr && options.trace == nullptr && options.watcher == nullptr && options.rendezvous == nullptr &&
+                       options.timeout_ns == 0;
+}
+
+void Callable::Count(Context* context) {
+  steps_->host_waits.fetch_add(std::exchange(context->step.host_waits, 0), std::memory_order_relaxed);
+  steps_->captured_launches.fetch_add(std::exchange(context->step.captured_launches, 0), std::memory_order_relaxed);
+}
+
+void Callable::Record(const RunOptions& options, const tenon_tensor_view* const* feeds) const {
+  if (options.trace != nullptr && steps_->recorder != nullptr && runnable_->traced().graph != nullptr) steps_->recorder->RecordCosts(runnable_->traced(), feeds, *options.trace);
+}
+
 Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take, BufferPool* keeps,
                          std::span<const tenon_tensor_view* const> places) {
   TENON_RETURN_IF_ERROR(CheckFeeds(feeds));
   const Running running(&steps_->active, &steps_->ran);
-  if (steps_->closing.load(std::memory_order_seq_cst)) return steps_->closed.reason();
-  if (options.watcher != nullptr && !steps_->env->watch)
-    return FailedPrecondition("the step is to be watched, and its session was not made for that; make it with the option 'watch'");
+  TENON_RETURN_IF_ERROR(MayBegin(options));
   Context* const context = Acquire();
   // What throws leaves its context as it is: it is not used again, and lives on with the callable.
   struct Active {
@@ -257,23 +293,12 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
   Status status;
   {
     const Active active(&context->active);
-    exec::Step& step = context->step;
-    step.id = steps_->next.fetch_add(1, std::memory_order_relaxed);
-    last_run_.store(step.id, std::memory_order_relaxed);
-    step.trace = options.trace;
-    step.watcher = options.watcher;
-    step.rendezvous = options.rendezvous;
-    step.keeps = keeps;
-    step.places = places;
-    step.may_end_later = fetch_count() == 0 && keeps == nullptr && options.trace == nullptr && options.watcher == nullptr && options.rendezvous == nullptr &&
-                         options.timeout_ns == 0;
+    Begin(context, options, keeps, places);
     DeviceTrace devices(*steps_->env, options.trace);
     status = ExecuteIn(context, options, feeds, take);
     devices.Finish();
-    steps_->host_waits.fetch_add(std::exchange(step.host_waits, 0), std::memory_order_relaxed);
-    steps_->captured_launches.fetch_add(std::exchange(step.captured_launches, 0), std::memory_order_relaxed);
-    if (options.trace != nullptr && steps_->recorder != nullptr && status.ok() && runnable_->traced().graph != nullptr)
-      steps_->recorder->RecordCosts(runnable_->traced(), feeds, *options.trace);
+    Count(context);
+    if (status.ok()) Record(options, feeds);
   }
   GiveBack(context);
   return status;
@@ -293,9 +318,7 @@ StepInGoes::~StepInGoes() {
 Status StepInGoes::Go(const RunOptions& options, std::function<bool()> enough) {
   Steps& steps = *callable_->steps_;
   const Running running(&steps.active, &steps.ran);
-  if (steps.closing.load(std::memory_order_seq_cst)) return steps.closed.reason();
-  if (options.watcher != nullptr && !steps.env->watch)
-    return FailedPrecondition("the step is to be watched, and its session was not made for that; make it with the option 'watch'");
+  TENON_RETURN_IF_ERROR(callable_->MayBegin(options));
   if (context_ == nullptr) {
     context_ = callable_->Acquire();
     context_->step.id = steps.next.fetch_add(1, std::memory_order_relaxed);
@@ -316,8 +339,7 @@ Status StepInGoes::Go(const RunOptions& options, std::function<bool()> enough) {
   devices.Finish();
   step.enough = nullptr;
   context_->active.store(false, std::memory_order_release);
-  steps.host_waits.fetch_add(std::exchange(step.host_waits, 0), std::memory_order_relaxed);
-  steps.captured_launches.fetch_add(std::exchange(step.captured_launches, 0), std::memory_order_relaxed);
+  callable_->Count(context_);
   if (ended_) End();
   return status;
 }
@@ -357,11 +379,11 @@ Status Share(size_t index, const tenon_tensor_view& view, std::vector<Tensor>* o
 
 }  // namespace
 
-Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches) {
-  out_fetches->assign(fetch_count(), Tensor());
-  if (runnable_->gives_own_buffers())
-    return Execute(options, feeds, [out_fetches](size_t index, const tenon_tensor_view& view, bool) { return Share(index, view, out_fetches); });
-  const auto take = [out_fetches](size_t index, const tenon_tensor_view& view, bool own) -> Status {
+BufferPool* Callable::Keeps() const { return runnable_->gives_own_buffers() || fetch_count() == 0 ? nullptr : GlobalPool(); }
+
+Callable::Taker Callable::TakeInto(std::vector<Tensor>* out_fetches) const {
+  if (runnable_->gives_own_buffers()) return [out_fetches](size_t index, const tenon_tensor_view& view, bool) { return Share(index, view, out_fetches); };
+  return [out_fetches](size_t index, const tenon_tensor_view& view, bool own) -> Status {
     if (!IsPlain(view.dtype) && view.dtype != TENON_DT_STRING)
       return InvalidArgument(StrCat("fetch ", index, " is a ", TypeName(view.dtype), ", which cannot leave the session"));
     // What stays on a device is in a buffer of its own; what another fetch shares already is not any more.
@@ -370,7 +392,105 @@ Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* 
     TENON_ASSIGN_OR_RETURN((*out_fetches)[index], Tensor::CopyOf(GlobalPool(), view));
     return Status::Ok();
   };
-  return Execute(options, feeds, take, fetch_count() == 0 ? nullptr : GlobalPool());
+}
+
+Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches) {
+  out_fetches->assign(fetch_count(), Tensor());
+  return Execute(options, feeds, TakeInto(out_fetches), Keeps());
+}
+
+// ---- Steps that no thread waits for ----
+
+// One thread at a time works on it; none while it stands still, until Resume.
+class Callable::Async final : public exec::Resumer, public std::enable_shared_from_this<Async> {
+ public:
+  Async(std::shared_ptr<Callable> callable, const RunOptions& options, Later later, Done done)
+      : callable_(std::move(callable)), options_(options), later_(std::move(later)), done_(std::move(done)), running_(std::in_place, &callable_->steps_->active, &callable_->steps_->ran) {}
+
+  void Start(const tenon_tensor_view* const* feeds) {
+    feeds_ = feeds;
+    Status status = Guarded([&]() -> Status {
+      TENON_RETURN_IF_ERROR(callable_->CheckFeeds(feeds));
+      TENON_RETURN_IF_ERROR(callable_->MayBegin(options_));
+      context_ = callable_->Acquire();
+      context_->active.store(true, std::memory_order_release);
+      callable_->Begin(context_, options_, callable_->Keeps(), {});
+      context_->step.resumer = shared_from_this();
+      devices_.emplace(*callable_->steps_->env, options_.trace);
+      ends_.emplace(&callable_->steps_->runtime->deadlines(), &context_->cancellation, options_);
+      return context_->cancellation.cancelled() ? context_->cancellation.reason() : Status::Ok();
+    });
+    if (!status.ok()) return End(std::move(status));
+    Drive();
+  }
+
+  void Resume() noexcept override {
+    State expected = State::kWorkedOn;
+    if (state_.compare_exchange_strong(expected, State::kResumed)) return;
+    state_.store(State::kWorkedOn);
+    const auto drive = [self = shared_from_this()] {
+      self->ends_->Follow(true);
+      self->Drive();
+    };
+    if (!Guarded([&] { return later_(drive); }).ok()) drive();
+  }
+
+ private:
+  enum class State : uint8_t { kWorkedOn, kResumed, kStandsStill };
+
+  void Drive() {
+    exec::Run& run = *context_->run;
+    for (;;) {
+      Status status = Guarded([&] { return std::exchange(begun_, true) ? run.GoOn() : run.Go(&context_->step, feeds_); });
+      if (!status.ok() || !run.stands_still()) return End(std::move(status));
+      ends_->Follow(false);
+      State expected = State::kWorkedOn;
+      if (state_.compare_exchange_strong(expected, State::kStandsStill)) return;
+      state_.store(State::kWorkedOn);  // something has come meanwhile
+      ends_->Follow(true);
+    }
+  }
+
+  void End(Status status) {
+    const std::shared_ptr<Async> self = shared_from_this();
+    std::vector<Tensor> fetches;
+    if (context_ != nullptr) {
+      if (ends_) ends_->ForgetDeadline();
+      if (begun_) {
+        fetches.assign(callable_->fetch_count(), Tensor());
+        status = callable_->Conclude(context_, std::move(status), callable_->TakeInto(&fetches));
+      }
+      ends_.reset();
+      if (devices_) devices_->Finish();
+      callable_->Count(context_);
+      if (status.ok()) callable_->Record(options_, feeds_);
+      context_->step.resumer = nullptr;
+      context_->active.store(false, std::memory_order_release);
+      callable_->GiveBack(std::exchange(context_, nullptr));
+    }
+    if (!status.ok()) fetches.clear();
+    // The caller may release everything from within done.
+    running_.reset();
+    callable_.reset();
+    const Done done = std::move(done_);
+    done(std::move(status), std::move(fetches));
+  }
+
+  std::shared_ptr<Callable> callable_;
+  const RunOptions options_;
+  const tenon_tensor_view* const* feeds_ = nullptr;
+  Later later_;
+  Done done_;
+  std::optional<Running> running_;
+  std::optional<DeviceTrace> devices_;
+  std::optional<Ends> ends_;
+  Context* context_ = nullptr;
+  bool begun_ = false;
+  std::atomic<State> state_{State::kWorkedOn};
+};
+
+void Callable::RunAsync(const RunOptions& options, const tenon_tensor_view* const* feeds, Later later, Done done) {
+  std::make_shared<Async>(shared_from_this(), options, std::move(later), std::move(done))->Start(feeds);
 }
 
 Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<const tenon_tensor_view* const> places,

@@ -52,6 +52,11 @@ class Callable : public std::enable_shared_from_this<Callable> {
 
   // Runs on this thread. Feeds are borrowed. Fetches in a device's memory share it; others are the caller's own.
   Status Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches);
+  // As Run, but that no thread waits: where the step can do nothing before a kernel elsewhere or another part has done something, this returns, and the step goes on in what
+  // `later` is given (to be called soon on a thread of its own). done: once, on this thread or there; what options lead to, and feeds, must live until then.
+  using Later = std::function<Status(std::function<void()>)>;  // an error: it was not taken, and is done where it was tried
+  using Done = std::function<void(Status, std::vector<Tensor>)>;
+  void RunAsync(const RunOptions& options, const tenon_tensor_view* const* feeds, Later later, Done done);
   // The fetches in the caller's memory, where the step makes them if nothing else of it stands there; sizes and types must fit. UNIMPLEMENTED: one stays on a device.
   Status RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches);
 
@@ -76,12 +81,24 @@ class Callable : public std::enable_shared_from_this<Callable> {
  private:
   struct Context;  // of one run, pooled
   class Ends;
+  class Async;
   // Takes the fetches, one by one, while the step's memory is still there. own: Run::fetch_is_own.
   using Taker = std::function<Status(size_t index, const tenon_tensor_view& view, bool own)>;
   // keeps: of whoever keeps the fetches. places: as of RunKept.
   Status Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take, BufferPool* keeps = nullptr,
                  std::span<const tenon_tensor_view* const> places = {});
   Status ExecuteIn(Context* context, const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take);
+  // For Run: how fetches are taken, and where they are made.
+  Taker TakeInto(std::vector<Tensor>* out_fetches) const;
+  BufferPool* Keeps() const;
+  // Whether a step may begin, with these options.
+  Status MayBegin(const RunOptions& options) const;
+  void Begin(Context* context, const RunOptions& options, BufferPool* keeps, std::span<const tenon_tensor_view* const> places);
+  // What has run, well or not: its fetches are taken, and all that it has is let go.
+  Status Conclude(Context* context, Status status, const Taker& take);
+  void Count(Context* context);
+  // What a traced step took, if the session wants to know.
+  void Record(const RunOptions& options, const tenon_tensor_view* const* feeds) const;
   Status CheckFeeds(const tenon_tensor_view* const* feeds) const;
   friend class StepInGoes;
   Context* Acquire();

@@ -41,14 +41,25 @@ Status StepOrder::Read(const WorkerPart& part) {
   return Status::Ok();
 }
 
-Status StepOrder::Compute(WorkerStep* step) {
-  TENON_RETURN_IF_ERROR(status);
-  trace::Trace trace;
+void StepOrder::Compute(const std::shared_ptr<WorkerStep>& step, std::function<void(Status)> computed) {
+  if (!status.ok()) return computed(status);
   session::RunOptions options;
   options.cancellation = &step->cancellation;
-  options.rendezvous = step;
+  options.rendezvous = step.get();
   if (head.trace()) options.trace = &trace;
-  TENON_RETURN_IF_ERROR(step->part->callable->Run(options, pointers.data(), &fetches));
+  const auto later = [step](std::function<void()> task) {
+    step->Later(std::move(task));
+    return Status::Ok();
+  };
+  const auto done = [self = shared_from_this(), step, computed = std::move(computed)](Status ran, std::vector<Tensor> given) {
+    if (ran.ok()) ran = Guarded([&] { return self->Fill(std::move(given)); });
+    computed(std::move(ran));
+  };
+  step->part->callable->RunAsync(options, pointers.data(), later, done);
+}
+
+Status StepOrder::Fill(std::vector<Tensor> given) {
+  fetches = std::move(given);
   for (const Tensor& fetch : fetches) TENON_RETURN_IF_ERROR(out.Add(fetch.view(), answer.add_fetches()));
   trace.ForEach([this](const trace::Trace::Event& event) { Write(event, answer.add_spans()); });
   return Status::Ok();

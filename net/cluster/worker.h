@@ -106,6 +106,7 @@ class Worker {
   // It runs from now on. quick: what its part's last runs took.
   Result<std::shared_ptr<WorkerStep>> BeginStep(const RunPart& head, tenon_reply* reply, WorkerPart::Quick* quick);
   void RunStep(const std::shared_ptr<WorkerStep>& step, const std::shared_ptr<StepOrder>& order);
+  void Computed(const std::shared_ptr<WorkerStep>& step, const std::shared_ptr<StepOrder>& order, Status status);
   // Its end: it is over here, and the master is answered.
   void Conclude(const std::shared_ptr<WorkerStep>& step, const std::shared_ptr<StepOrder>& order, Status status);
   void EndStep(WorkerStep* step);

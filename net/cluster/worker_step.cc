@@ -2,6 +2,7 @@
 #include "net/cluster/worker_step.h"
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "net/cluster/planted.h"
 
 namespace tenon::cluster {
@@ -136,6 +137,13 @@ void WorkerStep::WhenGiven(std::function<void()> then) {
     std::function<void()> late = TakeThen(true);
     lock.unlock();
     if (late) services_->background->Later(std::move(late));
+  });
+}
+
+void WorkerStep::Later(std::function<void()> work) {
+  services_->background->Later([self = shared_from_this(), work = std::move(work)] {
+    const LogScope scope({self->services_->task, self->session->id, self->number});
+    work();
   });
 }
 

@@ -40,6 +40,8 @@ class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<
   void AskNoMore();
   void Wished(int32_t channel, bool wanted);
   void WhenGiven(std::function<void()> then);
+  // In the background, with this step's lines of the log.
+  void Later(std::function<void()> work);
   // A value that came from another task; the step may run in this call.
   Status Take(const exec::RendezvousKey& key, exec::Message message);
   // Calls `run` when all values are there, on the thread that brings the last; cancelled before, in the background.

@@ -3,6 +3,7 @@
 #include "net/cluster/worker.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -106,14 +107,16 @@ void Worker::RunStep(const std::shared_ptr<WorkerStep>& step, const std::shared_
   const LogScope scope({options_.task, step->session->id, step->number});
   --queued_;
   order->answer.set_came_ns(step->started_ns);
-  const uint64_t began = order->here ? NowNs() : ThreadCpuNs();
-  Status status = Guarded([&] {
-    step->AskFirst();
-    Status computed = order->Compute(step.get());
-    if (computed.ok()) step->AskNoMore();
-    return computed;
-  });
-  const bool quickly = order->here ? NowNs() - began < kTooLongNs : ThreadCpuNs() - began < kQuickNs;
+  order->began = order->here ? NowNs() : ThreadCpuNs();
+  order->thread = std::this_thread::get_id();
+  Status asked = Guarded([&] { step->AskFirst(); });
+  if (!asked.ok()) return Computed(step, order, std::move(asked));
+  order->Compute(step, [this, step, order](Status status) { Computed(step, order, std::move(status)); });
+}
+
+void Worker::Computed(const std::shared_ptr<WorkerStep>& step, const std::shared_ptr<StepOrder>& order, Status status) {
+  if (status.ok()) status = Guarded([&] { step->AskNoMore(); });
+  const bool quickly = order->thread == std::this_thread::get_id() && (order->here ? NowNs() - order->began < kTooLongNs : ThreadCpuNs() - order->began < kQuickNs);
   {
     const std::lock_guard lock(mutex_);
     step->part->Took(order->program, quickly);

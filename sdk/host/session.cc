@@ -285,16 +285,21 @@ tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run
     core.cancellation = token.get();
     std::vector<const tenon_tensor_view*> views(feeds, feeds + callable->callable->feed_count());
     auto* threads = &callable->session->runtime()->threads();
-    return threads->ScheduleWaiting([core, token, views, done, argument, target = callable->callable, session = callable->session]() mutable {
-      std::vector<Tensor> fetches;
-      Status status = target->Run(core, views.data(), &fetches);
+    // Where there is no thread more it waits for one.
+    const auto later = [threads](const std::function<void()>& task) { return threads->ScheduleWaiting(task).ok() ? Status::Ok() : threads->Schedule(task); };
+    auto tell = [token, done, argument, target = callable->callable, session = callable->session](Status status, std::vector<Tensor> fetches) mutable {
       std::vector<tenon_tensor*> out(fetches.size(), nullptr);
       if (status.ok()) Give(*target, fetches, out.data());
-      else out.clear();
       // The caller may release everything from within done.
       target.reset();
       session.reset();
       done(argument, status.release(), out.data(), out.size());
+    };
+    return threads->ScheduleWaiting([core, later, views = std::move(views), target = callable->callable, tell = std::move(tell)]() mutable {
+      const auto given = std::make_shared<std::vector<const tenon_tensor_view*>>(std::move(views));
+      session::Callable& run = *target;
+      run.RunAsync(core, given->data(), later, [given, tell = std::move(tell)](Status status, std::vector<Tensor> fetches) mutable { tell(std::move(status), std::move(fetches)); });
+      target.reset();
     });
   });
 }

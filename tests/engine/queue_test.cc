@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues between steps: pipelines, containers, cancellation, and thousands that wait on few threads. Covers D5, D7, F5, F6, M3, M4, M9, M10.
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <latch>
 #include <mutex>
@@ -107,6 +109,12 @@ TEST(QueueSteps, TakeSeveralAtOnce) {
   EXPECT_EQ(take(3), (std::vector<float>{3, 4, 5}));
 }
 
+size_t ThreadsOfTheProcess() {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) count += entry.exists();
+  return count;
+}
+
 TEST(QueueSteps, TenThousandWaitInOneStepWithoutAThreadEach) {
   QueueGraph q;
   std::vector<Output> all;
@@ -114,21 +122,84 @@ TEST(QueueSteps, TenThousandWaitInOneStepWithoutAThreadEach) {
   for (int i = 0; i < kWaiting; ++i) all.push_back(q.g.Op("QueueDequeueV2", {q.handle}, kFloats));
   const Output sum = q.g.Op("AddN", {all});
   const Session session = q.Open();
-  const auto threads = [] {
-    size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) count += entry.exists();
-    return count;
-  };
   ASSERT_TRUE(session.Run({}, {q.size}).ok());
-  const size_t before = threads();
+  const size_t before = ThreadsOfTheProcess();
   std::thread waiting([&] { EXPECT_EQ((*session.Run({}, {sum}))[0].scalar<float>(), static_cast<float>(kWaiting)); });
   const std::vector<float> ones(kWaiting / 2, 1.0f);
   ASSERT_TRUE(session.Run({{q.rows, View(ones, {kWaiting / 2})}}, {}, {q.enqueue_rows}).ok());
   // All that was put in is taken, so the step waits.
   while ((*session.Run({}, {q.size}))[0].scalar<int32_t>() != 0) std::this_thread::yield();
-  EXPECT_LE(threads(), before + 2);
+  EXPECT_LE(ThreadsOfTheProcess(), before + 2);
   ASSERT_TRUE(session.Run({{q.rows, View(ones, {kWaiting / 2})}}, {}, {q.enqueue_rows}).ok());
   waiting.join();
+}
+
+// Each step is one of its own: while it waits it has memory, and no thread.
+TEST(QueueSteps, TenThousandAsynchronousStepsWaitWithoutAThreadEach) {
+  const QueueGraph q;
+  const Session session = q.Open();
+  const Callable get = *session.Prepare({}, {q.dequeued});
+  constexpr int kSteps = 10000;
+  ASSERT_TRUE(session.Run({}, {q.size}).ok());
+  const size_t before = ThreadsOfTheProcess();
+  std::atomic<int> done{0};
+  const auto ended = [&done](const Result<std::vector<Tensor>>& values) {
+    EXPECT_TRUE(values.ok()) << values.status();
+    EXPECT_EQ(values.ok() ? (*values)[0].scalar<float>() : 0, 1);
+    done.fetch_add(1);
+  };
+  for (int i = 0; i < kSteps; ++i) ASSERT_TRUE(get.RunAsync({}, ended, {}).ok());
+  const std::vector<float> ones(kSteps / 2, 1.0f);
+  const View half(ones, {kSteps / 2});
+  ASSERT_TRUE(session.Run({{q.rows, half}}, {}, {q.enqueue_rows}).ok());
+  while (done.load() != kSteps / 2) std::this_thread::yield();
+  // The other half waits. Threads that have nothing to do go, but for some that stay for the next work.
+  constexpr size_t kStay = 70;
+  for (int polls = 0; polls < 3000 && ThreadsOfTheProcess() > before + kStay; ++polls) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(ThreadsOfTheProcess(), before + kStay);
+  EXPECT_EQ(done.load(), kSteps / 2);
+  ASSERT_TRUE(session.Run({{q.rows, half}}, {}, {q.enqueue_rows}).ok());
+  while (done.load() != kSteps) std::this_thread::yield();
+}
+
+// What ends a step that waits: its deadline, who asked for it, its session.
+TEST(QueueSteps, ThatWaitAsynchronouslyEndWithTheirDeadlineTheirCancellationAndTheirSession) {
+  const QueueGraph q;
+  auto session = std::make_unique<Session>(q.Open());
+  auto get = std::make_unique<Callable>(*session->Prepare({}, {q.dequeued}));
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Code> codes;
+  const auto ended = [&](const Result<std::vector<Tensor>>& values) {
+    const std::lock_guard lock(mutex);
+    codes.push_back(values.status().code());
+    changed.notify_all();
+  };
+  const auto await = [&](size_t count) {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return codes.size() == count; })) << codes.size() << " of " << count;
+  };
+  RunOptions options;
+  options.timeout = std::chrono::milliseconds(20);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(get->RunAsync({}, ended, options).ok());
+  await(100);
+  EXPECT_EQ(std::count(codes.begin(), codes.end(), Code::kDeadlineExceeded), 100);
+  codes.clear();
+  auto cancellation = Cancellation::Create();
+  RunOptions cancellable;
+  cancellable.cancellation = &*cancellation;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(get->RunAsync({}, ended, cancellable).ok());
+  cancellation->Cancel();
+  await(100);
+  EXPECT_EQ(std::count(codes.begin(), codes.end(), Code::kCancelled), 100);
+  codes.clear();
+  ASSERT_TRUE(q.Put(*session, 1).ok());
+  EXPECT_EQ(*q.Get(*session), 1) << "who was cancelled took nothing";
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(get->RunAsync({}, ended, {}).ok());
+  get.reset();
+  session.reset();
+  await(100);
+  EXPECT_EQ(std::count(codes.begin(), codes.end(), Code::kCancelled), 100);
 }
 
 TEST(QueueSteps, ThatWaitAsynchronouslyDoNotKeepOutTheOneTheyWaitFor) {

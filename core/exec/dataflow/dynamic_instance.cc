@@ -62,6 +62,7 @@ Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
 }
 
 Status DynamicInstance::GoOn() {
+  unpark_.End();
   return Drive([] {});
 }
 
@@ -151,6 +152,10 @@ void DynamicInstance::Loop() {
     }
     const bool idle = active_.empty() && put_off_.empty();
     if (idle && step_->enough && error_.ok() && MayStandStill()) {
+      stands_still_ = true;
+      return;
+    }
+    if (idle && outstanding_ > 0 && step_->resumer != nullptr && error_.ok() && Park()) {
       stands_still_ = true;
       return;
     }

@@ -276,6 +276,8 @@ class DynamicInstance {
   void Post(Call* call);
   void TakeInbox(bool wait);
   void AwaitInbox();
+  void HasCome(std::unique_lock<std::mutex>* lock);
+  bool Park();
   std::chrono::seconds Patience() const;
   void Abandon();
 
@@ -307,6 +309,8 @@ class DynamicInstance {
   bool stands_still_ = false;
   std::mutex inbox_mutex_;
   std::condition_variable inbox_wake_;
+  bool parked_ = false;  // no thread waits, and its resumer is to be told; the inbox's mutex guards it
+  Subscription unpark_;
   Inbox<Call> inbox_;
   Inbox<Receipt> arrived_;
   std::vector<std::unique_ptr<Receipt>> receipts_;  // all

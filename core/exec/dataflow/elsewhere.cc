@@ -96,8 +96,30 @@ void DynamicInstance::CallDone(void* argument, tenon_status* status) {
 }
 
 void DynamicInstance::Post(Call* call) {
-  std::lock_guard lock(inbox_mutex_);
+  std::unique_lock lock(inbox_mutex_);
+  HasCome(&lock);
+}
+
+// Somebody has put something in. Without the lock nothing here is touched: the step may end.
+void DynamicInstance::HasCome(std::unique_lock<std::mutex>* lock) {
   inbox_.Put(call);
+  const std::shared_ptr<Resumer> resumer = std::exchange(parked_, false) ? step_->resumer : nullptr;
+  lock->unlock();
+  if (resumer != nullptr) resumer->Resume();
+}
+
+// Unless something has come that is not looked at. From now on others may go on with the step.
+bool DynamicInstance::Park() {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    if (!inbox_.empty() || !arrived_.empty()) return false;
+    parked_ = true;
+  }
+  unpark_.Begin(step_->cancellation, [this](const Status&) {
+    std::unique_lock lock(inbox_mutex_);
+    HasCome(&lock);
+  });
+  return true;
   inbox_wake_.notify_one();
 }
 

@@ -53,9 +53,9 @@ void DynamicInstance::ProcessReceive(const NodeInfo& info, Iteration* iteration)
 
 void DynamicInstance::Arrived(Receipt* receipt, Result<Message> message) {
   receipt->message = std::move(message);
-  std::lock_guard lock(inbox_mutex_);
+  std::unique_lock lock(inbox_mutex_);
   arrived_.Put(receipt);
-  inbox_wake_.notify_one();
+  HasCome(&lock);
 }
 
 void DynamicInstance::Conclude(Receipt* receipt) {

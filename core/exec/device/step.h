@@ -32,6 +32,14 @@ class Watcher {
   virtual Status Look(const graph::Node& node, int32_t output, const tenon_tensor_view& value) = 0;
 };
 
+// Who goes on with a step that stands still.
+class Resumer {
+ public:
+  virtual ~Resumer() = default;
+  // Something has come that the step waited for. Any thread, also before the step's own has said that it stands still.
+  virtual void Resume() noexcept = 0;
+};
+
 struct Step {
   Step() = default;
   ~Step() { End(); }
@@ -48,6 +56,9 @@ struct Step {
   using Enough = std::function<bool()>;
   Enough enough;
   bool left_elsewhere = false;  // it stands still, and kernels of it run, which look at what is here
+  // Of a step that no thread waits for: where it can do nothing before something comes from elsewhere it stands still, and this is told, once, when it can go on, or is
+  // cancelled. nullptr: the step's thread waits.
+  std::shared_ptr<Resumer> resumer;
   Watcher* watcher = nullptr;
   BufferPool* keeps = nullptr;  // whoever asked keeps what is fetched: it may be made in buffers of this pool right away
   std::span<const tenon_tensor_view* const> places;  // none, or for each fetch nullptr or where it is made, if it is of that dtype and shape
