@@ -20,6 +20,7 @@
 
 namespace tenon::exec {
 
+struct OperationTime;
 class DynamicInstance;
 class DynamicPlan;
 class Program;
@@ -40,6 +41,11 @@ class Bindings final : public Runnable {
                                              Cancellation* cancellation = nullptr);
   // The dynamic executor's form of the plan; made on first use.
   Result<BoundDynamicPlan*> Dynamic(Cancellation* cancellation = nullptr);
+
+  // How long a step took that was timed: of the program, operation by operation; dynamically, of feeds whose program stands by.
+  void NoteTimes(const std::shared_ptr<BoundProgram>& program, const std::vector<OperationTime>& times);
+  bool any_stands_by() const { return any_stands_by_.load(std::memory_order_relaxed); }
+  void NoteDynamic(const tenon_tensor_view* const* feeds, uint64_t ns);
 
   std::unique_ptr<Run> NewRun() override;
   bool DropIdle() override;
@@ -62,6 +68,15 @@ class Bindings final : public Runnable {
   std::string why_dynamic_;   // what the last refused binding said
   std::vector<std::shared_ptr<BoundProgram>> programs_;
   std::vector<std::vector<Shape>> dynamic_shapes_;  // of feeds, for which no program could be made
+  // A program whose kernels the dynamic executor runs side by side (program/side_by_side.h).
+  struct StandsBy {
+    std::shared_ptr<BoundProgram> program;
+    uint64_t straight_ns;           // a step of it
+    uint64_t best_ns = UINT64_MAX;  // a dynamic one
+    int steps = 0;
+  };
+  std::vector<StandsBy> stand_by_;
+  std::atomic<bool> any_stands_by_{false};
   size_t next_evicted_ = 0;
   std::unique_ptr<BoundDynamicPlan> dynamic_;
   std::atomic<uint64_t> bindings_built_{0}, nodes_folded_{0};

@@ -332,6 +332,31 @@ TEST_F(Async, RunsIndependentExpensiveKernelsAtOnce) {
   }
 }
 
+// What says nothing of itself is seen to be long, in straight code too, which then gives way.
+TEST_F(Async, RunsIndependentLongKernelsAtOnce) {
+  const Output x = g_.Placeholder("x", DType::kFloat, Shape()), y = g_.Placeholder("y", DType::kFloat, Shape());
+  const std::vector<Name> fetches = {g_.Op("TestLong", {x}), g_.Op("TestLong", {y})};
+  const std::vector<View> feeds(2, *Tensor::Scalar(2.0f));
+  for (const uint32_t executor : {TENON_EXECUTOR_DYNAMIC, TENON_EXECUTOR_AUTO}) {
+    SessionOptions options;
+    options.executor = executor;
+    Prepare({x, y}, fetches, options);
+    std::vector<float> met;
+    for (int step = 0; step < 100 && met != std::vector<float>{1, 1}; ++step) met = Scalars(callable_->Run(feeds));
+    EXPECT_EQ(met, (std::vector<float>{1, 1})) << "executor " << executor;
+    const bool says_why = callable_->Explain()->find("its kernels run side by side") != std::string::npos;
+    EXPECT_EQ(says_why, executor == TENON_EXECUTOR_AUTO) << *callable_->Explain();
+  }
+}
+
+// One after the other there is nothing to be gained, and straight code stays.
+TEST_F(Async, LeavesLongKernelsThatNeedEachOtherWhereTheyAre) {
+  const Output x = g_.Placeholder("x", DType::kFloat, Shape());
+  Prepare({x}, {g_.Op("TestLong", {g_.Op("TestLong", {x})})});
+  for (int step = 0; step < 6; ++step) EXPECT_EQ(Scalars(callable_->Run({View(*Tensor::Scalar(2.0f))})), (std::vector<float>{0}));
+  EXPECT_EQ(callable_->Explain()->find("dynamic"), std::string::npos) << *callable_->Explain();
+}
+
 TEST_F(Async, GivesEachBlockingKernelAThreadOfItsOwn) {
   SessionOptions options;
   options.executor = TENON_EXECUTOR_DYNAMIC;

@@ -4,7 +4,7 @@
 // TestHold: y = x + 1, finished by the test, or by the step's cancellation. TestGrow: the same value x times, in memory that
 // the kernel allocates at its end. TestNow finishes before its submission returns; TestRefuse is refused there. TestMeet and
 // TestMeetBlocking (an expensive and a blocking kernel): 1 when `parties` of them ran at once, 0 when they did not within a
-// minute.
+// minute. TestLong: 1 when another ran at the same time, 0 when none came in a tenth of a second; it says nothing of itself.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -162,6 +162,20 @@ tenon_status* RunMeet(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) 
   return nullptr;
 }
 
+tenon_status* RunLong(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  static std::mutex mutex;
+  static std::condition_variable changed;
+  static int inside = 0;
+  static uint64_t meetings = 0;
+  std::unique_lock lock(mutex);
+  const uint64_t before = meetings;
+  if (++inside == 2) ++meetings;
+  changed.notify_all();
+  *Output(frame) = changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return meetings != before; }) ? 1.0f : 0.0f;
+  --inside;
+  return nullptr;
+}
+
 // ---- The package ----
 
 tenon_status* SameShape(tenon_plugin_self*, const tenon_shape_services* services, tenon_shape_context* context) {
@@ -185,7 +199,12 @@ const tenon_op_definition kNow = Op(TENON_SPAN("TestNow"), TENON_SPAN("x: float"
 const tenon_op_definition kRefuse = Op(TENON_SPAN("TestRefuse"), TENON_SPAN("x: float"), SameShape);
 const tenon_op_definition kMeet = Op(TENON_SPAN("TestMeet"), TENON_SPAN("parties: float"), SameShape);
 const tenon_op_definition kMeetBlocking = Op(TENON_SPAN("TestMeetBlocking"), TENON_SPAN("parties: float"), SameShape);
-const tenon_op_definition* const kOps[] = {&kHold, &kGrow, &kNow, &kRefuse, &kMeet, &kMeetBlocking};
+const tenon_op_definition kLongOp = [] {
+  tenon_op_definition op = Op(TENON_SPAN("TestLong"), TENON_SPAN("x: float"), SameShape);
+  op.traits = TENON_OP_NO_FOLD;
+  return op;
+}();
+const tenon_op_definition* const kOps[] = {&kHold, &kGrow, &kNow, &kRefuse, &kMeet, &kMeetBlocking, &kLongOp};
 const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, TENON_PLUGIN_COUNT(kOps)};
 
 using RunAsync = tenon_status* (*)(tenon_kernel*, const tenon_prepared*, tenon_frame*, tenon_done_function, void*);
@@ -212,8 +231,13 @@ const tenon_kernel_registration kNowKernel = Async(TENON_SPAN("TestNow"), RunNow
 const tenon_kernel_registration kRefuseKernel = Async(TENON_SPAN("TestRefuse"), RunRefuse);
 const tenon_kernel_registration kMeetKernel = Meet(TENON_SPAN("TestMeet"), TENON_KERNEL_EXPENSIVE);
 const tenon_kernel_registration kMeetBlockingKernel = Meet(TENON_SPAN("TestMeetBlocking"), TENON_KERNEL_BLOCKING);
-const tenon_kernel_registration* const kKernels[] = {&kHoldKernel,   &kGrowKernel, &kNowKernel,
-                                                     &kRefuseKernel, &kMeetKernel, &kMeetBlockingKernel};
+const tenon_kernel_registration kLongKernel = [] {
+  tenon_kernel_registration kernel = Meet(TENON_SPAN("TestLong"), 0);
+  kernel.run = RunLong;
+  return kernel;
+}();
+const tenon_kernel_registration* const kKernels[] = {&kHoldKernel,   &kGrowKernel, &kNowKernel, &kRefuseKernel,
+                                                     &kMeetKernel, &kMeetBlockingKernel, &kLongKernel};
 const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kKernels, TENON_PLUGIN_COUNT(kKernels)};
 
 const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage),

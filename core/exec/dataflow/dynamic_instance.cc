@@ -607,9 +607,7 @@ void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) 
     status = call.place.device == nullptr ? work_.CatchUp() : work_.Follow(call.place.queue);
     if (!status.ok()) return Conclude(info, &call, std::move(status));
   }
-  const bool may_run_elsewhere =
-      (kernel.traits & (TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_EXPENSIVE)) != 0 && call.place.device == nullptr;
-  if (may_run_elsewhere && RunsElsewhere(*call.last)) return StartElsewhere(&call);
+  if (call.place.device == nullptr && RunsElsewhere(info, call)) return StartElsewhere(&call);
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {
     status = RunView(info, &call, iteration);
   } else if (call.place.device != nullptr) {
@@ -619,9 +617,7 @@ void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) 
       status = Workspace(call.last->workspace_bytes);
       call.frame.workspace = workspace_;
     }
-    const uint64_t begin = may_run_elsewhere ? NowNs() : 0;
-    if (status.ok()) status = RunPrepared(*call.last, &call.frame);
-    if (may_run_elsewhere) call.last->took_ns.store(NowNs() - begin, std::memory_order_relaxed);
+    if (status.ok()) status = RunHere(info, &call);
   }
   Conclude(info, &call, std::move(status));
 }
@@ -640,16 +636,42 @@ void DynamicInstance::Conclude(const NodeInfo& info, Call* call, Status status) 
   Finished(info, iteration);
 }
 
-bool DynamicInstance::RunsElsewhere(const PreparedNode& prepared) const {
-  constexpr uint64_t kWorthAThread = 50000;  // ns; to hand work over and back takes some tens of microseconds
+bool DynamicInstance::RunsElsewhere(const NodeInfo& info, const Call& call) const {
+  constexpr uint64_t kLong = 1 << 20;  // bytes of inputs: to read them alone takes about as long as is worth a thread
+  const PreparedNode& prepared = *call.last;
   const tenon_kernel_registration& kernel = prepared.kernel->registration();
-  if ((kernel.traits & TENON_KERNEL_VIEW) != 0) return false;
-  if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) return true;
-  if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return true;
-  // A kernel worth a thread goes to one when there is other work for this one, unless it was seen to be short. What a schedule's
-  // seed decides no clock does.
+  const bool expensive = (kernel.traits & TENON_KERNEL_EXPENSIVE) != 0;
+  if ((kernel.traits & (TENON_KERNEL_VIEW | TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING)) != 0) {
+    if ((kernel.traits & TENON_KERNEL_VIEW) != 0) return false;
+    if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0 || kernel.run_async != nullptr) return true;
+  }
+  // A kernel worth a thread goes to one when there is other work for this one: one that says that it is, unless it was seen to be short, and any other that was
+  // seen to be long on one thread, or reads much. What a schedule's seed decides no clock does.
+  if (active_.empty() || !(expensive || info.may_run_beside) || step_->env->threads->threads() <= 1) return false;
   const uint64_t took = prepared.took_ns.load(std::memory_order_relaxed);
-  return (shuffled_ || took == 0 || took >= kWorthAThread) && !active_.empty() && step_->env->threads->threads() > 1;
+  if (expensive) return shuffled_ || took == 0 || took >= kWorthAThreadNs;
+  if (shuffled_ || prepared.shares.load(std::memory_order_relaxed)) return false;
+  if (took != 0) return took >= kWorthAThreadNs;
+  uint64_t bytes = 0;
+  for (int32_t i = 0; i < info.input_count; ++i) bytes += call.frame.inputs[i]->byte_size;
+  return bytes >= kLong;
+}
+
+// What may run elsewhere is timed: until it was seen to be short, where it does not say that it is long.
+Status DynamicInstance::RunHere(const NodeInfo& info, Call* call) {
+  const PreparedNode& prepared = *call->last;
+  const uint64_t took = prepared.took_ns.load(std::memory_order_relaxed);
+  const bool timed = prepared.kernel->has(TENON_KERNEL_EXPENSIVE) || (info.may_run_beside && (took == 0 || took >= kWorthAThreadNs));
+  if (!timed) return RunPrepared(prepared, &call->frame);
+  return RunTimed(prepared, &call->frame);
+}
+
+Status DynamicInstance::RunTimed(const PreparedNode& prepared, tenon_frame* frame) {
+  const uint64_t shared = HostThreads::SharedRuns(), begin = NowNs();
+  Status status = RunPrepared(prepared, frame);
+  prepared.took_ns.store(NowNs() - begin, std::memory_order_relaxed);
+  prepared.shares.store(HostThreads::SharedRuns() != shared, std::memory_order_relaxed);
+  return status;
 }
 
 Status DynamicInstance::Resolve(const NodeInfo& info, Call* call, Iteration* iteration) {

@@ -267,17 +267,19 @@ class DynamicInstance {
   void Emit(const NodeInfo& info, Iteration* iteration, bool dead);
 
   // Kernels that run elsewhere.
-  bool RunsElsewhere(const PreparedNode& prepared) const;
+  bool RunsElsewhere(const NodeInfo& info, const Call& call) const;
+  Status RunHere(const NodeInfo& info, Call* call);
+  static Status RunTimed(const PreparedNode& prepared, tenon_frame* frame);
   void StartElsewhere(Call* call);
   Status StartThere(Call* call);
   static tenon_status* StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame, void* number);
   static void RunThere(Call* call);
   static void CallDone(void* argument, tenon_status* status);
   void Post(Call* call);
-  void TakeInbox(bool wait);
-  void AwaitInbox();
   void HasCome(std::unique_lock<std::mutex>* lock);
   bool Park();
+  void TakeInbox(bool wait);
+  void AwaitInbox();
   std::chrono::seconds Patience() const;
   void Abandon();
 
@@ -307,10 +309,10 @@ class DynamicInstance {
   int64_t outstanding_ = 0;
   bool abandoned_ = false;  // what runs elsewhere did not end
   bool stands_still_ = false;
-  std::mutex inbox_mutex_;
-  std::condition_variable inbox_wake_;
   bool parked_ = false;  // no thread waits, and its resumer is to be told; the inbox's mutex guards it
   Subscription unpark_;
+  std::mutex inbox_mutex_;
+  std::condition_variable inbox_wake_;
   Inbox<Call> inbox_;
   Inbox<Receipt> arrived_;
   std::vector<std::unique_ptr<Receipt>> receipts_;  // all

@@ -143,6 +143,7 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     if (info.kind == Kind::kKernel) {
       info.call = static_cast<int32_t>(frame.kernels.size());
       frame.kernels.push_back(info.local);
+      info.may_run_beside = MayRunBeside(*info.runner);
     }
     info.output_count = static_cast<int32_t>(node.output_types.size());
     const FrameId onward = Onward(info);

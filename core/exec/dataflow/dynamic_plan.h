@@ -50,6 +50,7 @@ class DynamicPlan {
     bool runs_when_dead = false;  // a control trigger
     bool constant_enter = false;
     bool follows_queues = false;  // a control edge leads to it from another device's queue
+    bool may_run_beside = false;  // MayRunBeside of its runner
     bool host_waits = false;      // for work of a device: the thread that drives the step stands still meanwhile
     graph::NodeId id;
     FrameId frame = graph::kStep;  // where it runs; an Enter runs in the parent of the frame that it enters

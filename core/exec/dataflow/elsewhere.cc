@@ -68,8 +68,7 @@ Status DynamicInstance::StartThere(Call* call) {
 void DynamicInstance::RunThere(Call* call) {
   const uint64_t begin = NowNs();
   if (call->begin_ns != 0) call->step->trace->Add("wait for a thread", "wait", call->begin_ns, begin, call->node->name);
-  call->status = Guarded([&] { return RunPrepared(*call->last, &call->frame); });
-  call->last->took_ns.store(NowNs() - begin, std::memory_order_relaxed);
+  call->status = Guarded([&] { return RunTimed(*call->last, &call->frame); });
   call->instance->Post(call);
 }
 
@@ -97,12 +96,13 @@ void DynamicInstance::CallDone(void* argument, tenon_status* status) {
 
 void DynamicInstance::Post(Call* call) {
   std::unique_lock lock(inbox_mutex_);
+  inbox_.Put(call);
   HasCome(&lock);
 }
 
 // Somebody has put something in. Without the lock nothing here is touched: the step may end.
 void DynamicInstance::HasCome(std::unique_lock<std::mutex>* lock) {
-  inbox_.Put(call);
+  inbox_wake_.notify_one();
   const std::shared_ptr<Resumer> resumer = std::exchange(parked_, false) ? step_->resumer : nullptr;
   lock->unlock();
   if (resumer != nullptr) resumer->Resume();
@@ -120,7 +120,6 @@ bool DynamicInstance::Park() {
     HasCome(&lock);
   });
   return true;
-  inbox_wake_.notify_one();
 }
 
 // Until something has come, or the step is cancelled. One that is cancelled already waits so long as kernels have patience for.

@@ -110,6 +110,14 @@ NodeRunner::NodeRunner(const graph::Node& node, const Environment& env, KernelSt
   host_outputs_ = HostArguments(node.op->outputs, node.output_ranges, node.output_types, registration());
 }
 
+bool MayRunBeside(const NodeRunner& runner) {
+  constexpr uint32_t kElse = TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_STATEFUL | TENON_KERNEL_VIEW;
+  const graph::Node& node = runner.node();
+  const auto is_value = [](DType type) { return !IsRef(type) && (IsPlain(type) || type == TENON_DT_STRING); };
+  return runner.queued_on() == nullptr && !runner.has(kElse) && !node.has(TENON_OP_STATEFUL | TENON_OP_WRITES_STATE | TENON_OP_IO) && !HasFunctions(node) &&
+         std::all_of(node.input_types.begin(), node.input_types.end(), is_value) && std::all_of(node.output_types.begin(), node.output_types.end(), is_value);
+}
+
 Place NodeRunner::PlaceFor(QueueWork* work, QueueId queue) const {
   if (queued_on_ == nullptr) return {};
   Place place{queued_on_, work, queue, 0};

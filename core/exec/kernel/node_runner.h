@@ -43,7 +43,14 @@ struct PreparedNode {
   std::vector<uint64_t> output_bytes;
   std::vector<int64_t> key;
   mutable std::atomic<uint64_t> took_ns{0};  // its kernel's last run, of kernels that may run elsewhere; 0: none yet
+  mutable std::atomic<bool> shares{false};   // that run used several threads by itself
 };
+
+class NodeRunner;
+// Worth another thread, of the time that a kernel takes: to hand work over and back takes some tens of microseconds.
+inline constexpr uint64_t kWorthAThreadNs = 50000;
+// Whether a kernel of the node may run on another thread than the step's, beside others: nothing but its outputs tells that it has run, or when.
+bool MayRunBeside(const NodeRunner& runner);
 
 class NodeRunner {
  public:

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/clock.h"
 #include "core/base/flush_denormals.h"
 #include "core/base/guard.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/device/pinned.h"
 #include "core/exec/exchange/values.h"
 #include "core/exec/kernel/kernel_instance.h"
+#include "core/exec/threads/host_threads.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_def.h"
 
@@ -338,17 +340,17 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   if (!sent_.empty()) TENON_RETURN_IF_ERROR(PlaceSent(program_->plan().env().pool));
   if (step->keeps != nullptr && !movable_.empty() && !brings_) {
     TENON_RETURN_IF_ERROR(MoveFetches(*step));
-    TENON_RETURN_IF_ERROR(Status(Execute(block_)));
+    TENON_RETURN_IF_ERROR(Status(ExecuteAll()));
     for (const Movable& movable : movable_)
       for (const SlotId fetch : movable.fetches) views_[fetch].buffer = movable.buffer;
     return Status::Ok();
   }
-  if (code_.queues.empty()) return Status(Execute(block_));
+  if (code_.queues.empty()) return Status(ExecuteAll());
   PlaceBrought(*step);
   // What is thrown must not leave before the devices are done.
   Status status = Guarded([&] {
     Status begun = BeginQueues(step);
-    return begun.ok() ? Status(Execute(block_)) : std::move(begun);
+    return begun.ok() ? Status(ExecuteAll()) : std::move(begun);
   });
   return work_.Complete(std::move(status), step->may_end_later && !borrows_);
 }
@@ -426,7 +428,15 @@ void ProgramInstance::Finish() {
   step_ = nullptr;
 }
 
-tenon_status* ProgramInstance::RunBlock(const Block& block) {
+tenon_status* ProgramInstance::ExecuteAll() {
+  times_.clear();
+  if (!program_->wants_times() || step_->trace != nullptr) return Execute(block_);
+  times_.reserve(block_.instructions.size());
+  return RunBlock<true>(block_, &times_);
+}
+
+template <bool kTimed>
+tenon_status* ProgramInstance::RunBlock(const Block& block, std::vector<OperationTime>* times) {
   const Instruction* at = block.instructions.data();
   const Instruction* const end = at + block.instructions.size();
   std::atomic<const void*>& trail = ThisThreadsTrail().frame;
@@ -435,7 +445,9 @@ tenon_status* ProgramInstance::RunBlock(const Block& block) {
     for (; at != end; ++at) {
       tenon_frame* const frame = at->frame;  // read once: the store would have it read again
       trail.store(frame, std::memory_order_release);
+      const uint64_t begin = kTimed ? NowNs() : 0, shared = kTimed ? HostThreads::SharedRuns() : 0;
       if (bad = at->run(at->kernel, at->prepared, frame); __builtin_expect(bad != nullptr, 0)) break;
+      if constexpr (kTimed) times->push_back({NowNs() - begin, HostThreads::SharedRuns() != shared});
     }
   } catch (...) {
     bad = WasThrown(*at->frame);
@@ -443,6 +455,8 @@ tenon_status* ProgramInstance::RunBlock(const Block& block) {
   trail.store(nullptr, std::memory_order_relaxed);
   return bad == nullptr ? nullptr : NameNode(bad, *ContextOf(at->frame));
 }
+
+template tenon_status* ProgramInstance::RunBlock<false>(const Block& block, std::vector<OperationTime>* times);  // loops' bodies too
 
 // What came out of an instruction, in a catch block: a kernel threw it, or the engine has no memory left.
 tenon_status* ProgramInstance::WasThrown(const tenon_frame& frame) {

@@ -16,6 +16,7 @@
 #include "core/exec/exchange/rendezvous.h"
 #include "core/exec/kernel/frame.h"
 #include "core/exec/program/program.h"
+#include "core/exec/program/side_by_side.h"
 #include "core/trace/trace.h"
 
 namespace tenon::exec {
@@ -35,6 +36,8 @@ class ProgramInstance {
   const tenon_tensor_view& fetch(size_t i) const;
   // Whether it was made in a buffer of its own.
   bool fetch_is_own(size_t i) const;
+  // What the operations took, one by one, in the last Run; empty: it was not timed.
+  const std::vector<OperationTime>& times() const { return times_; }
   // Releases the step's buffers.
   void Finish();
 
@@ -150,10 +153,13 @@ class ProgramInstance {
   // Only a plain kernel's own status lacks the node's name; the host's functions put it there themselves.
   static tenon_status* NameNode(tenon_status* bad, const Context& context);
   static tenon_status* WasThrown(const tenon_frame& frame);
-  static tenon_status* RunBlock(const Block& block);
+  template <bool kTimed>
+  static tenon_status* RunBlock(const Block& block, std::vector<OperationTime>* times);
   static tenon_status* RunTraced(const Block& block, trace::Trace* trace);
   static std::string Detail(const Context& context, bool went_well);
-  tenon_status* Execute(const Block& block) { return step_->trace == nullptr ? RunBlock(block) : RunTraced(block, step_->trace); }
+  tenon_status* Execute(const Block& block) { return step_->trace == nullptr ? RunBlock<false>(block, nullptr) : RunTraced(block, step_->trace); }
+  // The step's own block.
+  tenon_status* ExecuteAll();
   static tenon_status* RunCompiled(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunGuarded(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunDynamic(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
@@ -204,6 +210,7 @@ class ProgramInstance {
   std::deque<Sent> sent_;  // contexts point at them
   Block block_;
   Step* step_ = nullptr;
+  std::vector<OperationTime> times_;
   bool points_are_new_ = true;
   bool borrows_ = false;  // there are fetches, or feeds in a device's memory: the caller's, when the step has returned
   Step* bound_step_ = nullptr;  // that the contexts know; a run context keeps its step

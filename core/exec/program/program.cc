@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/exec/program/side_by_side.h"
+
 namespace tenon::exec {
 namespace {
 
@@ -11,6 +13,9 @@ uint64_t NextSerial() {
   static std::atomic<uint64_t> last{0};
   return ++last;
 }
+
+// The first step warms up.
+constexpr int kTrials = 2;
 
 bool IsFixed(const ProgramCode& code) {
   using Kind = Operation::Kind;
@@ -21,7 +26,7 @@ bool IsFixed(const ProgramCode& code) {
 
 }  // namespace
 
-Program::Program(const Plan* plan, ProgramCode code) : plan_(plan), code_(std::move(code)), serial_(NextSerial()), fixed_(IsFixed(code_)) {}
+Program::Program(const Plan* plan, ProgramCode code) : plan_(plan), code_(std::move(code)), serial_(NextSerial()), fixed_(IsFixed(code_)), trials_(MayGainSideBySide(*plan, code_) ? kTrials : 0) {}
 
 bool AreShapes(const tenon_tensor_view* const* feeds, const std::vector<Shape>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) {

@@ -3,6 +3,7 @@
 #ifndef TENON_CORE_EXEC_PROGRAM_PROGRAM_H_
 #define TENON_CORE_EXEC_PROGRAM_PROGRAM_H_
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,13 @@ class Program {
   bool fixed() const { return fixed_; }
   // No two programs of a process have one; not 0.
   uint64_t serial() const { return serial_; }
+  // Steps that are still to be timed (side_by_side.h); each that is takes one.
+  bool wants_times() const { return trials_.load(std::memory_order_relaxed) > 0; }
+  // Whether this was the last one.
+  bool TakeTrial() const { return trials_.fetch_sub(1) == 1; }
+  // The dynamic executor runs its steps for now.
+  bool stands_by() const { return stands_by_.load(std::memory_order_relaxed); }
+  void set_stands_by(bool stands_by) const { stands_by_.store(stands_by, std::memory_order_relaxed); }
   // For errors: the node with the largest value.
   std::string DescribeLargest() const;
 
@@ -35,6 +43,8 @@ class Program {
   const ProgramCode code_;
   const uint64_t serial_;
   const bool fixed_;
+  mutable std::atomic<int> trials_;
+  mutable std::atomic<bool> stands_by_{false};
 };
 
 }  // namespace tenon::exec

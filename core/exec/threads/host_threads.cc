@@ -27,6 +27,7 @@ constexpr size_t kMaxIdle = 64;  // of either kind; more end
 constexpr uint64_t kNever = UINT64_MAX;
 
 thread_local bool in_waiting_task = false;
+thread_local uint64_t shared_runs = 0;
 
 // The cores that this process may use: more threads than these at once would wait for each other.
 uint32_t Cores() {
@@ -91,8 +92,9 @@ void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* 
   if (total <= 0) return;
   const double work = static_cast<double>(total) * cost;
   const bool crowd = in_waiting_task && waiting_running_.load(std::memory_order_relaxed) > threads_;
-  if (helpers_.empty() || total == 1 || work < 2 * kMinShareNs || crowd || busy_.test_and_set(std::memory_order_acquire))
-    return function(argument, 0, total);
+  if (helpers_.empty() || total == 1 || work < 2 * kMinShareNs || crowd) return function(argument, 0, total);
+  ++shared_runs;
+  if (busy_.test_and_set(std::memory_order_acquire)) return function(argument, 0, total);
   const auto shares = static_cast<int64_t>(std::min(4.0 * static_cast<double>(helpers_.size() + 1), std::max(2.0, work / kMinShareNs)));
   total_ = total;
   share_ = std::max<int64_t>(1, (total + shares - 1) / shares);
@@ -112,6 +114,8 @@ void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* 
   AwaitHelpers();
   busy_.clear(std::memory_order_release);
 }
+
+uint64_t HostThreads::SharedRuns() { return shared_runs; }
 
 // A helper that does not come back soon may have lost its core, and its share waits with it: this thread then sleeps, so that the system gives
 // the helper the core that is free now. To spin or to yield would keep that core.

@@ -44,6 +44,8 @@ class HostThreads {
   // Calls function over [0, total) in shares. cost: nanoseconds of a unit. out_waits_ns: when this thread began to wait for helpers' shares, by the monotonic
   // clock, if it had to; may be nullptr.
   void Run(int64_t total, double cost, RangeFunction function, void* argument, uint64_t* out_waits_ns = nullptr);
+  // How many calls of Run this thread has shared with helpers, or would have, if another had not had them: whoever times a kernel sees whether it uses threads by itself.
+  static uint64_t SharedRuns();
 
   // Runs a task that computes (expensive nodes) on a background thread; made on first use. RESOURCE_EXHAUSTED: the system gives none,
   // and the task was not taken.
