@@ -118,6 +118,8 @@ class BufferPool {
   uint64_t bytes_in_use() const { return own_.in_use(); }
   uint64_t peak_bytes() const { return own_.peak(); }
   uint64_t limit() const { return own_.limit(); }
+  // Whether there is a limit, its own or one that it shares.
+  bool is_limited() const { return limit() != 0 || (shared_ != nullptr && shared_->limit() != 0); }
   // Calls to the allocator beneath, for tests of steady steps.
   uint64_t allocations() const { return allocations_.load(std::memory_order_relaxed); }
 

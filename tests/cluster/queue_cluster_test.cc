@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues at a task: clients meet there, many may wait there, and who waits is told when the task goes. Covers F5, M3, M9.
+#include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "tests/cluster/local_cluster.h"
@@ -73,7 +76,13 @@ TEST(QueueCluster, ManyWaitingStepsDoNotKeepOutTheOneThatEndsTheirWaiting) {
   const LocalCluster cluster("loopback://queue_many", {{"ps", 1}, {"worker", 1}});
   const Meeting meeting;
   const Session session = cluster.Client(meeting.g);
-  constexpr int kWaiting = 150;
+  constexpr int kWaiting = 200;
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+  };
+  EXPECT_EQ(meeting.Arrived(session), 0);
+  const int before = threads();
   std::vector<std::thread> clients;
   for (int i = 0; i < kWaiting; ++i)
     clients.emplace_back([&] {
@@ -85,6 +94,10 @@ TEST(QueueCluster, ManyWaitingStepsDoNotKeepOutTheOneThatEndsTheirWaiting) {
     arrived = meeting.Arrived(session);
     std::this_thread::yield();
   }
+  // Each client waits on a thread of its own; none at the task does, though some stay there for the next work.
+  constexpr int kStay = 80;
+  for (int polls = 0; polls < 1000 && threads() > before + kWaiting + kStay; ++polls) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(threads(), before + kWaiting + kStay);
   const std::vector<float> turns(kWaiting, 1.0f);
   EXPECT_TRUE(session.Run({{meeting.given, View(turns, {kWaiting})}}, {}, {meeting.give}, Meeting::Patience()).ok());
   for (std::thread& client : clients) client.join();

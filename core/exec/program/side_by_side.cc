@@ -20,7 +20,8 @@ constexpr uint64_t kLeastSavedOf = 5;  // a fifth of the step
 
 bool MayGainSideBySide(const Plan& plan, const ProgramCode& code) {
   using Kind = Operation::Kind;
-  if (plan.env().threads == nullptr || plan.env().threads->threads() < 2 || plan.uses_queues() || plan.options().part != nullptr) return false;
+  // Straight code's memory is known; what the dynamic executor takes could pass a limit that it kept.
+  if (plan.env().pool->is_limited() || plan.env().threads == nullptr || plan.env().threads->threads() < 2 || plan.uses_queues() || plan.options().part != nullptr) return false;
   int beside = 0;
   for (const Operation& operation : code.operations) {
     const bool plain = operation.kind == Kind::kRun || operation.kind == Kind::kGuarded || operation.kind == Kind::kDynamic || operation.kind == Kind::kRead ||
