@@ -591,6 +591,16 @@ Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteratio
   return Status::Ok();
 }
 
+// Whether a kernel may run on another thread: one that says that it is worth it, and any other whose outputs alone tell that it has run, until it was seen to be short. Such
+// are timed.
+inline bool DynamicInstance::MayLeave(const NodeInfo& info, const Call& call, uint32_t traits) {
+  if ((traits & TENON_KERNEL_VIEW) != 0) return false;
+  if ((traits & (TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_EXPENSIVE)) != 0) return true;
+  if (!info.may_run_beside) return false;
+  const uint64_t took = call.last->took_ns.load(std::memory_order_relaxed);
+  return took == 0 || took >= kWorthAThreadNs;
+}
+
 void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) {
   Call& call = iteration->calls[info.call];
   Status status;
@@ -607,7 +617,8 @@ void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) 
     status = call.place.device == nullptr ? work_.CatchUp() : work_.Follow(call.place.queue);
     if (!status.ok()) return Conclude(info, &call, std::move(status));
   }
-  if (call.place.device == nullptr && RunsElsewhere(info, call)) return StartElsewhere(&call);
+  const bool timed = call.place.device == nullptr && MayLeave(info, call, kernel.traits);
+  if (timed && RunsElsewhere(call, kernel)) return StartElsewhere(&call);
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {
     status = RunView(info, &call, iteration);
   } else if (call.place.device != nullptr) {
@@ -617,7 +628,7 @@ void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) 
       status = Workspace(call.last->workspace_bytes);
       call.frame.workspace = workspace_;
     }
-    if (status.ok()) status = RunHere(info, &call);
+    if (status.ok()) status = timed ? RunTimed(*call.last, &call.frame) : RunPrepared(*call.last, &call.frame);
   }
   Conclude(info, &call, std::move(status));
 }
@@ -636,34 +647,20 @@ void DynamicInstance::Conclude(const NodeInfo& info, Call* call, Status status) 
   Finished(info, iteration);
 }
 
-bool DynamicInstance::RunsElsewhere(const NodeInfo& info, const Call& call) const {
+bool DynamicInstance::RunsElsewhere(const Call& call, const tenon_kernel_registration& kernel) const {
   constexpr uint64_t kLong = 1 << 20;  // bytes of inputs: to read them alone takes about as long as is worth a thread
+  if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) return true;
+  if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return true;
+  // One goes where there is other work for this thread. What a schedule's seed decides no clock does.
+  if (active_.empty() || step_->env->threads->threads() <= 1) return false;
   const PreparedNode& prepared = *call.last;
-  const tenon_kernel_registration& kernel = prepared.kernel->registration();
-  const bool expensive = (kernel.traits & TENON_KERNEL_EXPENSIVE) != 0;
-  if ((kernel.traits & (TENON_KERNEL_VIEW | TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING)) != 0) {
-    if ((kernel.traits & TENON_KERNEL_VIEW) != 0) return false;
-    if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0 || kernel.run_async != nullptr) return true;
-  }
-  // A kernel worth a thread goes to one when there is other work for this one: one that says that it is, unless it was seen to be short, and any other that was
-  // seen to be long on one thread, or reads much. What a schedule's seed decides no clock does.
-  if (active_.empty() || !(expensive || info.may_run_beside) || step_->env->threads->threads() <= 1) return false;
   const uint64_t took = prepared.took_ns.load(std::memory_order_relaxed);
-  if (expensive) return shuffled_ || took == 0 || took >= kWorthAThreadNs;
+  if ((kernel.traits & TENON_KERNEL_EXPENSIVE) != 0) return shuffled_ || took == 0 || took >= kWorthAThreadNs;
   if (shuffled_ || prepared.shares.load(std::memory_order_relaxed)) return false;
-  if (took != 0) return took >= kWorthAThreadNs;
+  if (took != 0) return true;
   uint64_t bytes = 0;
-  for (int32_t i = 0; i < info.input_count; ++i) bytes += call.frame.inputs[i]->byte_size;
+  for (int32_t i = 0; i < call.frame.input_count; ++i) bytes += call.frame.inputs[i]->byte_size;
   return bytes >= kLong;
-}
-
-// What may run elsewhere is timed: until it was seen to be short, where it does not say that it is long.
-Status DynamicInstance::RunHere(const NodeInfo& info, Call* call) {
-  const PreparedNode& prepared = *call->last;
-  const uint64_t took = prepared.took_ns.load(std::memory_order_relaxed);
-  const bool timed = prepared.kernel->has(TENON_KERNEL_EXPENSIVE) || (info.may_run_beside && (took == 0 || took >= kWorthAThreadNs));
-  if (!timed) return RunPrepared(prepared, &call->frame);
-  return RunTimed(prepared, &call->frame);
 }
 
 Status DynamicInstance::RunTimed(const PreparedNode& prepared, tenon_frame* frame) {

@@ -267,8 +267,8 @@ class DynamicInstance {
   void Emit(const NodeInfo& info, Iteration* iteration, bool dead);
 
   // Kernels that run elsewhere.
-  bool RunsElsewhere(const NodeInfo& info, const Call& call) const;
-  Status RunHere(const NodeInfo& info, Call* call);
+  static bool MayLeave(const NodeInfo& info, const Call& call, uint32_t traits);
+  bool RunsElsewhere(const Call& call, const tenon_kernel_registration& kernel) const;
   static Status RunTimed(const PreparedNode& prepared, tenon_frame* frame);
   void StartElsewhere(Call* call);
   Status StartThere(Call* call);

@@ -5,6 +5,7 @@
 
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/node_runner.h"
+#include "core/exec/threads/host_threads.h"
 #include "core/graph/graph.h"
 #include "core/graph/loop_analysis.h"
 
@@ -143,7 +144,7 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     if (info.kind == Kind::kKernel) {
       info.call = static_cast<int32_t>(frame.kernels.size());
       frame.kernels.push_back(info.local);
-      info.may_run_beside = MayRunBeside(*info.runner);
+      info.may_run_beside = plan_->env().threads != nullptr && plan_->env().threads->threads() > 1 && MayRunBeside(*info.runner);
     }
     info.output_count = static_cast<int32_t>(node.output_types.size());
     const FrameId onward = Onward(info);
