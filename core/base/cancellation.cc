@@ -173,9 +173,8 @@ void DeadlineWatcher::Loop() {
     // Under the lock, so that Forget is a barrier; callbacks must not watch deadlines.
     first->second.cancellation->Cancel(
         Status::Of(Code::kDeadlineExceeded, "the step did not end within its deadline of ", first->second.timeout_ns / 1000000, " ms"));
-    // Who does not end is named a while later.
+    // Who does not end is named a while later; who works on it then, if nobody does now.
     auto entry = entries_.extract(first);
-    if (entry.mapped().trail == nullptr) continue;
     entry.mapped().cancelled = true;
     entry.key() = now + kGraceNs;
     entries_.insert(std::move(entry));

@@ -2,6 +2,7 @@
 #include "core/graph/function/inline_call.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/base/checked.h"
@@ -325,10 +326,11 @@ class Inliner {
     std::set<NodeId> paced{pivot.node};
     for (size_t i = 0; i < now.size(); ++i)
       if (carried[i]) paced.insert(inside[i].node);
+    const std::map<NodeId, std::vector<bool>> waits = FindPaced(pivot.node, paced);
     for (size_t i = 0; i < now.size(); ++i) {
       if (!carried[i]) continue;
       std::vector<NodeId> first = body.effects;
-      if (!IsPaced(body.results[i], pivot.node, paced)) first.push_back(pivot.node);
+      if (!IsPaced(body.results[i], waits)) first.push_back(pivot.node);
       TENON_ASSIGN_OR_RETURN(const Edge value, After(body.results[i], "next", first));
       TENON_ASSIGN_OR_RETURN(const Edge next, Make("next_iteration", "next_iteration", {value}));
       TENON_RETURN_IF_ERROR(graph_->SetInput(now[i].node, 1, next));
@@ -336,24 +338,34 @@ class Inliner {
     return Status::Ok();
   }
 
-  // Whether a value of the body waits for the turn. What is made of invariants alone is there before, and as a next value would begin turn after turn. Of a
-  // call that is not dataflow yet nobody knows.
-  bool IsPaced(Edge value, NodeId pivot, const std::set<NodeId>& paced) const {
-    std::set<std::pair<NodeId, int32_t>> seen;
-    std::vector<Edge> left{value};
-    while (!left.empty()) {
-      const Edge edge = left.back();
-      left.pop_back();
-      if (paced.contains(edge.node)) return true;
-      if (edge.node < pivot || !seen.emplace(edge.node, edge.index).second) continue;  // from outside of the body
-      const Node& at = graph_->node(edge.node);
-      if (at.has(kCallsFunctions)) continue;
-      for (const NodeId control : at.controls) left.push_back({control, 0});
-      const bool is_identity = at.has(TENON_OP_IDENTITY) && at.inputs.size() == at.output_types.size();
-      for (size_t i = 0; i < at.inputs.size(); ++i)
-        if (at.inputs[i].node && (!is_identity || i == static_cast<size_t>(edge.index))) left.push_back(at.inputs[i]);
+  // Which outputs of the body's nodes wait for the turn. What is made of invariants alone is there before, and as a next value would begin turn after turn. Of a call that
+  // is not dataflow yet nobody knows. By node; the last output stands for those behind it.
+  std::map<NodeId, std::vector<bool>> FindPaced(NodeId pivot, const std::set<NodeId>& paced) const {
+    std::map<NodeId, std::vector<bool>> waits;
+    for (const NodeId id : paced) waits[id] = {true};
+    // Loops of the body have edges back, from nodes that come later: what they bring is seen in the next round.
+    for (bool more = true; more;) {
+      more = false;
+      for (NodeId id = pivot; id != graph_->next_id(); ++id) {
+        const Node& node = graph_->node(id);
+        if (paced.contains(id) || node.has(kCallsFunctions)) continue;
+        const auto is_paced = [&](const Edge& input) { return IsPaced(input, waits); };
+        const bool by_control = std::any_of(node.controls.begin(), node.controls.end(), [&](NodeId control) { return IsPaced({control, 0}, waits); });
+        std::vector<bool> now{by_control || std::any_of(node.inputs.begin(), node.inputs.end(), is_paced)};
+        if (node.has(TENON_OP_IDENTITY) && node.inputs.size() == node.output_types.size() && !node.inputs.empty()) {
+          now.clear();
+          for (const Edge& input : node.inputs) now.push_back(by_control || is_paced(input));
+        }
+        std::vector<bool>& known = waits[id];
+        more = more || known != now;
+        known = std::move(now);
+      }
     }
-    return false;
+    return waits;
+  }
+  static bool IsPaced(const Edge& value, const std::map<NodeId, std::vector<bool>>& waits) {
+    const auto at = waits.find(value.node);
+    return at != waits.end() && !at->second.empty() && at->second[std::min<size_t>(static_cast<size_t>(value.index), at->second.size() - 1)];
   }
 
   Graph* graph_;
