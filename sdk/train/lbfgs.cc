@@ -231,8 +231,12 @@ Lbfgs::Lbfgs(Model& model, Output loss, LbfgsOptions options) : graph_(model.gra
   const std::vector<Output> gradients = DenseGradients(model, loss);
   if (!graph_.status().ok()) return;
   std::vector<Operation> assigned;
+  std::vector<std::string> unreached;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].valid()) continue;
+    if (!gradients[i].valid()) {
+      unreached.push_back(model.trainable()[i]->name);
+      continue;
+    }
     const Variable& variable = *model.trainable()[i];
     variables_.push_back(&variable);
     gradients_.push_back(gradients[i]);
@@ -241,6 +245,7 @@ Lbfgs::Lbfgs(Model& model, Output loss, LbfgsOptions options) : graph_(model.gra
     assigned.push_back(graph_.AddNode("AssignVariableOp", {variable.handle, next_values_.back()}, {{"dtype", variable.dtype}}));
   }
   if (variables_.empty()) graph_.Fail(Status(Code::kInvalidArgument, "L-BFGS: the loss '" + loss.name() + "' depends on no trainable variable"));
+  model.set_unreached(std::move(unreached));
   assign_ = Group(graph_, assigned, "assign");
 }
 

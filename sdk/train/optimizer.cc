@@ -27,6 +27,7 @@ std::vector<Output> SourcesOf(const std::vector<const Variable*>& variables) {
   return sources;
 }
 
+// For who warns of them.
 void NoteUnreached(Model& model, const std::vector<const Variable*>& variables, const auto& has_gradient) {
   std::vector<std::string> names;
   for (size_t i = 0; i < variables.size(); ++i)
@@ -143,6 +144,7 @@ Operation ApplyGradients(Model& model, const std::vector<VariableGradient>& grad
   std::vector<Applied> all;
   for (size_t i = 0; i < variables.size() && i < gradients.size(); ++i)
     if (gradients[i].value.valid()) all.push_back({variables[i], gradients[i].value, gradients[i].rows});
+  NoteUnreached(model, variables, [&](size_t i) { return i < gradients.size() && gradients[i].value.valid(); });
   ClipAll(graph, options.clipping, &all);
   std::vector<Operation> applied;
   for (const Applied& each : all) {

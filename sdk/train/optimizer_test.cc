@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tenon/train/embedding.h"
+#include "tenon/train/lbfgs.h"
 #include "tenon/train/trainer.h"
 #include "tests/fakes/training_golden.h"
 
@@ -234,6 +235,24 @@ TEST(Accumulation, IsRefusedWhereItCannotBe) {
   Minimize(model, graph.Op("Sum", {table.Lookup(graph.Const({1})), graph.Const({0, 1})}), graph.Const(0.1f), of_rows);
   EXPECT_EQ(graph.status().code(), Code::kUnimplemented);
   EXPECT_NE(graph.status().message().find("'t/shard_0' is changed by rows"), std::string::npos) << graph.status();
+}
+
+// Variables that a loss does not reach are known to whoever warns of them, by each way to train.
+TEST(Unreached, AreKnownByEachWayToTrain) {
+  const auto unreached = [](const auto& train) {
+    Graph graph(SharedRuntime());
+    Model model(graph);
+    const Variable& used = model.Weight("used", {2}, Initializer::Constant(1));
+    model.Weight("aside", {2}, Initializer::Constant(1));
+    train(model, graph.Op("Sum", {graph.Op("Square", {used.value}), graph.Const({0})}));
+    EXPECT_TRUE(graph.status().ok()) << graph.status();
+    return model.unreached();
+  };
+  const auto rate = [](Model& model) { return model.graph().Const(0.1f); };
+  const std::vector<std::string> aside = {"aside"};
+  EXPECT_EQ(unreached([&](Model& model, const Output& loss) { Minimize(model, loss, rate(model), Of(Kind::kGradientDescent)); }), aside);
+  EXPECT_EQ(unreached([&](Model& model, const Output& loss) { ApplyGradients(model, VariableGradients(model, loss), rate(model), Of(Kind::kGradientDescent)); }), aside);
+  EXPECT_EQ(unreached([](Model& model, const Output& loss) { const Lbfgs lbfgs(model, loss); }), aside);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ class Model {
   // Of a replica, in one order for all.
   std::vector<const Variable*> trainable(int64_t replica = 0) const;
   int64_t parameter_count() const;
-  // Trainable variables that the loss which was minimised last gives no gradient, so that training leaves them as they are; trainers warn of them.
+  // Trainable variables that the loss which was minimised last (Minimize, ApplyGradients, Lbfgs) gives no gradient, so that training leaves them as they are; trainers warn of them.
   const std::vector<std::string>& unreached() const { return unreached_; }
   void set_unreached(std::vector<std::string> names) { unreached_ = std::move(names); }
   // A node that gives all variables made so far their first values.
