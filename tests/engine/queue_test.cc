@@ -4,7 +4,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <set>
@@ -303,6 +305,58 @@ TEST(QueueSteps, ThatGiveUpAtRandomTakeNoElementTwice) {
   EXPECT_EQ(doubled, 0);
   EXPECT_GT(seen.size(), 0u);
   EXPECT_LE(seen.size(), 450u);
+}
+
+// The same of steps that stand still, each of which begins the next one when it has ended.
+TEST(QueueSteps, ThatGiveUpAtRandomWhileNoThreadWaitsTakeNoElementTwice) {
+  const QueueGraph q(5);
+  const Session session = q.Open();
+  const Callable get = *session.Prepare({q.count}, {q.dequeued_rows});
+  constexpr int kChains = 6;
+  std::latch over(kChains);
+  std::mutex mutex;
+  std::set<float> seen;
+  int doubled = 0, others = 0;
+  struct Chain {
+    std::mt19937 random;
+    Tensor wanted;
+  };
+  std::vector<Chain> chains(kChains);
+  const std::function<void(size_t)> next = [&](size_t c) {
+    Chain& chain = chains[c];
+    const int32_t count = 1 + static_cast<int32_t>(chain.random() % 4);
+    chain.wanted = *Tensor::Scalar(count);
+    RunOptions options;
+    options.timeout = std::chrono::microseconds(20 + chain.random() % 3000);
+    const auto cancellation = std::make_shared<Cancellation>(*Cancellation::Create());
+    const bool cancels = chain.random() % 3 == 0;
+    options.cancellation = cancellation.get();
+    const Status begun = get.RunAsync({chain.wanted}, [&, c, count, cancellation](const Result<std::vector<Tensor>>& values) {
+      const Code code = values.status().code();
+      if (values.ok()) {
+        const std::lock_guard lock(mutex);
+        for (const float value : Values<float>((*values)[0])) doubled += seen.insert(value).second ? 0 : 1;
+      } else if (code == Code::kOutOfRange && count == 1) {
+        return over.count_down();
+      } else if (code != Code::kDeadlineExceeded && code != Code::kCancelled && code != Code::kOutOfRange) {
+        const std::lock_guard lock(mutex);
+        ++others;
+      }
+      next(c);
+    }, options);
+    EXPECT_TRUE(begun.ok()) << begun;
+    if (cancels) cancellation->Cancel();  // the chain may be further by now
+  };
+  for (size_t c = 0; c < chains.size(); ++c) {
+    chains[c].random.seed(static_cast<unsigned>(c));
+    next(c);
+  }
+  for (int i = 0; i < 300; ++i) EXPECT_TRUE(q.Put(session, static_cast<float>(i)).ok());
+  EXPECT_TRUE(session.RunTargets({q.close}).ok());
+  over.wait();
+  EXPECT_EQ(doubled, 0);
+  EXPECT_EQ(others, 0);
+  EXPECT_GT(seen.size(), 0u);
 }
 
 }  // namespace
