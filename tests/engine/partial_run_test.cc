@@ -52,6 +52,26 @@ TEST_F(PartialRuns, ReadASwitchInTwoCalls) {
   }
 }
 
+// Outputs of a call that are one edge when the call is its function's nodes.
+TEST_F(PartialRuns, GiveOneValueUnderTwoNamesInTwoCalls) {
+  const Function twice = Define(g, "twice", [](Graph& body, const std::vector<Output>& x) {
+    const Output less = body.Op("Neg", {x[0]});
+    return std::vector<Output>{less, less};
+  }, {DType::kFloat});
+  const Operation call = g.Call(twice, {a});
+  const Output last = g.Op("AddV2", {a, b});
+  for (const Manner& manner : Manners()) {
+    auto session = Session::Create(TheRuntime(), g, manner.options);
+    ASSERT_TRUE(session.ok()) << session.status();
+    auto run = PartialRun::Setup(*session, {a, b}, {call.output(0), call.output(1), last});
+    ASSERT_TRUE(run.ok()) << manner.name << ": " << run.status();
+    EXPECT_EQ(Given(run->Run({{a, Number(5)}}, {call.output(0)})), -5) << manner.name;
+    EXPECT_EQ(Given(run->Run({}, {call.output(1)})), -5) << manner.name;
+    EXPECT_EQ(run->Run({}, {call.output(0)}).status().code(), Code::kInvalidArgument) << "a second time";
+    EXPECT_EQ(Given(run->Run({{b, Number(7)}}, {last})), 12) << manner.name;
+  }
+}
+
 TEST_F(PartialRuns, TakeALoopsExitsInTwoCalls) {
   const auto last = While(g, {g.Const(0), a, g.Const(0.0f)}, {b}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(3)}); },
                           [&](const auto& v) {
