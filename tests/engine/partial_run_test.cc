@@ -72,18 +72,23 @@ TEST_F(PartialRuns, GiveOneValueUnderTwoNamesInTwoCalls) {
   }
 }
 
+// More turns than may be under way at once, none of which ends before the other feed comes.
 TEST_F(PartialRuns, TakeALoopsExitsInTwoCalls) {
-  const auto last = While(g, {g.Const(0), a, g.Const(0.0f)}, {b}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(3)}); },
-                          [&](const auto& v) {
-                            return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Mul", {v[1], g.Const(2.0f)}), g.Op("AddV2", {v[2], v[3]})};
-                          });
-  for (const Manner& manner : Manners()) {
-    auto session = Session::Create(TheRuntime(), g, manner.options);
-    ASSERT_TRUE(session.ok()) << session.status();
-    auto run = PartialRun::Setup(*session, {a, b}, {last[1], last[2]});
-    ASSERT_TRUE(run.ok()) << run.status();
-    EXPECT_EQ(Given(run->Run({{a, Number(5)}}, {last[1]})), 40) << manner.name;
-    EXPECT_EQ(Given(run->Run({{b, Number(7)}}, {last[2]})), 21) << manner.name;
+  constexpr int kTurns = 20;
+  for (const int64_t parallel : {1, 2, 10}) {
+    const auto last = While(g, {g.Const(0), a, g.Const(0.0f), b}, {b}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(kTurns)}); },
+                            [&](const auto& v) {
+                              return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("AddV2", {v[1], g.Const(2.0f)}), g.Op("AddV2", {v[2], v[4]}), v[3]};
+                            }, {"while", parallel});
+    for (const Manner& manner : Manners()) {
+      auto session = Session::Create(TheRuntime(), g, manner.options);
+      ASSERT_TRUE(session.ok()) << session.status();
+      auto run = PartialRun::Setup(*session, {a, b}, {last[1], last[2], last[3]});
+      ASSERT_TRUE(run.ok()) << run.status();
+      EXPECT_EQ(Given(run->Run({{a, Number(5)}}, {last[1]})), 45) << manner.name;
+      EXPECT_EQ(Given(run->Run({{b, Number(7)}}, {last[2]})), 140) << manner.name;
+      EXPECT_EQ(Given(run->Run({}, {last[3]})), 7) << manner.name;
+    }
   }
 }
 
