@@ -26,7 +26,7 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
     if (std::any_of(inputs.begin(), inputs.end(), [](const Edge& input) { return !input.node; })) continue;
     if (depth[id] >= graph::kMaxCallDepth)
       return ResourceExhausted(StrCat(graph.node(id).Describe(), " is nested deeper than ", graph::kMaxCallDepth,
-                                      " calls; recursion needs a conditional that is not inlined"));
+                                      " calls; a call becomes its function's nodes before a step, so a function that calls itself, in a branch too, has no end: write a loop"));
     if (graph.node(id).has(TENON_OP_GRADIENT)) TENON_RETURN_IF_ERROR(grad::MakeGradientCall(&graph, id).status());
     TENON_RETURN_IF_ERROR(graph::InlineCall(&graph, id).status());
     inlined.push_back(id);

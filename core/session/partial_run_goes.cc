@@ -43,7 +43,7 @@ Result<std::vector<int32_t>> PartialRunGoes::FindFetches(const std::vector<std::
   for (const std::string_view name : names) {
     const int32_t number = plan_->declared.FindFetch(name);
     if (number < 0) return InvalidArgument(StrCat("'", name, "' was not declared as a fetch of this partial run"));
-    if (given_.contains(plan_->fetch_channels[static_cast<size_t>(number)])) return InvalidArgument(StrCat("'", name, "' was fetched before in this partial run"));
+    if (given_.contains(number)) return InvalidArgument(StrCat("'", name, "' was fetched before in this partial run"));
     numbers.push_back(number);
   }
   return numbers;
@@ -94,27 +94,33 @@ Status PartialRunGoes::Send(const std::vector<int32_t>& channels, const tenon_te
   return Status::Ok();
 }
 
+Result<Tensor> PartialRunGoes::Receive(int32_t channel) {
+  const std::string& name = channel_names_[static_cast<size_t>(channel)];
+  std::optional<Result<exec::Message>> answer;
+  const exec::RendezvousKey key{channel, 0, {}};
+  rendezvous_.Receive(key, [&answer](Result<exec::Message> message) { answer = std::move(message); });
+  if (!answer.has_value()) {
+    rendezvous_.Cancel(key);
+    return Internal(StrCat("fetch '", name, "' was not made, though all that it needs has been fed"));
+  }
+  TENON_ASSIGN_OR_RETURN(const exec::Message message, *std::move(answer));
+  if (message.dead()) return InvalidArgument(StrCat("fetch '", name, "' has no value: it lies in a branch that was not taken"));
+  // The caller's own: it may outlive the session, and the runtime.
+  return Tensor::CopyOf(GlobalPool(), message.view());
+}
+
 // What is asked for has been sent by now.
 Status PartialRunGoes::Take(const std::vector<int32_t>& fetches, std::vector<Tensor>* out) {
-  std::map<int32_t, Tensor> taken;
   for (const int32_t fetch : fetches) {
     const int32_t channel = plan_->fetch_channels[static_cast<size_t>(fetch)];
-    const std::string& name = channel_names_[static_cast<size_t>(channel)];
-    Tensor& value = taken[channel];
-    if (given_.insert(channel).second) {
-      std::optional<Result<exec::Message>> answer;
-      const exec::RendezvousKey key{channel, 0, {}};
-      rendezvous_.Receive(key, [&answer](Result<exec::Message> message) { answer = std::move(message); });
-      if (!answer.has_value()) {
-        rendezvous_.Cancel(key);
-        return Internal(StrCat("fetch '", name, "' was not made, though all that it needs has been fed"));
-      }
-      TENON_ASSIGN_OR_RETURN(const exec::Message message, *std::move(answer));
-      if (message.dead()) return InvalidArgument(StrCat("fetch '", name, "' has no value: it lies in a branch that was not taken"));
-      // The caller's own: it may outlive the session, and the runtime.
-      TENON_ASSIGN_OR_RETURN(value, Tensor::CopyOf(GlobalPool(), message.view()));
-    }
-    out->push_back(value);
+    auto value = received_.find(channel);
+    if (value == received_.end()) value = received_.emplace(channel, Receive(channel)).first;
+    given_.insert(fetch);
+    TENON_RETURN_IF_ERROR(value->second.status());
+    out->push_back(*value->second);
+    // Others of the same edge may come for it.
+    const auto is_given = [&](int32_t other) { return plan_->fetch_channels[static_cast<size_t>(other)] == channel; };
+    if (std::count_if(given_.begin(), given_.end(), is_given) == std::count(plan_->fetch_channels.begin(), plan_->fetch_channels.end(), channel)) received_.erase(value);
   }
   return Status::Ok();
 }
@@ -132,7 +138,7 @@ Status PartialRunGoes::Call(const RunOptions& options, const std::vector<std::st
   const auto are_made = [&] {
     return std::all_of(fetches.begin(), fetches.end(), [&](int32_t fetch) {
       const int32_t channel = plan_->fetch_channels[static_cast<size_t>(fetch)];
-      return rendezvous_.Has({channel, 0, {}});
+      return received_.contains(channel) || rendezvous_.Has({channel, 0, {}});
     });
   };
   const bool all_fed = fed_.size() == plan_->feeds.size();

@@ -36,6 +36,7 @@ class PartialRunGoes final : public PartialRun {
   // FAILED_PRECONDITION: what is asked for needs a feed that is not there.
   Status CheckNeeds(const std::vector<int32_t>& fetches, const std::set<int32_t>& fed);
   Status Send(const std::vector<int32_t>& channels, const tenon_tensor_view* const* feeds);
+  Result<Tensor> Receive(int32_t channel);
   Status Take(const std::vector<int32_t>& fetches, std::vector<Tensor>* out);
 
   const std::shared_ptr<Session> session_;
@@ -43,7 +44,9 @@ class PartialRunGoes final : public PartialRun {
   std::vector<std::string> channel_names_;
   exec::Rendezvous rendezvous_;
   std::unique_ptr<StepInGoes> step_;
-  std::set<int32_t> fed_, given_;      // channels
+  std::set<int32_t> fed_;              // channels
+  std::set<int32_t> given_;            // numbers of fetches
+  std::map<int32_t, Result<Tensor>> received_;  // by channel, while another of its fetches may be asked for
   graph::NodeMap<bool> can_run_;       // nodes whose feeds have all come
 };
 

@@ -497,7 +497,7 @@ Result<std::shared_ptr<const PartialRunPlan>> Session::MakePartialRun(Pruned pru
   TENON_ASSIGN_OR_RETURN(exec::PlanOptions options, MakeReady(&pruned.graph, &pruned.request, options_.precision));
   TENON_ASSIGN_OR_RETURN(options.part, MeetCallers(plan->fetch_channels, plan->channel_count, &pruned.graph, &pruned.request));
   options.times = nullptr;
-  options.force_dynamic = options.early_transfers = true;
+  options.force_dynamic = options.early_transfers = options.turns_while_entered = true;
   TENON_ASSIGN_OR_RETURN(plan->callable, NewCallable(std::move(pruned.graph), std::move(pruned.request), std::move(options), &state_->store));
   return std::shared_ptr<const PartialRunPlan>(std::move(plan));
 }

@@ -58,7 +58,7 @@ bool IsSame(const Tensor& a, const Tensor& b, bool smooth) {
 
 // Says which node or op it is about, and is no fault of the engine's own.
 bool IsByName(const Status& status) {
-  const bool code = status.code() == Code::kUnimplemented || status.code() == Code::kInvalidArgument;
+  const bool code = status.code() == Code::kUnimplemented || status.code() == Code::kInvalidArgument || status.code() == Code::kResourceExhausted;
   return code && status.message().find('\'') != std::string::npos;
 }
 // A refusal without its names and numbers, to be counted by.

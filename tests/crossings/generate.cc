@@ -458,10 +458,35 @@ class Generator {
     }
   }
 
+  bool AddHeld(Region& region, int chosen) {
+    const Variable& variable = program_.variables[static_cast<size_t>(chosen)];
+    const Type type = variable.element();
+    Step step;
+    step.variable = chosen;
+    if (variable.holder == Variable::Holder::kQueue) {
+      static const std::vector<Do> all = {Do::k_enqueue, Do::k_exchange, Do::k_exchange, Do::k_dequeue_or, Do::k_queue_size};
+      step.what = Of(all);
+      if (step.what != Do::k_queue_size) step.in = {Need(region, type)};
+      if (step.what != Do::k_enqueue) step.out = {step.what == Do::k_queue_size ? TensorType(DType::kInt32, {}) : type};
+    } else if (OneIn(4)) {
+      step.what = Do::k_begin;
+      step.in = {Need(region, variable.first()), Need(region, TensorType(variable.dtype, {}))};
+    } else {
+      step.what = variable.repeats ? Do::k_next : Do::k_next_or_none;
+      step.out = {variable.repeats ? type : Type{Kind::kOptional, type.dtype, type.dims, 0}};
+    }
+    const bool optional = step.what == Do::k_next_or_none;
+    const int made = Add(region, std::move(step));
+    if (!optional) return true;
+    if (OneIn(3)) Add(region, Do::k_has, {made}, TensorType(DType::kBool, {}));
+    else Add(region, Do::k_value_or, {made, Need(region, type)}, type);
+    return true;
+  }
   bool AddState(Region& region) {
-    if (program_.variables.empty()) return false;
+    if (program_.variables.empty() || is_pure_) return false;
     const auto chosen = static_cast<int>(Under(program_.variables.size()));
     const Variable& variable = program_.variables[static_cast<size_t>(chosen)];
+    if (variable.holder != Variable::Holder::kTensor) return AddHeld(region, chosen);
     const Type type = TensorType(variable.dtype, variable.dims);
     const bool updates = Has(Feature::k_updates) && !variable.weight;
     Step step;
@@ -608,18 +633,46 @@ class Generator {
     step.what = Do::k_call;
     step.function = static_cast<int>(Under(static_cast<size_t>(callable_)));
     const Region& function = *program_.functions[static_cast<size_t>(step.function)];
-    for (const Type& type : function.parameters) step.in.push_back(Need(region, type));
+    for (const Type& type : function.parameters) {
+      const bool depth = function.recurs && step.in.empty();
+      step.in.push_back(depth ? Add(region, Do::k_remainder, {Need(region, type)}, type, kMostDepth + 1) : Need(region, type));
+    }
     step.out = TypesOf(function, function.results);
     Add(region, std::move(step));
   }
 
   // ---- The whole ----
   void MakeVariables() {
-    if (!Has(Feature::k_variables)) return;
+    if (Has(Feature::k_variables)) MakeTensors();
+    if (Has(Feature::k_queues) && !OneIn(3)) {
+      Variable queue = {AnyNumber(), AnyDims()};
+      queue.holder = Variable::Holder::kQueue;
+      program_.variables.push_back(queue);
+    }
+    if (Has(Feature::k_iterators))
+      for (size_t i = 0, count = 1 + Under(2); i < count; ++i) MakeIterator();
+  }
+  void MakeIterator() {
+    static const std::vector<Dims> sources = {{3}, {2}, {2, 3}, {3, 2}, {2, 2}};
+    Variable iterator;
+    iterator.holder = Variable::Holder::kIterator;
+    iterator.dtype = AnyNumber();
+    iterator.source = Of(sources);
+    iterator.repeats = !OneIn(3);
+    iterator.batches = OneIn(2);
+    static const std::vector<Dims> rows = {{}, {2}, {3}}, elements = {{}, {2}, {3}, {2, 3}};
+    const Dims made = iterator.batches ? Of(rows) : Of(elements);
+    iterator.dims = iterator.batches ? Stacked(2, made) : made;
+    is_pure_ = true;
+    iterator.map = Part({TensorType(iterator.dtype, RowOf(iterator.source)), TensorType(iterator.dtype, {})}, {TensorType(iterator.dtype, made)}, std::min(depth_, 2));
+    is_pure_ = false;
+    program_.variables.push_back(iterator);
+  }
+  void MakeTensors() {
     static const std::vector<Dims> dims = {{}, {3}, {2, 3}, {3, 2}};
     const size_t count = 1 + Under(3);
     for (size_t i = 0; i < count; ++i) {
-      Variable variable = {AnyNumber(), Of(dims), false};
+      Variable variable = {AnyNumber(), Of(dims)};
       if (program_.smooth && i == 0) variable.dtype = floating_;
       variable.weight = program_.smooth && IsFloating(variable.dtype);
       program_.variables.push_back(variable);
@@ -635,6 +688,47 @@ class Generator {
       program_.functions.push_back(Part(parameters, results, std::min(depth_, 2)));
       callable_ = static_cast<int>(program_.functions.size());
     }
+    if (Has(Feature::k_recursion)) MakeRecursion();
+  }
+  // A function that calls itself in a branch.
+  void MakeRecursion() {
+    const auto any = [&] { return TensorType(AnyNumber(), AnyDims()); };
+    std::vector<Type> parameters{TensorType(DType::kInt32, {})}, results;
+    for (size_t k = 0, n = 1 + Under(2); k < n; ++k) parameters.push_back(any());
+    for (size_t k = 0, n = 1 + Under(2); k < n; ++k) results.push_back(any());
+    auto function = std::make_shared<Region>();
+    function->recurs = true;
+    for (const Type& type : parameters) function->AddParameter(type);
+    Fill(*function, static_cast<int>(Under(3)), 1);
+    Step branch;
+    branch.what = Do::k_conditional;
+    const int none = Add(*function, Do::k_constant, {}, parameters[0], 6);
+    branch.in = {Add(*function, Do::k_less, {none, 0}, TensorType(DType::kBool, {})), 0};
+    for (const int value : Some(*function, 1, 2)) branch.in.push_back(value);
+    branch.out = results;
+    const std::vector<Type> given = TypesOf(*function, {branch.in.begin() + 1, branch.in.end()});
+    branch.parts = {Again(given, parameters, results), Part(given, results, 1)};
+    const int first = Add(*function, std::move(branch));
+    Fill(*function, static_cast<int>(Under(2)), 0);
+    for (size_t k = 0; k < results.size(); ++k) function->results.push_back(OneIn(3) ? Need(*function, results[k]) : first + static_cast<int>(k));
+    program_.functions.push_back(function);
+    callable_ = static_cast<int>(program_.functions.size());
+  }
+  std::shared_ptr<Region> Again(const std::vector<Type>& given, const std::vector<Type>& parameters, const std::vector<Type>& results) {
+    auto part = std::make_shared<Region>();
+    for (const Type& type : given) part->AddParameter(type);
+    Fill(*part, static_cast<int>(Under(3)), 0);
+    Step call;
+    call.what = Do::k_call;
+    call.function = callable_;  // the number that the function will have
+    const int one = Add(*part, Do::k_constant, {}, parameters[0], 7);
+    call.in = {Add(*part, Do::k_subtract, {0, one}, parameters[0])};
+    for (size_t k = 1; k < parameters.size(); ++k) call.in.push_back(Need(*part, parameters[k]));
+    call.out = results;
+    const int first = Add(*part, std::move(call));
+    Fill(*part, static_cast<int>(Under(3)), 0);
+    for (size_t k = 0; k < results.size(); ++k) part->results.push_back(OneIn(3) ? Need(*part, results[k]) : first + static_cast<int>(k));
+    return part;
   }
   void MakeLosses() {
     Region& main = program_.main;
@@ -653,6 +747,7 @@ class Generator {
   Program program_;
   DType floating_ = DType::kFloat;
   int depth_ = 1, callable_ = 0, queues_ = 0;
+  bool is_pure_ = false;  // what is made has no state
 };
 
 }  // namespace

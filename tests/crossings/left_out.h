@@ -25,6 +25,7 @@ inline constexpr LeftOut kRefused[] = {
     {"is inside a loop", "an edge of a turn is neither fed nor fetched (tests/requirements.md, C3): which edges lie in loops is only known when functions are dataflow"},
     {"lies in a branch that was not taken", "as above, of branches"},
     {"variants (lists, optionals, datasets) do not leave their process", "devices that a program names may part them (core/place/README.md)"},
+    {"so a function that calls itself, in a branch too, has no end", "calls become nodes before a step (core/README.md)"},
     {"a partial run over a cluster cannot", "each call is a step (tests/requirements.md, C10)"},
 };
 inline bool IsRefused(std::string_view text) {

@@ -15,9 +15,25 @@ using host::Argument, host::Function, host::FunctionResults, host::Graph, host::
 
 // How a region gets at a variable.
 struct Access {
-  Output handle;  // a resource or a reference
-  Output value;   // valid: the region has its value alone
+  std::vector<Output> handles;  // a resource, one of each shard, or a reference
+  Output value;                 // valid: the region has its value alone
   bool is_reference = false;
+
+  const Output& handle() const { return handles[0]; }
+  bool is_parted() const { return handles.size() > 1; }
+  // What a function, or a frame, is given of it.
+  std::vector<Output> arguments() const {
+    if (value.valid()) return {value};
+    return is_reference ? std::vector<Output>() : handles;
+  }
+  // As it is inside, where `given` are arguments of all; takes its own. reference: what a reference outside is inside.
+  Access Inside(std::vector<Output>::const_iterator* given, const std::function<Output(const Output&)>& reference) const {
+    Access inside = *this;
+    if (value.valid()) inside.value = *(*given)++;
+    else if (is_reference) inside.handles[0] = reference(handles[0]);
+    else for (Output& handle : inside.handles) handle = *(*given)++;
+    return inside;
+  }
 };
 
 // Where a region is built: its graph, its variables, and what must go before what.
@@ -66,13 +82,14 @@ std::vector<Value> Unflatten(const std::vector<Type>& types, const std::vector<O
 class Lowering {
  public:
   Lowering(Lowered* to, const Program& program, const Form& form, const std::vector<host::Tensor>& values)
-      : to_(*to), program_(program), form_(form), values_(values), calculation_(program.smooth), random_(program.seed) {}
+      : to_(*to), program_(program), form_(form), values_(values), calculation_(program.smooth), random_(program.seed), placing_(program.seed) {}
 
   void Run() {
     Place place{to_.graph, {}, {}, {}, true};
     std::vector<Value> parameters;
     for (size_t i = 0; i < program_.main.parameters.size(); ++i) parameters.push_back({Input("x" + std::to_string(i), program_.main.parameters[i], i)});
     MakeVariables(&place);
+    begin_ = to_.graph.node_count();
     const std::vector<Value> all = Build(place, program_.main, parameters);
     if (!to_.graph.status().ok()) return;
     for (const int result : program_.main.results) AddResult(result, all[static_cast<size_t>(result)]);
@@ -81,7 +98,8 @@ class Lowering {
     for (const Operation& effect : effects_) AddTarget(effect);
     for (size_t i = 0; i < program_.variables.size(); ++i) {
       const auto scope = to_.graph.Scope("last");
-      to_.variables.push_back(Plain(to_.graph, place.variables.at(static_cast<int>(i)), static_cast<int>(i)).name());
+      const auto device = to_.graph.Device(program_.variables[i].holder == Variable::Holder::kTensor ? std::string() : DeviceOfHolder());
+      to_.variables.push_back(Last(to_.graph, place.variables.at(static_cast<int>(i)), static_cast<int>(i)).name());
     }
     ListEdges(all);
   }
@@ -98,11 +116,13 @@ class Lowering {
   }
   bool IsInFunction(int variable) const {
     bool inside = false;
+    std::set<std::pair<int, bool>> called;
     const auto look = [&](const Region& region, bool within, const auto& again) -> void {
       for (const Step& step : region.steps) {
         inside = inside || (within && step.variable == variable);
         for (const auto& part : step.parts) again(*part, within || form_.control != Form::Control::kFrames, again);
-        if (step.function >= 0) again(*program_.functions[static_cast<size_t>(step.function)], within || !form_.inlined || form_.control != Form::Control::kFrames, again);
+        const bool in_call = within || !form_.inlined || form_.control != Form::Control::kFrames;
+        if (step.function >= 0 && called.insert({step.function, in_call}).second) again(*program_.functions[static_cast<size_t>(step.function)], in_call, again);
       }
     };
     look(program_.main, false, look);
@@ -125,32 +145,154 @@ class Lowering {
     std::vector<Operation> initial;
     for (size_t i = 0; i < program_.variables.size(); ++i) {
       const Variable& variable = program_.variables[i];
+      const auto number = static_cast<int>(i);
       const std::string name = "variable" + std::to_string(i);
-      const size_t feed = program_.main.parameters.size() + i;
-      // On the first where rows are read or changed: where a variable is, the step that gives it its value says, and not each device has such kernels.
-      const auto device = g.Device(!form_.placer ? std::string() : form_.placer(HasRows(static_cast<int>(i)) ? 0 : static_cast<uint32_t>(random_())));
       to_.feeds.push_back(name + "_first");
-      const Output first = g.Placeholder(name + "_first", variable.dtype, Shape(variable.dims));
-      (void)feed;
-      Access& access = place->variables[static_cast<int>(i)];
-      access.is_reference = form_.references && !IsInFunction(static_cast<int>(i));
-      const host::Attrs attrs = {{"dtype", variable.dtype}, {"shape", Shape(variable.dims)}, {"shared_name", name}};
-      access.handle = g.Op(access.is_reference ? "VariableV2" : "VarHandleOp", {}, attrs, name);
-      initial.push_back(g.AddNode(access.is_reference ? "Assign" : "AssignVariableOp", {access.handle, first}, {}, name + "_assign"));
+      const Output first = g.Placeholder(name + "_first", variable.dtype, Shape(variable.first().dims));
+      Access& access = place->variables[number];
+      access.is_reference = form_.references && variable.holder != Variable::Holder::kIterator && !IsInFunction(number);
+      switch (variable.holder) {
+        case Variable::Holder::kTensor: MakeTensors(number, name, first, &access, &initial); break;
+        case Variable::Holder::kQueue: {
+          const auto device = g.Device(DeviceOfHolder());
+          access.handles = {MakeQueue(g, variable.element(), name, access.is_reference)};
+          initial.push_back(g.AddNode(access.is_reference ? "QueueEnqueue" : "QueueEnqueueV2", {access.handle(), first}));
+          break;
+        }
+        case Variable::Holder::kIterator: {
+          const auto device = g.Device(DeviceOfHolder());
+          access.handles = {g.Op("IteratorV2", {}, Spec(variable.element(), {{"shared_name", name}, {"container", std::string()}}), name)};
+          initial.push_back(g.AddNode("MakeIterator", {Dataset(g, number, first, calculation_.Scalar(g, variable.dtype, 1)), access.handle()}));
+        }
+      }
     }
     const auto after = g.ControlDependencies(initial);
     to_.initial = g.AddNode("NoOp", {}, {}, "initial").name();
   }
+  // Of queues and iterators, which stay where they are: all that is done with them is done there.
+  std::string DeviceOfHolder() const { return form_.placer ? form_.placer(0) : std::string(); }
+  std::string DeviceOfTensor(int variable) {
+    if (!form_.placer) return "";
+    const std::string device = form_.placer(static_cast<uint32_t>(placing_()));
+    // Where a variable is, the step that gives it its value says, and a TPU has no kernels that read or change rows.
+    return HasRows(variable) && (device.empty() || device.find("TPU") != device.npos) ? form_.placer(0) : device;
+  }
+  void MakeTensors(int number, const std::string& name, const Output& first, Access* access, std::vector<Operation>* initial) {
+    Graph& g = to_.graph;
+    const Variable& variable = program_.variables[static_cast<size_t>(number)];
+    const bool parted = form_.shards && !access->is_reference && !variable.dims.empty();
+    for (int64_t shard = 0; shard < (parted ? kShards : 1); ++shard) {
+      const auto device = g.Device(DeviceOfTensor(number));
+      const std::string named = parted ? name + "_shard" + std::to_string(shard) : name;
+      Dims dims = variable.dims;
+      if (parted) dims[0] = static_cast<int64_t>(RowsOf(variable, shard).size());
+      const host::Attrs attrs = {{"dtype", variable.dtype}, {"shape", Shape(dims)}, {"shared_name", named}};
+      access->handles.push_back(g.Op(access->is_reference ? "VariableV2" : "VarHandleOp", {}, attrs, named));
+      const Output value = parted ? RowsOf(g, variable, shard, first) : first;
+      initial->push_back(g.AddNode(access->is_reference ? "Assign" : "AssignVariableOp", {access->handles.back(), value}, {}, named + "_assign"));
+    }
+  }
+  Output MakeQueue(Graph& g, const Type& element, const std::string& name, bool is_reference) {
+    const host::Attrs attrs = {{"component_types", std::vector<DType>{element.dtype}}, {"shapes", std::vector<Shape>{Shape(element.dims)}}, {"capacity", -1}, {"shared_name", name}};
+    return g.Op(is_reference ? "FIFOQueue" : "FIFOQueueV2", {}, attrs, name);
+  }
+  static host::Attrs Spec(const Type& element, host::Attrs more = {}) {
+    more.push_back({"output_types", std::vector<DType>{element.dtype}});
+    more.push_back({"output_shapes", std::vector<Shape>{Shape(element.dims)}});
+    return more;
+  }
+  // The elements that an iterator goes over, of rows: one way or another.
+  Output Dataset(Graph& g, int number, const Output& rows, const Output& each) {
+    const Variable& variable = program_.variables[static_cast<size_t>(number)];
+    const int64_t count = variable.source[0];
+    const Type row = TensorType(variable.dtype, {variable.source.begin() + 1, variable.source.end()});
+    Type made = variable.element();
+    if (variable.batches) made.dims.erase(made.dims.begin());
+    const auto whole = [&g](int64_t value) { return g.Const(value); };
+    // The map, of which there is one in the graph.
+    const std::string name = "map" + std::to_string(number);
+    const std::vector<Type> given{row, TensorType(variable.dtype, {})};
+    const Function map = host::FindFunction(g, name).ok() ? Function{name} : DefinePart(g, name, *variable.map, given, {});
+    Output dataset;
+    std::vector<Output> more{each};
+    Function f = map;
+    if (number % 2 == 0) {
+      dataset = g.Op("TensorSliceDataset", {rows}, {{"Toutput_types", std::vector<DType>{row.dtype}}, {"output_shapes", std::vector<Shape>{Shape(row.dims)}}});
+    } else {
+      dataset = g.Op("RangeDataset", {whole(0), whole(count), whole(1)}, Spec(TensorType(DType::kInt64, {})));
+      const std::vector<Argument> arguments{{DType::kInt64, Shape()}, {row.dtype, Shape(variable.source)}, {row.dtype, Shape()}};
+      f = host::FindFunction(g, name + "_of").ok() ? Function{name + "_of"} : Define(g, name + "_of", [&](Graph& body, const std::vector<Output>& v) {
+        return body.Call(map, {body.Op("GatherV2", {v[1], v[0], body.Const(0)}), v[2]}).output(0);
+      }, arguments);
+      more = {rows, each};
+    }
+    const host::Attrs attrs = Spec(made, {{"f", f}, {"Targuments", std::vector<DType>(more.size(), row.dtype)}});
+    std::vector<Output> inputs{dataset};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    const bool ahead = random_() % 2 == 0;
+    if (ahead) inputs.push_back(whole(2));
+    dataset = g.Op(ahead ? "ParallelMapDatasetV2" : "MapDataset", inputs, attrs);
+    if (variable.repeats) dataset = g.Op("RepeatDataset", {dataset, whole(-1)}, Spec(made));
+    if (variable.batches) dataset = g.Op("BatchDatasetV2", {dataset, whole(2), g.Const(true)}, Spec(variable.element()));
+    return ahead ? g.Op("PrefetchDataset", {dataset, whole(2)}, Spec(variable.element())) : dataset;
+  }
+
+  // ---- Shards ----
+  static constexpr int64_t kShards = 2;
+  // The rows of the table that stand in a shard, in order.
+  static std::vector<int32_t> RowsOf(const Variable& variable, int64_t shard) {
+    std::vector<int32_t> rows;
+    for (int64_t row = shard; row < variable.dims[0]; row += kShards) rows.push_back(static_cast<int32_t>(row));
+    return rows;
+  }
+  static Output Indices(Graph& g, const std::vector<int32_t>& rows) { return g.Const(rows, Shape{static_cast<int64_t>(rows.size())}); }
+  static Output RowsOf(Graph& g, const Variable& variable, int64_t shard, const Output& table) {
+    return g.Op("GatherV2", {table, Indices(g, RowsOf(variable, shard)), g.Const(0)});
+  }
+  static Output Stitched(Graph& g, std::vector<Output> indices, const std::vector<Output>& rows) {
+    indices.insert(indices.end(), rows.begin(), rows.end());
+    return g.Op("DynamicStitch", indices, {{"N", static_cast<int64_t>(rows.size())}});
+  }
+  static Output Whole(Graph& g, const Variable& variable, const std::vector<Output>& shards) {
+    std::vector<Output> indices;
+    for (int64_t shard = 0; shard < kShards; ++shard) indices.push_back(Indices(g, RowsOf(variable, shard)));
+    return Stitched(g, indices, shards);
+  }
+  // x's rows, each with the shard that its row of the table, `which`, stands in.
+  static std::vector<Output> Parted(Graph& g, const Output& x, const Output& which) {
+    const Output shard = g.Op("FloorMod", {which, g.Const(static_cast<int32_t>(kShards))});
+    return g.AddNode("DynamicPartition", {x, shard}, {{"num_partitions", kShards}}).outputs();
+  }
+  static Output InShard(Graph& g, const Output& which) { return g.Op("FloorDiv", {which, g.Const(static_cast<int32_t>(kShards))}); }
+
   // A read that nothing orders.
   Output Plain(Graph& g, const Access& access, int variable) {
     if (access.value.valid()) return access.value;
-    const DType dtype = program_.variables[static_cast<size_t>(variable)].dtype;
-    if (!access.is_reference) {
-      const Output read = g.Op("ReadVariableOp", {access.handle}, {{"dtype", dtype}});
-      return Has("handle") && IsFloating(dtype) ? g.Op("StopGradient", {read}) : read;
+    const Variable& of = program_.variables[static_cast<size_t>(variable)];
+    if (access.is_reference) {
+      // What a reference is read as may share its memory; the sum does not.
+      return g.Op("AddV2", {g.Op("Identity", {access.handle()}), calculation_.Scalar(g, of.dtype, 0)});
     }
-    // What a reference is read as may share its memory; the sum does not.
-    return g.Op("AddV2", {g.Op("Identity", {access.handle}), calculation_.Scalar(g, dtype, 0)});
+    std::vector<Output> reads;
+    for (const Output& handle : access.handles) {
+      const Output read = g.Op("ReadVariableOp", {handle}, {{"dtype", of.dtype}});
+      reads.push_back(Has("handle") && IsFloating(of.dtype) ? g.Op("StopGradient", {read}) : read);
+    }
+    return access.is_parted() ? Whole(g, of, reads) : reads[0];
+  }
+  // What a later step sees of it: a tensor, all of a queue, whether an iterator has more.
+  Output Last(Graph& g, const Access& access, int variable) {
+    const Variable& of = program_.variables[static_cast<size_t>(variable)];
+    const std::string version = access.is_reference ? "" : "V2";
+    switch (of.holder) {
+      case Variable::Holder::kTensor: return Plain(g, access, variable);
+      case Variable::Holder::kQueue: {
+        const Output size = g.Op("QueueSize" + version, {access.handle()});
+        return g.Op("QueueDequeueMany" + version, {access.handle(), size}, {{"component_types", std::vector<DType>{of.dtype}}});
+      }
+      case Variable::Holder::kIterator: return g.Op("OptionalHasValue", {g.Op("IteratorGetNextAsOptional", {access.handle()}, Spec(of.element()))});
+    }
+    return {};
   }
   Output Read(Place& place, int variable) {
     const Access& access = place.variables.at(variable);
@@ -162,9 +304,19 @@ class Lowering {
   }
   Output ReadRows(Place& place, int variable, const Output& rows) {
     const Access& access = place.variables.at(variable);
-    if (access.value.valid() || access.is_reference) return place.g.Op("GatherV2", {Read(place, variable), rows, place.g.Const(0)});
-    const auto order = place.g.ControlDependencies(place.Before(variable, false));
-    const Output value = place.g.Op("ResourceGather", {access.handle, rows}, {{"dtype", program_.variables[static_cast<size_t>(variable)].dtype}});
+    Graph& g = place.g;
+    if (access.value.valid() || access.is_reference) return g.Op("GatherV2", {Read(place, variable), rows, g.Const(0)});
+    const auto order = g.ControlDependencies(place.Before(variable, false));
+    const auto gather = [&](const Output& handle, const Output& which) { return g.Op("ResourceGather", {handle, which}, {{"dtype", program_.variables[static_cast<size_t>(variable)].dtype}}); };
+    Output value;
+    if (access.is_parted()) {
+      const std::vector<Output> within = Parted(g, InShard(g, rows), rows), where = Parted(g, g.Op("Range", {g.Const(0), g.Op("Size", {rows}), g.Const(1)}), rows);
+      std::vector<Output> found;
+      for (size_t shard = 0; shard < access.handles.size(); ++shard) found.push_back(gather(access.handles[shard], within[shard]));
+      value = Stitched(g, where, found);
+    } else {
+      value = gather(access.handle(), rows);
+    }
     place.Note(variable, false, value);
     return value;
   }
@@ -174,8 +326,6 @@ class Lowering {
     const auto order = g.ControlDependencies(Has("order") ? std::vector<Operation>{} : place.Before(variable, true));
     const bool ref = access.is_reference;
     std::string op;
-    std::vector<Output> inputs{access.handle};
-    for (const Value& value : in) inputs.push_back(value[0]);
     switch (what) {
       case Do::k_assign: op = ref ? "Assign" : "AssignVariableOp"; break;
       case Do::k_assign_sub: op = ref ? "AssignSub" : "AssignSubVariableOp"; break;
@@ -183,7 +333,26 @@ class Lowering {
       case Do::k_set_row: op = ref ? "ScatterUpdate" : "ResourceScatterUpdate"; break;
       default: op = ref ? "AssignAdd" : "AssignAddVariableOp";
     }
+    std::vector<Output> inputs;
+    for (const Value& value : in) inputs.push_back(value[0]);
+    if (access.is_parted()) return place.Note(variable, true, WriteParted(g, access, variable, what, op, inputs));
+    inputs.insert(inputs.begin(), access.handle());
     place.Note(variable, true, g.AddNode(op, inputs));
+  }
+  Operation WriteParted(Graph& g, const Access& access, int variable, Do what, const std::string& op, std::vector<Output> inputs) {
+    const bool row = what == Do::k_set_row, by_rows = row || what == Do::k_add_rows;
+    if (row)
+      for (Output& input : inputs) input = g.Op("ExpandDims", {input, g.Const(0)});
+    std::vector<Output> which, rows;
+    if (by_rows) which = Parted(g, InShard(g, inputs[0]), inputs[0]), rows = Parted(g, inputs[1], inputs[0]);
+    std::vector<Operation> all;
+    for (size_t shard = 0; shard < access.handles.size(); ++shard) {
+      const Output& handle = access.handles[shard];
+      if (by_rows) all.push_back(g.AddNode(op, {handle, which[shard], rows[shard]}));
+      else all.push_back(g.AddNode(op, {handle, RowsOf(g, program_.variables[static_cast<size_t>(variable)], static_cast<int64_t>(shard), inputs[0])}));
+    }
+    const auto after = g.ControlDependencies(all);
+    return g.AddNode("NoOp", {});
   }
   // A read that stands before an addition and is used behind it: of a reference, the sum.
   Output LateRead(Place& place, int variable, const Value& added) {
@@ -197,7 +366,7 @@ class Lowering {
     Output before;
     {
       const auto order = g.ControlDependencies(place.Before(variable, false));
-      before = g.Op("Identity", {access.handle});
+      before = g.Op("Identity", {access.handle()});
       place.Note(variable, false, before);
     }
     Write(place, variable, Do::k_assign_add, {added});
@@ -220,7 +389,7 @@ class Lowering {
       const bool placed = place.is_main && form_.placer;
       std::vector<Value> out;
       if (placed) {
-        const auto device = place.g.Device(form_.placer(static_cast<uint32_t>(random_())));
+        const auto device = place.g.Device(form_.placer(static_cast<uint32_t>(placing_())));
         out = BuildStep(place, step, types, in);
       } else {
         out = BuildStep(place, step, types, in);
@@ -244,6 +413,8 @@ class Lowering {
         Write(place, step.variable, step.what, in);
         return {};
       case Do::k_queue: return Queue(place, step, in);
+      case Do::k_enqueue: case Do::k_exchange: case Do::k_dequeue: case Do::k_queue_size: case Do::k_begin: case Do::k_next: case Do::k_next_or_none: return Held(place, step, in);
+      case Do::k_dequeue_or: return DequeueOr(place, step, in);
       case Do::k_value_or: return {{ValueOr(place, step, in)}};
       case Do::k_conditional: case Do::k_choice: case Do::k_loop: case Do::k_elements: case Do::k_call: return Part(place, step, types, in);
       case Do::k_list_get:
@@ -257,7 +428,7 @@ class Lowering {
     Graph& g = place.g;
     const std::string name = "queue" + std::to_string(names_++);
     const std::vector<DType> types{step.out[0].dtype};
-    const Output queue = g.Op("FIFOQueueV2", {}, {{"component_types", types}, {"shapes", std::vector<Shape>{Shape(step.out[0].dims)}}, {"capacity", 4}, {"shared_name", name}}, name);
+    const Output queue = MakeQueue(g, step.out[0], name, false);
     Operation last;
     const auto after = [&](const char* op, std::vector<Output> inputs, const host::Attrs& attrs) {
       inputs.insert(inputs.begin(), queue);
@@ -272,6 +443,59 @@ class Lowering {
     after("QueueDequeueV2", {}, {{"component_types", types}});
     effects_.push_back(last);
     return {{taken}, {size}};
+  }
+
+  // What changes a queue or an iterator, in order, beside it.
+  std::vector<Value> Held(Place& place, const Step& step, const std::vector<Value>& in) {
+    Graph& g = place.g;
+    const Access& access = place.variables.at(step.variable);
+    const Variable& variable = program_.variables[static_cast<size_t>(step.variable)];
+    const auto device = g.Device(&g == &to_.graph ? DeviceOfHolder() : std::string());
+    const auto change = [&](std::string op, std::vector<Output> inputs, const host::Attrs& attrs) {
+      if (op.starts_with("Queue") && !access.is_reference) op += "V2";
+      const auto order = g.ControlDependencies(Has("order") ? std::vector<Operation>{} : place.Before(step.variable, true));
+      const Operation made = g.AddNode(op, inputs, attrs);
+      place.Note(step.variable, true, made);
+      return made;
+    };
+    const host::Attrs types = {{"component_types", std::vector<DType>{variable.dtype}}};
+    switch (step.what) {
+      case Do::k_exchange: case Do::k_enqueue:
+        change("QueueEnqueue", {access.handle(), in[0][0]}, {});
+        if (step.what == Do::k_enqueue) return {};
+        [[fallthrough]];
+      case Do::k_dequeue: return {{change("QueueDequeue", {access.handle()}, types).output(0)}};
+      case Do::k_queue_size: return {{change("QueueSize", {access.handle()}, {}).output(0)}};
+      case Do::k_begin:
+        change("MakeIterator", {Dataset(g, step.variable, in[0][0], in[1][0]), access.handle()}, {});
+        return {};
+      default: return {{change(step.what == Do::k_next ? "IteratorGetNext" : "IteratorGetNextAsOptional", {access.handle()}, Spec(variable.element())).output(0)}};
+    }
+  }
+  // A branch that takes from a queue that is not empty.
+  std::vector<Value> DequeueOr(Place& place, const Step& step, const std::vector<Value>& in) {
+    Step size;
+    size.what = Do::k_queue_size;
+    size.variable = step.variable;
+    const Output asked = place.g.Op("Less", {place.g.Const(0), Held(place, size, {})[0][0]});
+    const Type& type = step.out[0];
+    Step dequeue;
+    dequeue.what = Do::k_dequeue;
+    dequeue.variable = step.variable;
+    dequeue.out = {type};
+    dequeue.first = 1;
+    auto yes = std::make_shared<Region>(), no = std::make_shared<Region>();
+    yes->AddParameter(type);
+    *no = *yes;
+    no->results = {0};
+    yes->steps = {dequeue};
+    yes->types.push_back(type);
+    yes->results = {1};
+    Step branch;
+    branch.what = Do::k_conditional;
+    branch.out = {type};
+    branch.parts = {yes, no};
+    return Part(place, branch, {TensorType(DType::kBool, {}), type}, {{asked}, in[0]});
   }
 
   // ---- Parts ----
@@ -295,21 +519,15 @@ class Lowering {
       if (form_.by_value && !captured.touched.written.contains(variable)) access.value = Read(place, variable);
       captured.variables.push_back(variable);
       captured.accesses.push_back(access);
-      if (access.value.valid() || !access.is_reference) captured.arguments.push_back(access.value.valid() ? access.value : access.handle);
+      for (const Output& argument : access.arguments()) captured.arguments.push_back(argument);
     }
     return captured;
   }
   // arguments: those of the variables, inside. reference: what a reference outside is inside.
-  Place Inside(Graph& g, const Captured& captured, std::vector<Output> arguments, const std::function<Output(const Output&)>& reference) {
+  Place Inside(Graph& g, const Captured& captured, const std::vector<Output>& arguments, const std::function<Output(const Output&)>& reference) {
     Place inside{g, {}, {}, {}, false};
-    size_t at = 0;
-    for (size_t i = 0; i < captured.variables.size(); ++i) {
-      Access access = captured.accesses[i];
-      if (access.value.valid()) access.value = arguments[at++];
-      else if (!access.is_reference) access.handle = arguments[at++];
-      else access.handle = reference(access.handle);
-      inside.variables[captured.variables[i]] = access;
-    }
+    auto given = arguments.begin();
+    for (size_t i = 0; i < captured.variables.size(); ++i) inside.variables[captured.variables[i]] = captured.accesses[i].Inside(&given, reference);
     return inside;
   }
 
@@ -383,10 +601,32 @@ class Lowering {
     const Region& function = *program_.functions[static_cast<size_t>(step.function)];
     std::vector<Output> inputs = Flatten(in);
     inputs.insert(inputs.end(), captured.arguments.begin(), captured.arguments.end());
+    if (!function.recurs) return Call(place, step, function, inputs, captured, "");
+    // How often it may call itself yet, at most: each depth is a function of its own.
+    const auto at = depths_.find(step.function);
+    const int before = at == depths_.end() ? -1 : at->second, depth = at == depths_.end() ? kMostDepth : before - 1;
+    if (depth < 0) return Blank(place.g, step.out);  // never taken
+    depths_[step.function] = depth;
+    const std::vector<Output> out = Call(place, step, function, inputs, captured, "_d" + std::to_string(depth));
+    if (before < 0) depths_.erase(step.function);
+    else depths_[step.function] = before;
+    return out;
+  }
+  std::vector<Output> Blank(Graph& g, const std::vector<Type>& types) {
+    std::vector<Output> out;
+    for (const Type& type : types) {
+      Step constant;
+      constant.out = {type};
+      out.push_back(calculation_.Make(g, constant, {}, {})[0][0]);
+    }
+    return out;
+  }
+  std::vector<Output> Call(Place& place, const Step& step, const Region& function, const std::vector<Output>& inputs, const Captured& captured, const std::string& depth) {
     if (form_.inlined) return Results(place.g, function, function.parameters, inputs, captured, Same, nullptr);
     // A function has one form for each of how its variables come, which is the same in all of one graph.
     std::string name = "function" + std::to_string(step.function);
     for (const Access& access : captured.accesses) name += access.value.valid() ? "v" : "h";
+    name += depth;
     const auto found = host::FindFunction(place.g, name);
     const Function made = found.ok() ? Function{name} : DefinePart(place.g, name, function, function.parameters, captured);
     if (random_() % 2 == 0) return place.g.Call(made, inputs).outputs();
@@ -474,7 +714,7 @@ class Lowering {
                              const Region& yes, const Region& no, const Region* last = nullptr, const Output& index = {}) {
     std::map<std::pair<int64_t, int32_t>, Operation> gates;
     for (const Access& access : captured.accesses)
-      if (access.is_reference && !access.value.valid()) gates[{access.handle.node(), access.handle.index()}] = g.AddNode("RefSwitch", {access.handle, predicate});
+      if (access.is_reference && !access.value.valid()) gates[{access.handle().node(), access.handle().index()}] = g.AddNode("RefSwitch", {access.handle(), predicate});
     const auto side = [&](int which) { return [&gates, which](const Output& reference) { return gates.at({reference.node(), reference.index()}).output(which); }; };
     std::vector<Output> given = inputs;
     if (last != nullptr) given.push_back(index);
@@ -486,13 +726,9 @@ class Lowering {
                 [&](const std::vector<Output>& v) {
                   if (last == nullptr) return Results(g, no, types, v, captured, side(0), nullptr);
                   Captured inner = captured;  // as it is in this branch
-                  size_t at = inputs.size() - captured.arguments.size();
-                  inner.arguments.clear();
-                  for (Access& access : inner.accesses) {
-                    if (access.value.valid()) access.value = v[at++], inner.arguments.push_back(access.value);
-                    else if (!access.is_reference) access.handle = v[at++], inner.arguments.push_back(access.handle);
-                    else access.handle = side(0)(access.handle);
-                  }
+                  auto at = v.begin() + static_cast<ptrdiff_t>(inputs.size() - captured.arguments.size());
+                  inner.arguments.assign(at, v.begin() + static_cast<ptrdiff_t>(inputs.size()));
+                  for (Access& access : inner.accesses) access = access.Inside(&at, side(0));
                   return Branch(g, g.Op("Equal", {v.back(), g.Const(1)}), types, without(v), inner, no, *last);
                 },
                 NewName("conditional"));
@@ -609,42 +845,59 @@ class Lowering {
     const Output rows = g.Op("StridedSlice", {gradient.dense_shape, g.Const({0}), g.Const({1}), g.Const({1})}, {{"shrink_axis_mask", 1}});
     return g.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, rows});
   }
-  std::vector<Output> GradientsOf(const std::string& what, const Output& y, const std::vector<Output>& xs, const std::vector<Output>& likes) {
+  // What a gradient is taken by: a parameter, or a variable, of which each shard has one.
+  struct By {
+    std::vector<Output> xs, likes;  // likes: what a gradient that is none is zeros of
+    const Variable* parted = nullptr;
+  };
+  By ByVariable(Place* place, int variable) {
+    const Access& access = place->variables.at(variable);
+    if (!access.is_parted()) return {access.handles, {Read(*place, variable)}, nullptr};
+    const Variable& of = program_.variables[static_cast<size_t>(variable)];
+    By by{access.handles, {}, &of};
+    for (const Output& handle : access.handles) by.likes.push_back(to_.graph.Op("ReadVariableOp", {handle}, {{"dtype", of.dtype}}));
+    return by;
+  }
+  std::vector<Output> GradientsOf(const std::string& what, const Output& y, const std::vector<By>& by) {
     Graph& g = to_.graph;
+    std::vector<Output> xs, gradients;
+    for (const By& each : by) xs.insert(xs.end(), each.xs.begin(), each.xs.end());
     const std::vector<host::Gradient> found = g.Gradients({y}, xs);
-    std::vector<Output> dense;
-    if (g.status().ok())
-      for (size_t i = 0; i < xs.size(); ++i) dense.push_back(Dense(found[i], likes[i]));
-    if (g.status().ok()) return dense;
+    auto at = found.begin();
+    for (const By& each : by) {
+      std::vector<Output> parts;
+      for (size_t i = 0; i < each.xs.size() && g.status().ok(); ++i) parts.push_back(Dense(*at++, each.likes[i]));
+      if (g.status().ok()) gradients.push_back(each.parted != nullptr ? Whole(g, *each.parted, parts) : parts[0]);
+    }
+    if (g.status().ok()) return gradients;
     to_.refused.emplace_back(what, g.TakeStatus());
     return {};
   }
   void AddGradients(Place* place, const std::vector<Value>& parameters, const std::vector<Value>& all) {
     if (program_.losses.empty()) return;
     Graph& g = to_.graph;
-    std::vector<Output> xs, likes, sums;
+    std::vector<Output> sums;
+    std::vector<By> by;
     for (const int loss : program_.losses) sums.push_back(calculation_.Total(g, all[static_cast<size_t>(loss)][0], program_.main.type(loss).dims));
     const Output loss = sums.size() == 1 ? sums[0] : g.Op("AddN", sums);
     for (size_t i = 0; i < parameters.size(); ++i)
       if (program_.main.parameters[i].dtype == loss.dtype()) {
-        xs.push_back(parameters[i][0]);
-        likes.push_back(parameters[i][0]);
+        by.push_back({{parameters[i][0]}, {parameters[i][0]}, nullptr});
         to_.by.push_back(i);
       }
     std::vector<int> weights;
     for (size_t i = 0; i < program_.variables.size(); ++i)
       if (program_.variables[i].weight && program_.variables[i].dtype == loss.dtype()) {
         weights.push_back(static_cast<int>(i));
-        xs.push_back(place->variables.at(static_cast<int>(i)).handle);
-        likes.push_back(Read(*place, static_cast<int>(i)));
+        by.push_back(ByVariable(place, static_cast<int>(i)));
         to_.by.push_back(parameters.size() + i);
       }
-    if (xs.empty() || !g.status().ok()) return;
+    if (by.empty() || !g.status().ok()) return;
     to_.loss = to_.fetches.size();
-    to_.gradients = xs.size();
+    to_.gradients = by.size();
     to_.fetches.push_back(loss.name());
     to_.labels.push_back("loss");
-    const std::vector<Output> first = GradientsOf("first gradient", loss, xs, likes);
+    const std::vector<Output> first = GradientsOf("first gradient", loss, by);
     if (first.empty()) return;
     to_.first = to_.fetches.size();
     for (size_t i = 0; i < first.size(); ++i) {
@@ -653,7 +906,7 @@ class Lowering {
     }
     std::vector<Operation> taken;
     for (const Output& output : first) taken.emplace_back(output);
-    if (program_.order > 1) AddSecond(first, xs, likes, &taken);
+    if (program_.order > 1) AddSecond(first, by, &taken);
     if (!program_.trains) return;
     for (size_t i = 0; i < weights.size(); ++i) {
       const auto after = g.ControlDependencies(taken);
@@ -661,7 +914,7 @@ class Lowering {
       Write(*place, weights[i], Do::k_assign_sub, {{g.Op("Mul", {gradient, calculation_.Scalar(g, loss.dtype(), 0.25)})}});
     }
   }
-  void AddSecond(const std::vector<Output>& first, const std::vector<Output>& xs, const std::vector<Output>& likes, std::vector<Operation>* taken) {
+  void AddSecond(const std::vector<Output>& first, const std::vector<By>& by, std::vector<Operation>* taken) {
     Graph& g = to_.graph;
     std::vector<Output> sums;
     for (size_t i = 0; i < first.size(); ++i) {
@@ -669,7 +922,7 @@ class Lowering {
       const Dims& dims = feed < program_.main.parameters.size() ? program_.main.parameters[feed].dims : program_.variables[feed - program_.main.parameters.size()].dims;
       sums.push_back(calculation_.Total(g, first[i], dims));
     }
-    std::vector<Output> second = GradientsOf("second gradient", sums.size() == 1 ? sums[0] : g.Op("AddN", sums), xs, likes);
+    std::vector<Output> second = GradientsOf("second gradient", sums.size() == 1 ? sums[0] : g.Op("AddN", sums), by);
     if (second.empty()) return;
     if (Has("second"))
       for (Output& output : second) output = g.Op("Mul", {output, calculation_.Scalar(g, output.dtype(), 0.5)});
@@ -699,15 +952,15 @@ class Lowering {
     const auto add = [&](const Output& edge) {
       const Operation node(edge);
       if (!plain(edge.dtype()) || node.op() == "Placeholder") return;
-      const bool stateful = node.op().find("Variable") != std::string::npos || node.op().find("Queue") != std::string::npos || node.op().find("Random") != std::string::npos ||
+      const bool stateful = node.op().find("Variable") != std::string::npos || node.op().find("Queue") != std::string::npos || node.op().find("Iterator") != std::string::npos || node.op().find("Random") != std::string::npos ||
                             node.op().find("Assign") != std::string::npos || node.op().find("Scatter") == 0;
       to_.inner.push_back(edge.name());
       if (!ordered.contains(edge.node()) && !stateful) to_.free.push_back(edge.name());
     };
-    for (int64_t node = 0; node < to_.graph.node_count(); ++node) {
+    for (int64_t node = begin_; node < to_.graph.node_count(); ++node) {
       const Operation operation(to_.graph.get(), node);
       const std::string name = operation.name();
-      if (name.starts_with("last/") || name.starts_with("gradients") || name.find("_first") != std::string::npos) continue;
+      if (name.starts_with("last/") || name.starts_with("gradients")) continue;
       const Part_* within = part(node);
       for (const Output& edge : operation.outputs()) {
         if (within == nullptr) add(edge);
@@ -728,9 +981,11 @@ class Lowering {
   const Form& form_;
   const std::vector<host::Tensor>& values_;
   const Calculation calculation_;
-  std::mt19937 random_;
+  std::mt19937 random_, placing_;  // placing_: apart, so that nodes have the same names wherever they are
   std::vector<Operation> effects_;
   std::vector<Part_> parts_;
+  std::map<int, int> depths_;  // of functions that recur and are being built
+  int64_t begin_ = 0;          // the first node behind those that make variables
   int names_ = 0;
 };
 
@@ -743,6 +998,7 @@ std::string Form::name() const {
   if (inlined) text += ", inlined";
   if (constants) text += ", constants";
   if (blind) text += ", blind";
+  if (shards) text += ", in shards";
   return text;
 }
 

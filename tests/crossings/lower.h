@@ -20,6 +20,7 @@ struct Form {
   bool by_value = false;    // a part that only reads a variable gets its value; else its handle
   bool inlined = false;     // calls are the nodes of what they call
   bool constants = false;   // what would be fed is constant
+  bool shards = false;      // a variable that is no reference and has rows is parted: row r is row r / 2 of shard r % 2
   bool blind = false;       // placeholders have no known shape
   std::string plant;        // a fault that this form has on purpose (kPlants); "": none
   std::function<std::string(uint32_t draw)> placer;        // a device for each step of main, and each variable; nullptr: none
@@ -28,7 +29,8 @@ struct Form {
   std::string name() const;
   // Whether graphs of both have the same nodes.
   bool IsLike(const Form& other) const {
-    return control == other.control && references == other.references && by_value == other.by_value && inlined == other.inlined && constants == other.constants;
+    return control == other.control && references == other.references && by_value == other.by_value && inlined == other.inlined && constants == other.constants &&
+           shards == other.shards;
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include "tenon/model/load.h"
 #include "tenon/model/write_saved_model.h"
+#include "tenon/sdk/wire.h"
 #include "tests/cluster/local_cluster.h"
 #include "tests/cluster/processes.h"
 
@@ -30,6 +31,41 @@ bool HasStep(const Region& region, Do what) {
 }
 bool ChangesState(const Program& program) {
   return program.trains || !TouchedBy(program, program.main).written.empty() || HasStep(program.main, Do::k_queue) || HasStep(program.main, Do::k_dice);
+}
+
+// A GraphDef where the function of the greatest depth (lower.cc: "function0_d3") calls itself, and those of less are gone.
+std::string CallingItself(std::string_view graph) {
+  constexpr uint32_t kLibrary = 2, kFunction = 1, kSignature = 1, kName = 1;
+  const auto field = [](std::string_view message, uint32_t number) {
+    sdk::WireReader reader(message);
+    while (reader.Next())
+      if (reader.field() == number) return std::string(reader.bytes());
+    return std::string();
+  };
+  const std::string most = "_d" + std::to_string(kMostDepth);
+  const auto is_less = [](std::string_view name) { return name.size() > 3 && name.substr(name.size() - 3, 2) == "_d" && name.back() < '0' + kMostDepth; };
+  std::string kept;
+  std::vector<std::string> less;
+  sdk::WireReader fields(graph);
+  while (fields.Next()) {
+    if (fields.field() != kLibrary) {
+      kept += fields.whole();
+      continue;
+    }
+    std::string functions;
+    sdk::WireReader library(fields.bytes());
+    while (library.Next()) {
+      const std::string name = library.field() == kFunction ? field(field(library.bytes(), kSignature), kName) : "";
+      if (is_less(name)) less.push_back(name);
+      else functions += library.whole();
+    }
+    sdk::WireWriter made;
+    made.Bytes(kLibrary, functions);
+    kept += made.bytes();
+  }
+  for (const std::string& name : less)
+    for (size_t at = 0; (at = kept.find(name, at)) != kept.npos;) kept.replace(at, name.size(), name.substr(0, name.size() - 3) + most);
+  return kept;
 }
 
 // One program in one session.
@@ -83,8 +119,9 @@ class Trial {
     outcome_.stage = "opening";
     switch (manner_.how) {
       case How::kPieces: TENON_TRY(session_->Extend(lowered_->graph)); break;
-      case How::kBytes: case How::kImported: {
-        TENON_TRY_ASSIGN(const std::string bytes, lowered_->graph.Export());
+      case How::kBytes: case How::kImported: case How::kSelf: {
+        TENON_TRY_ASSIGN(std::string bytes, lowered_->graph.Export());
+        if (manner_.how == How::kSelf) bytes = CallingItself(bytes);
         if (manner_.how == How::kBytes) {
           TENON_TRY(Open(nullptr));
           TENON_TRY(session_->Extend(std::string_view(bytes)));
@@ -351,6 +388,27 @@ const std::vector<Manner>& AllManners() {
     dynamic_references.form.references = true;
     dynamic_references.options.executor = TENON_EXECUTOR_DYNAMIC;
     add("inlined").form.inlined = true;
+    add("shards").form.shards = true;
+    Manner& dynamic_shards = add("shards, dynamic, functions");
+    dynamic_shards.form.shards = true;
+    dynamic_shards.form.control = Control::kFunctions;
+    dynamic_shards.options.executor = TENON_EXECUTOR_DYNAMIC;
+    Manner& shards_by_value = add("shards by value");
+    shards_by_value.form.shards = shards_by_value.form.by_value = true;
+    Manner& saved_shards = add("shards, saved");
+    saved_shards.form.shards = true;
+    saved_shards.how = How::kSaved;
+    Manner& fed_shards = add("shards, inner edges fed");
+    fed_shards.form.shards = true;
+    fed_shards.how = How::kFed;
+    Manner& partial_shards = add("shards, partial runs");
+    partial_shards.form.shards = true;
+    partial_shards.how = How::kPartial;
+    for (const Where where : {Where::kTwoTasks, Where::kTpus}) {
+      Manner& apart = add(where == Where::kTpus ? "shards, tpus" : "shards, two tasks");
+      apart.form.shards = true;
+      apart.where = where;
+    }
     Manner& functions = add("functions");
     functions.form.control = Control::kFunctions;
     Manner& mixed = add("mixed");
@@ -392,6 +450,9 @@ const std::vector<Manner>& AllManners() {
     inner_tasks.how = How::kInner;
     inner_tasks.where = Where::kTwoTasks;
     inner_tasks.against = "inner edges";
+    Manner& itself = add("functions that call themselves");
+    itself.how = How::kSelf;
+    itself.form.control = Control::kFunctions;
     add("inside loops").how = How::kInside;
     Manner& inside = add("inside loops, dynamic");
     inside.how = How::kInside;
@@ -408,9 +469,15 @@ const std::vector<Manner>& AllManners() {
 
 bool Fits(const Manner& manner, const Program& program) {
   const bool changes = ChangesState(program), variables = !program.variables.empty();
+  const auto is = [](Variable::Holder holder) { return [holder](const Variable& variable) { return variable.holder == holder; }; };
+  if (manner.how == How::kSelf && std::none_of(program.functions.begin(), program.functions.end(), [](const auto& function) { return function->recurs; })) return false;
+  const bool tensors = std::all_of(program.variables.begin(), program.variables.end(), is(Variable::Holder::kTensor));
+  const auto has_rows = [](const Variable& variable) { return variable.holder == Variable::Holder::kTensor && !variable.dims.empty(); };
+  if (manner.form.shards && std::none_of(program.variables.begin(), program.variables.end(), has_rows)) return false;
   switch (manner.how) {
-    case How::kFrozen: return !changes && variables;
-    case How::kSaved: case How::kAlone: return !changes;
+    case How::kFrozen: return !changes && variables && tensors;
+    case How::kSaved: if (changes || !tensors) return false; break;  // queues and iterators are not saved
+    case How::kAlone: if (changes) return false; break;
     default: break;
   }
   if ((manner.form.references || manner.form.by_value) && !variables) return false;
@@ -471,7 +538,7 @@ Outcome Run(World& world, const Manner& manner, const Program& program) { return
 std::string CheckDifferences(World& world, const Manner& manner, const Program& program) {
   constexpr double kStep = 1e-5, kBound = 1e-5;
   // What comes out of these depends on what went in, and they have no gradient.
-  if (Contains(program, {Do::k_stop, Do::k_queue})) return "";
+  if (Contains(program, {Do::k_stop, Do::k_queue, Do::k_enqueue, Do::k_exchange, Do::k_begin})) return "";
   if (!program.smooth || program.losses.empty() || program.main.type(program.losses[0]).dtype != DType::kDouble) return "";
   const Runtime& runtime = world.RuntimeOf(manner.where);
   const std::vector<Tensor> at = FeedsOf(program, 0);

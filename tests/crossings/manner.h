@@ -50,6 +50,7 @@ enum class How {
   kAlone,    // each fetch by itself, after others
   kInner,    // edges in the middle are fetched too
   kFed,      // edges in the middle are fed with what they were
+  kSelf,     // functions that recur call themselves, which is refused: a function of its own for each depth is what can be run
   kInside,   // edges within loops are fetched: all manners refuse alike
 };
 

@@ -10,17 +10,23 @@ namespace {
 
 using host::Tensor;
 
-void Touch(const Program& program, const Region& region, Touched* touched);
+class Touching {
+ public:
+  Touching(const Program& program, Touched* touched) : program_(program), touched_(*touched) {}
+  void Add(const Step& step) {
+    if (step.variable >= 0) (HasEffect(step.what) ? touched_.written : touched_.read).insert(step.variable);
+    for (const auto& part : step.parts) Add(*part);
+    if (step.function >= 0 && called_.insert(step.function).second) Add(*program_.functions[static_cast<size_t>(step.function)]);
+  }
+  void Add(const Region& region) {
+    for (const Step& step : region.steps) Add(step);
+  }
 
-void Touch(const Program& program, const Step& step, Touched* touched) {
-  if (step.variable >= 0) (HasEffect(step.what) ? touched->written : touched->read).insert(step.variable);
-  for (const auto& part : step.parts) Touch(program, *part, touched);
-  if (step.function >= 0) Touch(program, *program.functions[static_cast<size_t>(step.function)], touched);
-}
-
-void Touch(const Program& program, const Region& region, Touched* touched) {
-  for (const Step& step : region.steps) Touch(program, step, touched);
-}
+ private:
+  const Program& program_;
+  Touched& touched_;
+  std::set<int> called_;
+};
 
 bool IsNeededAnyhow(const Program& program, const Step& step) {
   return HasEffect(step.what) || step.what == Do::k_queue || !TouchedBy(program, step).written.empty();
@@ -109,6 +115,18 @@ void DescribeRegion(const Region& region, const std::string& indent, std::string
   *text += "\n";
 }
 
+void DescribeVariable(const Variable& variable, size_t i, std::string* text) {
+  *text += "variable" + std::to_string(i) + ": " + Describe(variable.element());
+  if (variable.holder == Variable::Holder::kQueue) *text += ", a queue";
+  if (variable.weight) *text += ", a weight";
+  if (variable.holder == Variable::Holder::kIterator) {
+    *text += ", an iterator over rows of " + Describe(variable.first()) + (variable.repeats ? ", again and again" : "") + (variable.batches ? ", two of" : ", of") + "\n  {\n";
+    DescribeRegion(*variable.map, "    ", text);
+    *text += "  }";
+  }
+  *text += "\n";
+}
+
 Tensor RandomTensor(std::mt19937& random, const Type& type, bool smooth) {
   const auto count = static_cast<size_t>(CountOf(type.dims));
   if (type.dtype == DType::kString) {
@@ -139,19 +157,21 @@ const char* NameOf(Do what) {
 
 bool HasEffect(Do what) {
   switch (what) {
-    case Do::k_assign: case Do::k_assign_add: case Do::k_assign_sub: case Do::k_add_rows: case Do::k_set_row: case Do::k_late_read: return true;
+    case Do::k_assign: case Do::k_assign_add: case Do::k_assign_sub: case Do::k_add_rows: case Do::k_set_row: case Do::k_late_read:
+    case Do::k_enqueue: case Do::k_exchange: case Do::k_dequeue: case Do::k_dequeue_or: case Do::k_queue_size: case Do::k_begin: case Do::k_next: case Do::k_next_or_none:
+      return true;
     default: return false;
   }
 }
 
 Touched TouchedBy(const Program& program, const Region& region) {
   Touched touched;
-  Touch(program, region, &touched);
+  Touching(program, &touched).Add(region);
   return touched;
 }
 Touched TouchedBy(const Program& program, const Step& step) {
   Touched touched;
-  Touch(program, step, &touched);
+  Touching(program, &touched).Add(step);
   return touched;
 }
 
@@ -163,6 +183,8 @@ bool Contains(const Program& program, std::initializer_list<Do> these) {
 int CountSteps(const Program& program) {
   int count = CountIn(program.main);
   for (const auto& function : program.functions) count += CountIn(*function);
+  for (const Variable& variable : program.variables)
+    if (variable.map != nullptr) count += CountIn(*variable.map);
   return count;
 }
 
@@ -170,11 +192,15 @@ Program Copy(const Program& program) {
   Program copy = program;
   copy.main = *CopyOf(program.main);
   for (auto& function : copy.functions) function = CopyOf(*function);
+  for (Variable& variable : copy.variables)
+    if (variable.map != nullptr) variable.map = CopyOf(*variable.map);
   return copy;
 }
 
 void RemoveUnused(Program* program) {
   for (const auto& function : program->functions) Prune(*program, function.get(), function->results);
+  for (const Variable& variable : program->variables)
+    if (variable.map != nullptr) Prune(*program, variable.map.get(), variable.map->results);
   std::vector<int> wanted = program->main.results;
   wanted.insert(wanted.end(), program->losses.begin(), program->losses.end());
   const std::vector<int> numbers = Prune(*program, &program->main, wanted);
@@ -195,9 +221,7 @@ std::string Describe(const Type& type) {
 
 std::string Describe(const Program& program) {
   std::string text = program.smooth ? "smooth program\n" : "exact program\n";
-  for (size_t i = 0; i < program.variables.size(); ++i)
-    text += "variable" + std::to_string(i) + ": " + Describe(TensorType(program.variables[i].dtype, program.variables[i].dims)) +
-            (program.variables[i].weight ? ", a weight\n" : "\n");
+  for (size_t i = 0; i < program.variables.size(); ++i) DescribeVariable(program.variables[i], i, &text);
   std::set<int> called;
   const auto find = [&](const Region& region, const auto& again) -> void {
     for (const Step& step : region.steps) {
@@ -246,7 +270,7 @@ std::vector<Tensor> FeedsOf(const Program& program, uint32_t feeding) {
   std::mt19937 random(program.seed * 7 + feeding);
   std::vector<Tensor> feeds;
   for (const Type& type : program.main.parameters) feeds.push_back(RandomTensor(random, type, program.smooth));
-  for (const Variable& variable : program.variables) feeds.push_back(RandomTensor(random, TensorType(variable.dtype, variable.dims), program.smooth));
+  for (const Variable& variable : program.variables) feeds.push_back(RandomTensor(random, variable.first(), program.smooth));
   return feeds;
 }
 

@@ -34,6 +34,7 @@ struct Type {
   friend bool operator==(const Type&, const Type&) = default;
 };
 inline Type TensorType(DType dtype, Dims dims) { return {Kind::kTensor, dtype, std::move(dims), 0}; }
+constexpr int kMostDepth = 3;  // so often a function calls itself
 inline bool IsFloating(DType dtype) { return dtype == DType::kFloat || dtype == DType::kDouble; }
 inline bool IsNumber(DType dtype) { return IsFloating(dtype) || dtype == DType::kInt32 || dtype == DType::kInt64; }
 inline int64_t CountOf(const Dims& dims) {
@@ -56,6 +57,8 @@ inline int64_t CountOf(const Dims& dims) {
   X(some) X(nothing) X(has) X(value_or) /* optional, otherwise */                                                                             \
   X(to_sparse) X(sparse_dense) X(sparse_scale) X(sparse_matmul) X(to_ragged) /* matrix, lengths */ X(ragged_dense) X(ragged_square)           \
   X(read) X(assign) X(assign_add) X(assign_sub) X(read_rows) /* vector */ X(add_rows) /* which, rows */ X(set_row) X(late_read) X(queue)      \
+  X(enqueue) X(exchange) /* one in, the first out */ X(dequeue) X(dequeue_or) /* otherwise */ X(queue_size)                                   \
+  X(begin) /* tensor, number for the map */ X(next) X(next_or_none)                                                                           \
   X(conditional) X(choice) X(loop) X(elements) X(call)
 
 enum class Do {
@@ -88,6 +91,7 @@ struct Region {
   std::vector<Step> steps;
   std::vector<Type> types;  // of all values: parameters, then what the steps give
   std::vector<int> results;
+  bool recurs = false;  // of a function: it calls itself in a branch, as its first parameter, a whole number, says how often yet
 
   const Type& type(int value) const { return types[static_cast<size_t>(value)]; }
   void AddParameter(const Type& type) {
@@ -96,17 +100,27 @@ struct Region {
   }
 };
 
+// What keeps something from step to step: a tensor, a queue of them, or an iterator.
 struct Variable {
+  enum class Holder { kTensor, kQueue, kIterator };
   DType dtype = DType::kFloat;
   Dims dims;
   bool weight = false;  // of a smooth program: read alone, and a gradient is taken by it
+  Holder holder = Holder::kTensor;
+  // Of an iterator: it goes over a tensor's rows, of each of which the map makes an element or, where it batches, one of its two rows.
+  Dims source = {};
+  std::shared_ptr<Region> map = nullptr;  // takes a row, and a number that each pass has; has no state
+  bool repeats = false, batches = false;  // one that does not repeat is asked with next_or_none
+
+  Type element() const { return TensorType(dtype, dims); }
+  Type first() const { return TensorType(dtype, holder == Holder::kIterator ? source : dims); }  // what it begins with
 };
 
 struct Program {
   uint32_t seed = 0;
   bool smooth = false;
   std::vector<Variable> variables;
-  std::vector<std::shared_ptr<Region>> functions;  // each calls those before it alone
+  std::vector<std::shared_ptr<Region>> functions;  // each calls those before it, and itself where it recurs
   Region main;
   std::vector<int> losses;  // values of main, floats
   int order = 0;            // of derivatives: 0, 1, 2

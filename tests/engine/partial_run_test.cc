@@ -52,18 +52,43 @@ TEST_F(PartialRuns, ReadASwitchInTwoCalls) {
   }
 }
 
-TEST_F(PartialRuns, TakeALoopsExitsInTwoCalls) {
-  const auto last = While(g, {g.Const(0), a, g.Const(0.0f)}, {b}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(3)}); },
-                          [&](const auto& v) {
-                            return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Mul", {v[1], g.Const(2.0f)}), g.Op("AddV2", {v[2], v[3]})};
-                          });
+// Outputs of a call that are one edge when the call is its function's nodes.
+TEST_F(PartialRuns, GiveOneValueUnderTwoNamesInTwoCalls) {
+  const Function twice = Define(g, "twice", [](Graph& body, const std::vector<Output>& x) {
+    const Output less = body.Op("Neg", {x[0]});
+    return std::vector<Output>{less, less};
+  }, {DType::kFloat});
+  const Operation call = g.Call(twice, {a});
+  const Output last = g.Op("AddV2", {a, b});
   for (const Manner& manner : Manners()) {
     auto session = Session::Create(TheRuntime(), g, manner.options);
     ASSERT_TRUE(session.ok()) << session.status();
-    auto run = PartialRun::Setup(*session, {a, b}, {last[1], last[2]});
-    ASSERT_TRUE(run.ok()) << run.status();
-    EXPECT_EQ(Given(run->Run({{a, Number(5)}}, {last[1]})), 40) << manner.name;
-    EXPECT_EQ(Given(run->Run({{b, Number(7)}}, {last[2]})), 21) << manner.name;
+    auto run = PartialRun::Setup(*session, {a, b}, {call.output(0), call.output(1), last});
+    ASSERT_TRUE(run.ok()) << manner.name << ": " << run.status();
+    EXPECT_EQ(Given(run->Run({{a, Number(5)}}, {call.output(0)})), -5) << manner.name;
+    EXPECT_EQ(Given(run->Run({}, {call.output(1)})), -5) << manner.name;
+    EXPECT_EQ(run->Run({}, {call.output(0)}).status().code(), Code::kInvalidArgument) << "a second time";
+    EXPECT_EQ(Given(run->Run({{b, Number(7)}}, {last})), 12) << manner.name;
+  }
+}
+
+// More turns than may be under way at once, none of which ends before the other feed comes.
+TEST_F(PartialRuns, TakeALoopsExitsInTwoCalls) {
+  constexpr int kTurns = 20;
+  for (const int64_t parallel : {1, 2, 10}) {
+    const auto last = While(g, {g.Const(0), a, g.Const(0.0f), b}, {b}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(kTurns)}); },
+                            [&](const auto& v) {
+                              return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("AddV2", {v[1], g.Const(2.0f)}), g.Op("AddV2", {v[2], v[4]}), v[3]};
+                            }, {"while", parallel});
+    for (const Manner& manner : Manners()) {
+      auto session = Session::Create(TheRuntime(), g, manner.options);
+      ASSERT_TRUE(session.ok()) << session.status();
+      auto run = PartialRun::Setup(*session, {a, b}, {last[1], last[2], last[3]});
+      ASSERT_TRUE(run.ok()) << run.status();
+      EXPECT_EQ(Given(run->Run({{a, Number(5)}}, {last[1]})), 45) << manner.name;
+      EXPECT_EQ(Given(run->Run({{b, Number(7)}}, {last[2]})), 140) << manner.name;
+      EXPECT_EQ(Given(run->Run({}, {last[3]})), 7) << manner.name;
+    }
   }
 }
 

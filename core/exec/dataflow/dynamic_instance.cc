@@ -426,7 +426,8 @@ bool DynamicInstance::ProcessNext(const NodeInfo& info, Iteration* iteration) {
   FrameInstance* frame = iteration->frame;
   const size_t next = iteration->number + 1 - frame->first_number;
   if (next == frame->iterations.size()) {
-    if (static_cast<int64_t>(frame->iterations.size()) >= frame->info->parallel_iterations) {
+    const bool is_bound = frame->pending_enters == 0 || !plan_->plan().options().turns_while_entered;
+    if (is_bound && static_cast<int64_t>(frame->iterations.size()) >= frame->info->parallel_iterations) {
       frame->waiting.push_back(&info);
       return false;
     }

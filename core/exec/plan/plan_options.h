@@ -35,6 +35,7 @@ struct PlanOptions {
   bool compile = true;                                              // devices' compilers may take whole sets of nodes
   TransferPrecision transfer_precision = TransferPrecision::kFull;  // of what goes from part to part
   bool early_transfers = false;  // values go to devices as soon as they are there; else when they are needed
+  bool turns_while_entered = false;  // a loop turns on, without a bound, while something is yet to enter it: who waits for its exits may not need that
   std::vector<int32_t> feed_memories,
       fetch_memories;  // where each lies: 0 the host's, else the number of a device with queues; empty: 0
   std::shared_ptr<const StepTimes> times;  // nullptr: nothing is known
