@@ -9,6 +9,7 @@
 #include "core/graph/op_def.h"
 #include "core/graph/shape_inference.h"
 #include "core/partition/partition.h"
+#include "net/cluster/cluster_goes.h"
 #include "net/cluster/cluster_run.h"
 #include "net/cluster/protocol.h"
 
@@ -31,7 +32,10 @@ bool InCircle(const IdVector<partition::ChannelId, partition::Channel>& channels
 
 }  // namespace
 
-std::unique_ptr<exec::Run> ClusterPlan::NewRun() { return std::make_unique<ClusterRun>(shared_from_this()); }
+std::unique_ptr<exec::Run> ClusterPlan::NewRun() {
+  if (in_goes_) return std::make_unique<ClusterGoes>(shared_from_this());
+  return std::make_unique<ClusterRun>(shared_from_this());
+}
 
 std::string ClusterPlan::Explain() const {
   std::string out = "[";
@@ -67,9 +71,12 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
   IdVector<partition::ChannelId, graph::Edge> values;
   for (size_t i = 0; i < parted.parts.size(); ++i) numbers.push_back(master_->next_part_.fetch_add(1));
   for (const partition::Channel& channel : parted.channels) values.push_back(channel.value);
-  shapes_ = std::make_unique<exec::ChannelShapes>(exec::ChannelShapes::Question{
-      &graph_, &env_, std::move(request.order), std::move(feeds), std::move(values), options.fold,
-      [this](const graph::Node& node) { return HasOwnArithmetic(node); }});
+  in_goes_ = options.part != nullptr;
+  first_of_callers_ = parted.channels.next_id().number();
+  if (!in_goes_)
+    shapes_ = std::make_unique<exec::ChannelShapes>(exec::ChannelShapes::Question{
+        &graph_, &env_, std::move(request.order), std::move(feeds), std::move(values), options.fold,
+        [this](const graph::Node& node) { return HasOwnArithmetic(node); }});
   for (size_t i = 0; i < parted.parts.size(); ++i) {
     const size_t task = TaskOf(parted.parts[i].device);
     if (task == master_->tasks_.size()) return NotFound(StrCat("the cluster has no task ", parted.parts[i].device));
@@ -83,8 +90,25 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
     for (const partition::ChannelId channel : parted.channels.ids())
       if (parted.channels[channel].to == static_cast<int32_t>(i)) part.channels.push_back(channel.number());
   }
+  if (in_goes_) MeetCallers(*options.part, &parted);
   for (size_t i = 0; i < parted.parts.size(); ++i) TENON_RETURN_IF_ERROR(Register(&parted.parts[i], parted, numbers, options));
   return Status::Ok();
+}
+
+void ClusterPlan::MeetCallers(const exec::PartInfo& info, partition::Partitioned* parted) {
+  callers_.resize(info.may_be_dead.size());
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    partition::Part& part = parted->parts[i];
+    for (const graph::NodeId id : part.graph.ids()) {
+      const partition::ChannelId channel = part.origins[id] ? info.channels[part.origins[id]] : partition::ChannelId();
+      if (!channel) continue;
+      graph::Node& node = part.graph.mutable_node(id);
+      part.channels[id] = partition::ChannelId(first_of_callers_ + channel.number());
+      node.device.clear();
+      (node.has(TENON_OP_RECV) ? parts_[i].fed : parts_[i].given).push_back(channel.number());
+      callers_[static_cast<size_t>(channel.number())] = {static_cast<int32_t>(i), node.name};
+    }
+  }
 }
 
 // What a task gets of large values is asked for where it is more than the window. Inside of loops a channel has a value in each turn, and sizes may be unknown
@@ -140,6 +164,17 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
     out->set_to(channel.to == static_cast<int32_t>(index) ? -1 : channel.to);
     out->set_from(channel.from);
   }
+  for (const Caller& caller : callers_) {
+    const int32_t owner = std::max(caller.part, 0);
+    Channel* out = head.add_channels();
+    out->set_name(caller.name);
+    out->set_may_be_dead(true);
+    out->set_to(owner == static_cast<int32_t>(index) ? -1 : owner);
+    out->set_from(owner);
+  }
+  head.set_in_goes(in_goes_);
+  for (const int32_t channel : parts_[index].fed) head.add_fed(first_of_callers_ + channel);
+  for (const int32_t channel : parts_[index].given) head.add_given(first_of_callers_ + channel);
   for (const auto& [channel, bytes] : asked_) head.mutable_channels(channel)->set_asked_bytes(bytes);
   head.set_receive_window(master_->ReceiveWindow());
   const auto add = [&](const graph::Edge& edge, Edge* out) {

@@ -26,6 +26,7 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
     size_t task = 0;
     uint32_t number = 0;
     std::vector<int32_t> feed_numbers, fetch_numbers, channels;  // channels: that it receives
+    std::vector<int32_t> fed, given;                             // of a step in goes, by the caller's numbers: channels that its callers feed, and fetch
     std::shared_ptr<const StepState> state;
   };
   ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env) : master_(master), graph_(std::move(graph)), env_(env) {}
@@ -49,13 +50,17 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
   const std::vector<Part>& parts() const { return parts_; }
   const StepState& state() const { return state_; }
   size_t fetch_count() const { return fetch_count_; }
-  exec::ChannelShapes& shapes() { return *shapes_; }
+  exec::ChannelShapes* shapes() { return shapes_.get(); }  // nullptr: steps go in several goes, and what will come is not known
+  // Of steps in goes: callers' channels come after those between tasks.
+  int32_t first_of_callers() const { return first_of_callers_; }
 
  private:
   bool HasOwnArithmetic(const graph::Node& node) const {
     return std::any_of(master_->devices_.begin(), master_->devices_.end(),
                        [&](const exec::Device& device) { return device.name == node.device && !device.synchronous; });
   }
+  // The nodes that meet callers get their channels in their parts.
+  void MeetCallers(const exec::PartInfo& info, partition::Partitioned* parted);
   void FindAsked(const partition::Partitioned& parted, const std::vector<graph::NodeId>& order);
   Status Register(partition::Part* part, const partition::Partitioned& all, const std::vector<uint32_t>& numbers,
                   const exec::PlanOptions& options);
@@ -69,9 +74,17 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
   const exec::Environment env_;
   std::unique_ptr<exec::ChannelShapes> shapes_;
   std::vector<Part> parts_;
-  StepState state_;  // of all parts
+  StepState state_;                    // of all parts
   std::map<int32_t, uint64_t> asked_;  // channels whose receivers ask for them (asked_values.h), and their bytes
   size_t fetch_count_ = 0;
+  // Of a channel on which a step in goes meets its callers.
+  struct Caller {
+    int32_t part = -1;  // none: the step has nothing to do with it
+    std::string name;
+  };
+  bool in_goes_ = false;
+  int32_t first_of_callers_ = 0;
+  std::vector<Caller> callers_;
   // What traces are read by.
   std::vector<graph::NodeId> order_;
   std::vector<graph::Edge> feeds_;

@@ -9,19 +9,20 @@
 
 namespace tenon::cluster {
 
-void ClusterRun::Start(size_t index, uint64_t number, const tenon_tensor_view* const* feeds) {
+void ClusterRun::Start(size_t index, const tenon_tensor_view* const* feeds) {
   const ClusterPlan::Part& part = plan_->parts()[index];
   Open& open = *open_[index];
   RunPart head;
   head.set_session(master().session_);
   head.set_part(part.number);
-  head.set_step(number);
+  head.set_step(number_);
   head.set_trace(trace_ != nullptr);
   open.called_ns = trace::Trace::Now();
   Status status;
   for (int32_t feed : part.feed_numbers)
     if (status.ok()) status = open.packet.Add(*feeds[feed], head.add_feeds());
   for (int32_t channel : part.channels) {
+    if (shapes_ == nullptr) break;
     const Shape& shape = shapes_->channels[partition::ChannelId(channel)];
     if (!shape.known_rank()) continue;
     ChannelShape* out = head.add_shapes();
@@ -31,7 +32,7 @@ void ClusterRun::Start(size_t index, uint64_t number, const tenon_tensor_view* c
   }
   if (!status.ok()) return Done(index, std::move(status), {nullptr, 0});
   open.packet.Finish(head);
-  const std::shared_ptr<Connection>& connection = master().tasks_[part.task].connection;
+  const std::shared_ptr<Connection>& connection = ConnectionTo(index);
   const uint64_t call = connection->Call(kMethodRun, open.packet.pieces(), 0,
                                          [this, index](Status answer, tenon_span response) { Done(index, std::move(answer), response); });
   bool late = false;
@@ -55,7 +56,8 @@ void ClusterRun::Done(size_t index, Status status, tenon_span response) {
   if (!status.ok()) GiveUp(std::move(status));
   const std::lock_guard lock(mutex_);
   open_[index]->done = true;
-  if (--running_ == 0) changed_.notify_all();
+  --running_;
+  changed_.notify_all();
 }
 
 Status ClusterRun::Take(size_t index, tenon_span response) {
@@ -69,22 +71,9 @@ Status ClusterRun::Take(size_t index, tenon_span response) {
     const auto fetch = static_cast<size_t>(part.fetch_numbers[i]);
     TENON_ASSIGN_OR_RETURN(fetches_[fetch], Tensor::CopyOf(GlobalPool(), view));
   }
-  if (trace_ != nullptr) TakeTrace(index, head);
+  TENON_RETURN_IF_ERROR(TakeGiven(index, head, &packet));
+  TakeTrace(index, open_[index]->called_ns, head);
   return Status::Ok();
-}
-
-// A worker's spans, by this process's clock. The call's way there and back bound how far the clocks are apart; where they may be one
-// clock, they are taken to be.
-void ClusterRun::TakeTrace(size_t index, const RunReply& reply) {
-  const auto called = static_cast<int64_t>(open_[index]->called_ns), now = static_cast<int64_t>(trace::Trace::Now());
-  const auto came = static_cast<int64_t>(reply.came_ns()), answered = static_cast<int64_t>(reply.answered_ns());
-  const bool one_clock = called <= came && came <= answered && answered <= now;
-  const int64_t ahead = one_clock ? 0 : (came + answered) / 2 - (called + now) / 2;
-  const auto here = [ahead](uint64_t ns) { return static_cast<uint64_t>(std::max<int64_t>(0, static_cast<int64_t>(ns) - ahead)); };
-  const std::string& task = master().tasks_[plan_->parts()[index].task].task.name();
-  for (const TraceSpan& span : reply.spans())
-    trace_->AddOn({StrCat(task, span.group()), span.group().empty() ? StrCat("thread ", span.line()) : span.line()}, span.name(), span.category(),
-                  here(span.begin_ns()), here(span.end_ns()), span.detail());
 }
 
 void ClusterRun::GiveUp(Status why) {
@@ -94,39 +83,43 @@ void ClusterRun::GiveUp(Status why) {
     first_ = std::move(why);
     if (Planted(Bug::kPartsGoOn)) return;
   }
+  CancelCalls();
+}
+
+void ClusterRun::CancelCalls() {
   for (size_t i = 0; i < open_.size(); ++i) {
     uint64_t call = 0;
     {
       const std::lock_guard lock(mutex_);
       if (!open_[i]->done) call = open_[i]->call;  // what has none yet sees that the step was given up
     }
-    if (call != 0) master().tasks_[plan_->parts()[i].task].connection->Cancel(call);
+    if (call != 0) ConnectionTo(i)->Cancel(call);
   }
 }
 
-void ClusterRun::Await(uint64_t number) {
+void ClusterRun::Await() {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return running_ == 0; });
   }
   const std::lock_guard lock(master().runs_mutex_);
-  master().runs_.erase(number);
+  master().runs_.erase(number_);
 }
 
-void ClusterRun::NoteUnsettled(uint64_t number) {
+void ClusterRun::NoteUnsettled() {
   const std::lock_guard lock(master().settling_);
   for (size_t i = 0; i < open_.size(); ++i) {
     const ClusterPlan::Part& part = plan_->parts()[i];
     // What has no state is met by nobody.
-    if (!open_[i]->answered && !part.state->empty()) master().unsettled_.push_back({part.task, part.number, number, part.state});
+    if (!open_[i]->answered && !part.state->empty()) master().unsettled_.push_back({part.task, part.number, number_, part.state});
   }
   master().any_unsettled_ = !master().unsettled_.empty();
 }
 
-Status ClusterRun::Go(exec::Step* step, const tenon_tensor_view* const* feeds) {
+Status ClusterRun::Begin(exec::Step* step, const tenon_tensor_view* const* feeds) {
   for (const ClusterPlan::Part& part : plan_->parts()) TENON_RETURN_IF_ERROR(master().lost(part.task));
   TENON_RETURN_IF_ERROR(master().SettleEarlier(plan_->state(), step->cancellation));
-  shapes_ = plan_->shapes().For(feeds, shapes_);
+  if (plan_->shapes() != nullptr) shapes_ = plan_->shapes()->For(feeds, shapes_);
   const size_t count = plan_->parts().size();
   trace_ = step->trace;
   given_up_ = false;
@@ -134,26 +127,38 @@ Status ClusterRun::Go(exec::Step* step, const tenon_tensor_view* const* feeds) {
   open_.clear();
   for (size_t i = 0; i < count; ++i) open_.push_back(std::make_unique<Open>());
   running_ = count;
-  const uint64_t number = master().next_step_.fetch_add(1);
-  const uint64_t begin = trace::Trace::Now();
+  number_ = master().next_step_.fetch_add(1);
+  begin_ns_ = trace::Trace::Now();
   {
     const std::lock_guard lock(master().runs_mutex_);
-    master().runs_.emplace(number, this);
+    master().runs_.emplace(number_, this);
   }
   for (size_t i = 0; i < count; ++i) {
     // What is thrown is so before the call is made.
-    if (Status thrown = Guarded([&] { Start(i, number, feeds); }); !thrown.ok()) Done(i, std::move(thrown), {nullptr, 0});
+    if (Status thrown = Guarded([&] { Start(i, feeds); }); !thrown.ok()) Done(i, std::move(thrown), {nullptr, 0});
   }
-  const auto give_up = [this](const Status& why) { GiveUp(why); };
-  Subscription cancelled(step->cancellation, give_up);
-  for (size_t i = 0; i < count; ++i) losses_[i].Begin(master().tasks_[plan_->parts()[i].task].gone.get(), give_up);
-  Await(number);
-  cancelled.End();
+  for (size_t i = 0; i < count; ++i)
+    losses_[i].Begin(master().tasks_[plan_->parts()[i].task].gone.get(), [this](const Status& why) { GiveUp(why); });
+  return Status::Ok();
+}
+
+Status ClusterRun::End() {
   for (Subscription& loss : losses_) loss.End();
-  if (step->trace != nullptr) step->trace->Add(StrCat("step ", number), "cluster", begin, trace::Trace::Now());
-  if (given_up_) NoteUnsettled(number);
-  if (given_up_ && Planted(Bug::kStepRepeated) && !std::exchange(repeated_, true)) return Go(step, feeds);
-  if (given_up_) return std::move(first_);
+  if (trace_ != nullptr) trace_->Add(StrCat("step ", number_), "cluster", begin_ns_, trace::Trace::Now());
+  if (!given_up_) return Status::Ok();
+  NoteUnsettled();
+  return std::move(first_);
+}
+
+Status ClusterRun::Go(exec::Step* step, const tenon_tensor_view* const* feeds) {
+  TENON_RETURN_IF_ERROR(Begin(step, feeds));
+  {
+    const Subscription cancelled(step->cancellation, [this](const Status& why) { GiveUp(why); });
+    Await();
+  }
+  Status status = End();
+  if (!status.ok() && Planted(Bug::kStepRepeated) && !std::exchange(repeated_, true)) return Go(step, feeds);
+  TENON_RETURN_IF_ERROR(std::move(status));
   for (size_t i = 0; i < fetches_.size(); ++i) views_[i] = fetches_[i].view();
   return Status::Ok();
 }

@@ -6,10 +6,13 @@
 #include <deque>
 #include <vector>
 
+#include "core/trace/trace.h"
 #include "net/cluster/packet.h"
 #include "net/cluster/worker_step.h"
 
 namespace tenon::cluster {
+
+void WriteSpan(const trace::Trace::Event& event, TraceSpan* span);
 
 // One thread at a time.
 struct StepOrder {
@@ -24,6 +27,7 @@ struct StepOrder {
   bool here = false;     // on the transport's thread
   // The answer. The fetches' bytes are in `out`, which points into them: all stay until they are sent.
   std::vector<Tensor> fetches;
+  std::vector<exec::Message> given;  // of a step in goes: what nobody has taken yet
   OutPacket out;
   RunReply answer;
 
@@ -31,6 +35,8 @@ struct StepOrder {
   Status Read(const WorkerPart& part);
   // Runs the step on this thread, for the answer.
   Status Compute(WorkerStep* step);
+  // Of a step in goes, once it has ended.
+  Status TakeLeft(WorkerStep* step);
 };
 
 }  // namespace tenon::cluster
