@@ -71,6 +71,19 @@ class Meeting {
   std::map<std::string, int32_t> channels_;  // by the names of nodes, which pruning keeps
 };
 
+// A feed comes to where the first of its readers stands, a fetch goes from where it is made.
+void Place(const exec::PartInfo& part, graph::Graph* graph) {
+  for (const graph::NodeId id : graph->ids()) {
+    graph::Node& node = graph->mutable_node(id);
+    for (const Edge& edge : node.inputs) {
+      if (!edge.node) continue;
+      graph::Node& from = graph->mutable_node(edge.node);
+      if (part.channels[id]) node.device = from.device;
+      else if (part.channels[edge.node] && from.device.empty()) from.device = node.device;
+    }
+  }
+}
+
 }  // namespace
 
 DeclaredEdges::DeclaredEdges(const graph::Graph& graph, const optimize::Request& request) {
@@ -83,7 +96,7 @@ int32_t DeclaredEdges::Find(const std::map<std::string, int32_t, std::less<>>& n
   return at == numbers.end() ? -1 : at->second;
 }
 
-Result<std::shared_ptr<const exec::PartInfo>> MeetCallers(const std::vector<int32_t>& fetch_channels, int32_t channel_count, graph::Graph* graph,
+Result<std::shared_ptr<const exec::PartInfo>> MeetCallers(const std::vector<int32_t>& fetch_channels, int32_t channel_count, bool placed, graph::Graph* graph,
                                                           optimize::Request* request) {
   Meeting meeting(graph, request);
   TENON_RETURN_IF_ERROR(meeting.Run(fetch_channels));
@@ -94,6 +107,7 @@ Result<std::shared_ptr<const exec::PartInfo>> MeetCallers(const std::vector<int3
   part->may_be_dead.assign(static_cast<size_t>(channel_count), true);
   for (const auto& [name, channel] : meeting.channels())
     if (const graph::NodeId id = graph->Find(name); id) part->channels[id] = exec::ChannelId(channel);
+  if (placed) Place(*part, graph);
   return std::shared_ptr<const exec::PartInfo>(std::move(part));
 }
 

@@ -45,8 +45,8 @@ struct PartialRunPlan {
 };
 
 // Makes receives of a graph's feeds and sends of its fetches, and targets of those: a step that is fed and fetched while it runs. The request has
-// targets alone then.
-Result<std::shared_ptr<const exec::PartInfo>> MeetCallers(const std::vector<int32_t>& fetch_channels, int32_t channel_count, graph::Graph* graph,
+// targets alone then. placed: these nodes get devices too, next to theirs.
+Result<std::shared_ptr<const exec::PartInfo>> MeetCallers(const std::vector<int32_t>& fetch_channels, int32_t channel_count, bool placed, graph::Graph* graph,
                                                           optimize::Request* request);
 
 }  // namespace tenon::session

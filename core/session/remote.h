@@ -29,7 +29,8 @@ class Remote {
   // With whole names; the first is the default. Fixed.
   virtual const std::vector<exec::Device>& devices() const = 0;
   // graph: just the nodes to run, each with the whole name of its device. env: for what the host evaluates itself.
-  // What comes gives its fetches in host memory, in buffers of their own.
+  // What comes gives its fetches in host memory, in buffers of their own. Where options.part says which nodes meet callers, steps go in several goes, and their
+  // rendezvous is a CallersMeeting.
   virtual Result<std::shared_ptr<exec::Runnable>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds,
                                                            std::vector<graph::Edge> fetches,
                                                            std::vector<graph::NodeId> targets,

@@ -432,7 +432,7 @@ Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optim
 Result<std::shared_ptr<exec::Runnable>> Session::NewRunnable(graph::Graph graph, optimize::Request request,
                                                              exec::PlanOptions options, exec::KernelStore* store) {
   const bool whole = options.part == nullptr;
-  if (whole && options_.remote != nullptr)
+  if (options_.remote != nullptr)
     return options_.remote->MakePlan(std::move(graph), std::move(request.feeds), std::move(request.fetches),
                                      std::move(request.targets), state_->env, options);
   if (whole && options_.debug.partition) {
@@ -474,9 +474,12 @@ Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, opti
   return NewCallable(std::move(graph), std::move(request), std::move(options), store);
 }
 
-bool Session::runs_elsewhere() const { return options_.remote != nullptr; }
-
 // A step of its own kind: what it waits for comes at any time and in any order, so that nothing of it may wait for something else that it does not need.
+static void MakeInGoes(exec::PlanOptions* options) {
+  options->times = nullptr;
+  options->force_dynamic = options->early_transfers = options->turns_while_entered = true;
+}
+
 Result<std::shared_ptr<const PartialRunPlan>> Session::MakePartialRun(Pruned pruned) {
   DeclaredEdges declared(pruned.graph, pruned.request);
   TENON_ASSIGN_OR_RETURN(pruned.graph, InlineCalls(std::move(pruned.graph), &pruned.request));
@@ -495,9 +498,8 @@ Result<std::shared_ptr<const PartialRunPlan>> Session::MakePartialRun(Pruned pru
     plan->fetch_channels.push_back(at->second);
   }
   TENON_ASSIGN_OR_RETURN(exec::PlanOptions options, MakeReady(&pruned.graph, &pruned.request, options_.precision));
-  TENON_ASSIGN_OR_RETURN(options.part, MeetCallers(plan->fetch_channels, plan->channel_count, &pruned.graph, &pruned.request));
-  options.times = nullptr;
-  options.force_dynamic = options.early_transfers = options.turns_while_entered = true;
+  TENON_ASSIGN_OR_RETURN(options.part, MeetCallers(plan->fetch_channels, plan->channel_count, options_.remote != nullptr, &pruned.graph, &pruned.request));
+  MakeInGoes(&options);
   TENON_ASSIGN_OR_RETURN(plan->callable, NewCallable(std::move(pruned.graph), std::move(pruned.request), std::move(options), &state_->store));
   return std::shared_ptr<const PartialRunPlan>(std::move(plan));
 }
@@ -532,17 +534,10 @@ Result<std::shared_ptr<const PartialRunPlan>> Session::PreparePartialRun(const s
   return plan;
 }
 
-Result<std::shared_ptr<Callable>> Session::PrepareGraph(const graph::Graph& graph, optimize::Request request, const RunOptions& options,
-                                                        exec::KernelStore* store) {
-  const Planning planning = StartPlanning(options);
-  TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph, &request));
-  return MakeCallable(std::move(pruned), std::move(request), store == nullptr ? &state_->store : store, options_.precision);
-}
-
 Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds,
                                                        std::vector<graph::Edge> fetches,
                                                        std::vector<graph::NodeId> targets,
-                                                       std::shared_ptr<const exec::PartInfo> part) {
+                                                       std::shared_ptr<const exec::PartInfo> part, bool in_goes) {
   if (state_->steps.closing.load()) return state_->steps.closed.reason();
   const Planning planning = StartPlanning({});
   {
@@ -551,6 +546,7 @@ Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::
   }
   exec::PlanOptions options = PlanOptions();
   options.part = std::move(part);
+  if (in_goes) MakeInGoes(&options);
   return NewCallable(std::move(graph), {std::move(feeds), std::move(fetches), std::move(targets)}, std::move(options),
                      &state_->store);
 }

@@ -64,9 +64,10 @@ class Session : public std::enable_shared_from_this<Session> {
                                             const std::vector<std::string_view>& targets,
                                             const std::vector<std::string_view>& feed_devices = {},
                                             const std::vector<std::string_view>& fetch_devices = {}, const RunOptions& options = {});
-  // A part of a graph that was partitioned elsewhere: `part` says what its nodes send and receive. Their devices are this session's, or none.
+  // A part of a graph that was partitioned elsewhere: `part` says what its nodes send and receive. Their devices are this session's, or none. in_goes: of
+  // steps that stand still where they wait (StepInGoes).
   Result<std::shared_ptr<Callable>> PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                std::vector<graph::NodeId> targets, std::shared_ptr<const exec::PartInfo> part);
+                                                std::vector<graph::NodeId> targets, std::shared_ptr<const exec::PartInfo> part, bool in_goes);
   // The device of that name, whole or in part, when it says one alone.
   Result<int32_t> FindDevice(std::string_view name) const;
   // From now on variables are constants to the steps that are prepared (frozen_variables.h). For good; asked for twice it is once. UNIMPLEMENTED: the
@@ -93,6 +94,14 @@ class Session : public std::enable_shared_from_this<Session> {
   Runtime* runtime() const { return runtime_; }
   BufferPool* pool() const { return pool_; }
 
+  // For runs whose feeds come one after the other; the last kMostCached that were asked for are kept.
+  Result<std::shared_ptr<const PartialRunPlan>> PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                                                  const std::vector<std::string_view>& targets);
+  // With the library of the session's graph and no node.
+  graph::Graph EmptyGraph() const;
+
+ private:
+  Session(Runtime* runtime, SessionOptions options);
   // What a step of these names needs of the graph.
   struct Pruned {
     graph::Graph graph;
@@ -101,21 +110,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<Pruned> Prune(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                        const std::vector<std::string_view>& targets) const;
   Result<graph::Graph> InlineCalls(graph::Graph graph, optimize::Request* request) const;
-  // Whether steps run in other processes.
-  bool runs_elsewhere() const;
-  // For runs whose feeds come one after the other, in this process; the last kMostCached that were asked for are kept.
-  Result<std::shared_ptr<const PartialRunPlan>> PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
-                                                                  const std::vector<std::string_view>& targets);
-  // Of a graph whose calls are inlined, or not yet. store: of its stateful kernels; nullptr: the session's.
-  Result<std::shared_ptr<Callable>> PrepareGraph(const graph::Graph& graph, optimize::Request request, const RunOptions& options,
-                                                 exec::KernelStore* store = nullptr);
-  // With the library of the session's graph and no node.
-  graph::Graph EmptyGraph() const;
   // What this thread plans while the answer lives ends with the session, and with what the options say.
   Planning StartPlanning(const RunOptions& options);
-
- private:
-  Session(Runtime* runtime, SessionOptions options);
   // frozen: whether the session was when its making began; one that was made before is not kept.
   std::shared_ptr<Callable> Keep(const std::string& key, std::shared_ptr<Callable> callable, bool frozen);
   Result<std::shared_ptr<Callable>> PrepareOnce(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,

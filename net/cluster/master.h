@@ -66,6 +66,7 @@ class Master : public session::Remote {
  private:
   friend class ClusterPlan;
   friend class ClusterRun;
+  friend class ClusterGoes;
   struct TaskState {
     Task task;
     uint64_t incarnation = 0;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/cluster/step_order.h"
 
-#include "core/trace/trace.h"
-
 namespace tenon::cluster {
-namespace {
 
-void Write(const trace::Trace::Event& event, TraceSpan* span) {
+void WriteSpan(const trace::Trace::Event& event, TraceSpan* span) {
   span->set_group(std::string(event.group));
   span->set_line(std::string(event.line));
   span->set_name(std::string(event.name));
@@ -15,8 +12,6 @@ void Write(const trace::Trace::Event& event, TraceSpan* span) {
   span->set_begin_ns(event.begin_ns);
   span->set_end_ns(event.end_ns);
 }
-
-}  // namespace
 
 Status StepOrder::Read(const WorkerPart& part) {
   if (static_cast<size_t>(head.feeds_size()) != part.callable->feed_count())
@@ -61,7 +56,17 @@ void StepOrder::Compute(const std::shared_ptr<WorkerStep>& step, std::function<v
 Status StepOrder::Fill(std::vector<Tensor> given) {
   fetches = std::move(given);
   for (const Tensor& fetch : fetches) TENON_RETURN_IF_ERROR(out.Add(fetch.view(), answer.add_fetches()));
-  trace.ForEach([this](const trace::Trace::Event& event) { Write(event, answer.add_spans()); });
+  trace.ForEach([this](const trace::Trace::Event& event) { WriteSpan(event, answer.add_spans()); });
+  return Status::Ok();
+}
+
+Status StepOrder::TakeLeft(WorkerStep* step) {
+  for (const int32_t channel : step->part->given) {
+    if (!step->Has({channel, 0, {}})) continue;
+    TENON_RETURN_IF_ERROR(step->goes->Give(channel, &given, &out, answer.add_given()));
+  }
+  step->goes->TellSent(answer.mutable_sent());
+  step->goes->TakeTrace(answer.mutable_spans());
   return Status::Ok();
 }
 

@@ -15,6 +15,8 @@
 
 namespace tenon::cluster {
 
+void WriteSpan(const trace::Trace::Event& event, TraceSpan* span);
+
 // One thread at a time.
 struct StepOrder : std::enable_shared_from_this<StepOrder> {
   RunPart head;
@@ -31,6 +33,7 @@ struct StepOrder : std::enable_shared_from_this<StepOrder> {
   std::thread::id thread;
   // The answer. The fetches' bytes are in `out`, which points into them: all stay until they are sent.
   std::vector<Tensor> fetches;
+  std::vector<exec::Message> given;  // of a step in goes: what nobody has taken yet
   OutPacket out;
   RunReply answer;
 
@@ -38,6 +41,8 @@ struct StepOrder : std::enable_shared_from_this<StepOrder> {
   Status Read(const WorkerPart& part);
   // Runs the step, for the answer: on this thread, and, when it has waited, on one of the services' background. computed: once.
   void Compute(const std::shared_ptr<WorkerStep>& step, std::function<void(Status)> computed);
+  // Of a step in goes, once it has ended.
+  Status TakeLeft(WorkerStep* step);
 
  private:
   Status Fill(std::vector<Tensor> given);

@@ -46,6 +46,7 @@ void Worker::OnCall(tenon_peer* peer, const tenon_incoming& call, Reply given) {
            : method == kMethodSettle ? Settle(call.request, reply)
            : method == kMethodDrop   ? Drop(call.request, reply)
            : method == kMethodReset  ? Reset(call.request, reply)
+           : method == kMethodGo     ? Go(call.request, reply)
                                      : Unimplemented(StrCat("a worker has no method '", method, "'"));
   });
   {

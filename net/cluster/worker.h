@@ -89,6 +89,7 @@ class Worker {
   Status Ping(tenon_span request, Reply reply);
   Status CloseSession(tenon_span request, Reply reply);
   Status Settle(tenon_span request, Reply reply);
+  Status Go(tenon_span request, Reply reply);
 
   Result<std::shared_ptr<WorkerSession>> Find(uint64_t session);
   Result<std::shared_ptr<WorkerSession>> SessionOf(uint64_t session);  // the same for who does not hold mutex_

@@ -90,6 +90,13 @@ Status PartPlan::ReadChannel(const RegisterPart& asked, const Channel& channel, 
 Status PartPlan::ReadEnds(const RegisterPart& asked) {
   TENON_RETURN_IF_ERROR(ReadEdges(graph_, asked.feeds(), &feeds_));
   TENON_RETURN_IF_ERROR(ReadEdges(graph_, asked.fetches(), &fetches_));
+  part->in_goes = asked.in_goes();
+  if (asked.in_goes() && asked.feeds_size() + asked.fetches_size() > 0) return InvalidArgument("a part in goes has feeds or fetches that are no channels");
+  for (const auto& [channels, out] : {std::pair(&asked.fed(), &part->fed), std::pair(&asked.given(), &part->given)}) {
+    for (const int32_t channel : *channels)
+      if (channel < 0 || channel >= asked.channels_size() || asked.channels(channel).to() >= 0) return InvalidArgument(StrCat("a part meets its callers on channel ", channel));
+    out->assign(channels->begin(), channels->end());
+  }
   for (int32_t target : asked.targets())
     if (!graph_.Has(graph::NodeId(target))) return InvalidArgument(StrCat("a part has the target ", target));
   return Status::Ok();
@@ -100,7 +107,7 @@ Status PartPlan::Prepare(session::Session* session, const RegisterPart& asked) {
   std::vector<graph::NodeId> targets;
   for (int32_t target : asked.targets()) targets.emplace_back(target);
   TENON_ASSIGN_OR_RETURN(part->callable, session->PreparePart(std::move(graph_), std::move(feeds_), std::move(fetches_),
-                                                              std::move(targets), std::move(info_)));
+                                                              std::move(targets), std::move(info_), asked.in_goes()));
   part->receive_window = asked.receive_window();
   for (graph::NodeId node : part->callable->plan()->receives()) {
     const int32_t channel = channels[node].number();
@@ -108,7 +115,7 @@ Status PartPlan::Prepare(session::Session* session, const RegisterPart& asked) {
     if (part->asked_bytes[channel] > 0) part->asks.push_back({channel, part->asked_bytes[channel]});
   }
   // Not where it asks for values while it runs: they are not there before.
-  part->runs_through = !asked.in_circle() && part->asks.empty() && part->callable->plan()->RunsThrough();
+  part->runs_through = !asked.in_goes() && !asked.in_circle() && part->asks.empty() && part->callable->plan()->RunsThrough();
   return Status::Ok();
 }
 

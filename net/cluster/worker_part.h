@@ -31,6 +31,8 @@ struct WorkerPart {
   std::vector<uint64_t> asked_bytes;  // by channel: of its value, which its receiver asks for; 0: it is not asked for
   std::vector<AskingWindow::Value> asks;  // those of `receives` that are asked for
   uint64_t receive_window = 0;
+  bool in_goes = false;                // its steps stand still between their callers' calls, and these are the channels of those:
+  std::vector<int32_t> fed, given;
   std::shared_ptr<session::Callable> callable;
   bool runs_through = false;         // its steps wait for nobody once all that it receives is there
   std::set<std::string> targets;     // addresses, with their schemes, of those it sends values to

@@ -30,6 +30,7 @@ class WorkerSession {
   uint32_t last_part = 0;  // the highest number that was registered
   std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<WorkerStep>> steps;  // by part and step
   size_t early_steps = 0;
+  size_t in_goes = 0;  // steps of parts that stand still between calls, which have begun
   Status ended;  // why, once it has
 
   // A loss that its master may not know of. step: 0: of none in particular.

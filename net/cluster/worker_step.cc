@@ -57,6 +57,7 @@ Status WorkerStep::SendNow(const exec::RendezvousKey& key, exec::Message message
     bytes = *laid;
   }
   auto kept = std::make_shared<exec::Message>(std::move(message));
+  if (goes != nullptr) goes->Sent(to);
   const std::string encoded = EncodeHead(head);
   Status sent = (*connection)->Send(name, encoded, bytes, [self = shared_from_this(), kept, &task](Status status) {
     if (!status.ok()) self->Lost(std::move(status).Annotate(StrCat("to task ", task.name(), " at ", task.address())));
@@ -149,6 +150,10 @@ void WorkerStep::Later(std::function<void()> work) {
 
 Status WorkerStep::Take(const exec::RendezvousKey& key, exec::Message message) {
   TENON_RETURN_IF_ERROR(Rendezvous::Send(key, std::move(message)));
+  if (goes != nullptr) {
+    goes->Came();
+    return Status::Ok();
+  }
   std::function<void()> run;
   {
     const std::lock_guard lock(run_mutex_);

@@ -13,6 +13,7 @@
 #include "net/cluster/background.h"
 #include "net/cluster/metrics.h"
 #include "net/cluster/network.h"
+#include "net/cluster/worker_goes.h"
 #include "net/cluster/worker_part.h"
 #include "net/cluster/worker_session.h"
 
@@ -30,7 +31,9 @@ struct StepServices {
 class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<WorkerStep> {
  public:
   WorkerStep(const StepServices* services, std::shared_ptr<WorkerSession> owner, std::shared_ptr<const WorkerPart> of, uint64_t id)
-      : Rendezvous(GlobalPool(), &of->names), session(std::move(owner)), part(std::move(of)), number(id), services_(services), window_(part->asks, part->receive_window) {}
+      : Rendezvous(GlobalPool(), &of->names), session(std::move(owner)), part(std::move(of)), number(id), services_(services), window_(part->asks, part->receive_window) {
+    if (part->in_goes) goes = std::make_unique<WorkerGoes>(this, services);
+  }
 
   Status Send(const exec::RendezvousKey& key, exec::Message message) override;
   void Receive(const exec::RendezvousKey& key, Receiver receiver) override;
@@ -51,6 +54,7 @@ class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<
   const std::shared_ptr<const WorkerPart> part;
   const uint64_t number;
   Cancellation cancellation;
+  std::unique_ptr<WorkerGoes> goes;  // of a part in goes
   bool started() const { return started_ns != 0; }
   uint64_t started_ns = 0;  // 0: values have come, the master's message has not
   std::vector<Reply> settles;  // to be given when it is over; the worker's mutex guards it

@@ -23,6 +23,8 @@ constexpr uint64_t kQuickNs = 20'000;
 constexpr uint64_t kTooLongNs = 1'000'000;
 // Steps whose values come before their master's message: of a session, and by way of one connection.
 constexpr size_t kMostEarlySteps = 1024, kMostEarlyOfPeer = 4096;
+// Steps of a session that stand still between calls, whether or not somebody will ever go on with them.
+constexpr size_t kMostInGoes = 1024;
 
 }  // namespace
 
@@ -67,6 +69,10 @@ Result<std::shared_ptr<WorkerStep>> Worker::BeginStep(const RunPart& head, tenon
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, Find(head.session()));
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerStep> step, StepOf(session, head.part(), head.step()));
   if (step->started()) return AlreadyExists(StrCat("step ", head.step(), " of part ", head.part(), " runs already"));
+  if (step->part->in_goes && session->in_goes >= kMostInGoes)
+    return ResourceExhausted(StrCat("session ", session->id, " has ", session->in_goes, " partial runs under way at task ", options_.task,
+                                    ", as many as it may; finish some, or let go of them"));
+  session->in_goes += step->part->in_goes;
   session->heard_ns = step->started_ns = NowNs();
   NoLongerEarly(step.get());
   running_.emplace(reply, step);
@@ -83,6 +89,15 @@ Status Worker::Run(tenon_span request, Reply reply) {
   WorkerPart::Quick quick;
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerStep> step, BeginStep(order->head, reply.reply, &quick));
   const WorkerPart& part = *step->part;
+  if (part.in_goes) {
+    --queued_;
+    order->answer.set_came_ns(step->started_ns);
+    step->goes->Begin(order->head.trace(), [this, step, order](Status status) {
+      if (status.ok()) status = Guarded([&] { return order->TakeLeft(step.get()); });
+      Conclude(step, order, std::move(status));
+    });
+    return Status::Ok();
+  }
   std::function<void()> run;
   const Status read = Guarded([&] {
     run = [this, step, order] { RunStep(step, order); };
@@ -156,6 +171,7 @@ void Worker::EndStep(WorkerStep* step) {
   {
     const std::lock_guard lock(mutex_);
     settles.swap(step->settles);
+    step->session->in_goes -= step->part->in_goes;
     const auto at = step->session->steps.find({step->part->number, step->number});
     if (at != step->session->steps.end()) {
       ended = std::move(at->second);
@@ -186,6 +202,28 @@ Status Worker::Settle(tenon_span request, Reply reply) {
     session->End(asked.part(), asked.step());
   }
   Answer(reply, PingReply());
+  return Status::Ok();
+}
+
+Status Worker::Go(tenon_span request, Reply reply) {
+  auto order = std::make_shared<GoOrder>();
+  order->reply = reply;
+  order->answer.set_came_ns(NowNs());
+  TENON_ASSIGN_OR_RETURN(order->packet, InPacket::Parse(request, &order->head));
+  const GoStep& asked = order->head;
+  std::shared_ptr<WorkerStep> step;
+  {
+    const std::lock_guard lock(mutex_);
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, Find(asked.session()));
+    session->heard_ns = NowNs();
+    const auto at = session->steps.find({asked.part(), asked.step()});
+    if (at != session->steps.end() && at->second->started()) step = at->second;
+    else if (!session->IsOver(asked.part(), asked.step())) return NotFound(StrCat("step ", asked.step(), " of part ", asked.part(), " has not begun at task ", options_.task));
+  }
+  if (step != nullptr && step->goes == nullptr) return InvalidArgument(StrCat("part ", asked.part(), " runs its steps at one go"));
+  if (step != nullptr) return step->goes->Ask(order);
+  order->answer.set_over(true);
+  Answer(reply, order->answer);
   return Status::Ok();
 }
 

@@ -8,7 +8,7 @@
 #include "core/exec/device/step.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/op_def.h"
-#include "core/session/partial_run_setup.h"
+#include "core/session/partial_run.h"
 #include "core/session/session_placer.h"
 #include "core/trace/trace.h"
 #include "net/cluster/master.h"
@@ -309,7 +309,7 @@ tenon_status* tenon_session_partial_setup(tenon_session* session, const tenon_sp
                                           uint64_t target_count, tenon_partial_run** out_partial) {
   return host::Guard([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<session::PartialRun> partial,
-                           session::SetUpPartialRun(session->session, host::Names(feed_names, feed_count),
+                           session::PartialRun::Setup(session->session, host::Names(feed_names, feed_count),
                                                     host::Names(fetch_names, fetch_count), host::Names(target_names, target_count)));
     *out_partial = new tenon_partial_run{std::move(partial)};
     return Status::Ok();

@@ -103,7 +103,7 @@ class Attacker {
   const uint64_t incarnation_;
 };
 
-constexpr uint32_t kProtocol = 3;  // of net/cluster/protocol.h
+constexpr uint32_t kProtocol = 4;  // of net/cluster/protocol.h
 
 class HostileTest : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Over, HostileTest, ::testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });

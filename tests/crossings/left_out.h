@@ -13,7 +13,6 @@ struct LeftOut {
 };
 
 inline constexpr LeftOut kLeftOut[] = {
-    {"two tasks, partial runs", "each call is a step there: what lies in a loop, or reads what another call changes, differs or is refused in other words"},
     {"was not made, though all that it needs has been fed", "in a partial run, what a loop stacks while another of its variables waits for a feed"},
     {"pieces", "a call that was made dataflow meets the graph that has it as a call"},
     {"is used before it is made", "a condition in a branch that another condition decides, in straight code"},
@@ -26,7 +25,6 @@ inline constexpr LeftOut kRefused[] = {
     {"lies in a branch that was not taken", "as above, of branches"},
     {"variants (lists, optionals, datasets) do not leave their process", "devices that a program names may part them (core/place/README.md)"},
     {"so a function that calls itself, in a branch too, has no end", "calls become nodes before a step (core/README.md)"},
-    {"a partial run over a cluster cannot", "each call is a step (tests/requirements.md, C10)"},
 };
 inline bool IsRefused(std::string_view text) {
   for (const LeftOut& each : kRefused)

@@ -156,6 +156,37 @@ TEST_F(PartialRuns, ArePlannedOnceAndMayBeUnderWayTogether) {
   EXPECT_EQ(session->Metrics()->plans_built, 1u);
 }  // the last one stands still, and goes
 
+TEST_F(PartialRuns, AreTracedCallByCall) {
+  const Output first = g.Op("AddV2", {a, g.Const(1.0f)}, {}, "first"), second = g.Op("Mul", {first, b}, {}, "second");
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  for (const bool early : {true, false}) {
+    auto run = PartialRun::Setup(*session, {a, b}, {first, second});
+    ASSERT_TRUE(run.ok()) << run.status();
+    std::string trace;
+    RunOptions traced;
+    traced.trace = &trace;
+    EXPECT_EQ(Given(run->Run({{a, Number(1)}}, {first}, early ? traced : RunOptions())), 2);
+    EXPECT_EQ(Given(run->Run({{b, Number(2)}}, {second}, early ? RunOptions() : traced)), 4);
+    EXPECT_EQ(trace.find("first") != std::string::npos, early) << trace;
+    EXPECT_EQ(trace.find("second") != std::string::npos, !early) << trace;
+  }
+}
+
+TEST_F(PartialRuns, GiveAnEdgeByEachOfItsNames) {
+  const Function same = Define(g, "same", [](Graph&, const std::vector<Output>& v) { return std::vector<Output>{v[0], v[0]}; }, {DType::kFloat});
+  const Operation call = g.AddNode("PartitionedCall", {g.Op("Neg", {a})}, {{"f", same}, {"Tout", std::vector<DType>{DType::kFloat, DType::kFloat}}}, "call");
+  const Output last = g.Op("AddV2", {call.output(1), b}, {}, "last");
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  auto run = PartialRun::Setup(*session, {a, b}, {call.output(0), call.output(1), last});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(Given(run->Run({{a, Number(3)}}, {call.output(0)})), -3);
+  EXPECT_EQ(Given(run->Run({}, {call.output(1)})), -3);
+  EXPECT_EQ(run->Run({}, {call.output(0)}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Given(run->Run({{b, Number(1)}}, {last})), -2);
+}
+
 TEST_F(PartialRuns, RunTheirTargetsWhenTheirFeedsHaveCome) {
   const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", "v"}});
   g.AddNode("AssignVariableOp", {v, g.Const(0.0f)}, {}, "init");

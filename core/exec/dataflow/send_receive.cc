@@ -65,7 +65,7 @@ void DynamicInstance::Conclude(Receipt* receipt) {
   receipt->message.reset();
   spare_receipts_.push_back(receipt);
   --outstanding_;
-  if (receipt->begin_ns != 0)
+  if (receipt->begin_ns != 0 && step_->trace != nullptr)  // the call that began it was traced, maybe, and this one is not
     step_->trace->Add(info.node->name, info.node->op->name, receipt->begin_ns, trace::Trace::Now(),
                       DescribeTransfer(*info.node, message.ok() && !message->dead() ? &message->view() : nullptr));
   if (message.ok()) message = Unpacked(*std::move(message), info.node->output_types[0], step_->rendezvous->pool());

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// ClusterRun: one step of a cluster's plan: a call to each task that has a part, and its answer.
+#ifndef TENON_NET_CLUSTER_CLUSTER_RUN_H_
+#define TENON_NET_CLUSTER_CLUSTER_RUN_H_
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/trace/trace.h"
+#include "net/cluster/cluster_plan.h"
+
+namespace tenon::cluster {
+
+class ClusterRun : public exec::Run {
+ public:
+  explicit ClusterRun(std::shared_ptr<ClusterPlan> plan)
+      : plan_(std::move(plan)), fetches_(plan_->fetch_count()), views_(plan_->fetch_count()), losses_(plan_->parts().size()) {}
+
+  Status Go(exec::Step* step, const tenon_tensor_view* const* feeds) override;
+  const tenon_tensor_view& fetch(size_t i) const override { return views_[i]; }
+  void Finish() override {
+    for (Tensor& tensor : fetches_) tensor = Tensor();
+  }
+  // Cancels what is still open; the first reason is the step's answer.
+  void GiveUp(Status why);
+
+ protected:
+  struct Open {
+    OutPacket packet;
+    uint64_t call = 0, called_ns = 0;
+    bool done = false;
+    bool answered = false;  // by the task itself
+  };
+  // Calls the tasks.
+  Status Begin(exec::Step* step, const tenon_tensor_view* const* feeds);
+  // Until all parts have answered; then the master forgets the step.
+  void Await();
+  // What became of the step, once it is awaited.
+  Status End();
+  // Of a part's answer, what comes after its fetches.
+  virtual Status TakeGiven([[maybe_unused]] size_t part, [[maybe_unused]] const RunReply& reply, [[maybe_unused]] InPacket* packet) { return Status::Ok(); }
+  // The step has been given up.
+  virtual void CancelCalls();
+  // Of a call that was made then; nothing where none is traced.
+  template <class Answer>
+  void TakeTrace(size_t part, uint64_t called_ns, const Answer& answer);
+  Master& master() const { return *plan_->master(); }
+  const std::shared_ptr<Connection>& ConnectionTo(size_t part) const { return master().tasks_[plan_->parts()[part].task].connection; }
+
+  const std::shared_ptr<ClusterPlan> plan_;
+  std::shared_ptr<const exec::ChannelShapes::Known> shapes_;
+  std::vector<Tensor> fetches_;
+  std::vector<tenon_tensor_view> views_;
+  std::mutex mutex_;
+  trace::Trace* trace_ = nullptr;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Open>> open_;
+  std::vector<Subscription> losses_;  // of the parts' tasks
+  size_t running_ = 0;
+  bool given_up_ = false;
+  uint64_t number_ = 0, begin_ns_ = 0;  // of the step
+
+ private:
+  void NoteUnsettled();
+  void Start(size_t part, const tenon_tensor_view* const* feeds);
+  void Done(size_t part, Status status, tenon_span response);
+  Status Take(size_t part, tenon_span response);
+
+  bool repeated_ = false;  // a planted bug's
+  Status first_;
+};
+
+// A worker's spans, by this process's clock. The call's way there and back bound how far the clocks are apart; where they may be one
+// clock, they are taken to be.
+template <class Answer>
+void ClusterRun::TakeTrace(size_t index, uint64_t called_ns, const Answer& answer) {
+  const std::lock_guard lock(mutex_);
+  if (trace_ == nullptr) return;
+  const auto called = static_cast<int64_t>(called_ns), now = static_cast<int64_t>(trace::Trace::Now());
+  const auto came = static_cast<int64_t>(answer.came_ns()), answered = static_cast<int64_t>(answer.answered_ns());
+  const bool one_clock = called <= came && came <= answered && answered <= now;
+  const int64_t ahead = one_clock ? 0 : (came + answered) / 2 - (called + now) / 2;
+  const auto here = [ahead](uint64_t ns) { return static_cast<uint64_t>(std::max<int64_t>(0, static_cast<int64_t>(ns) - ahead)); };
+  const std::string& task = master().tasks_[plan_->parts()[index].task].task.name();
+  for (const TraceSpan& span : answer.spans())
+    trace_->AddOn({StrCat(task, span.group()), span.group().empty() ? StrCat("thread ", span.line()) : span.line()}, span.name(), span.category(),
+                  here(span.begin_ns()), here(span.end_ns()), span.detail());
+}
+
+}  // namespace tenon::cluster
+
+#endif  // TENON_NET_CLUSTER_CLUSTER_RUN_H_
