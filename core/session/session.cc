@@ -225,10 +225,7 @@ void Session::Close(const Status& why) {
   if (!state_->unfinished.End())
     if (auto self = weak_from_this().lock()) runtime_->KeepForEver(std::move(self));
   if (idle) DropFunctions();
-  std::lock_guard cache(cache_mutex_);
-  cache_.clear();  // callables hold the session
-  cached_nodes_ = 0;
-  partial_runs_.clear();
+  prepared_.Drop();  // callables hold the session
 }
 
 bool Session::GiveUpIdle() {
@@ -300,14 +297,11 @@ Status Session::ExtendGraph(const graph::Graph& graph) {
 Status Session::Freeze() {
   if (options_.remote != nullptr)
     return Unimplemented("the steps of this session run in other processes, where others may write to their variables; freeze sessions whose steps run in this process");
-  std::unordered_map<std::string, Cached> dropped;
-  const std::lock_guard lock(cache_mutex_);
+  const std::lock_guard lock(freeze_mutex_);
   if (is_frozen_.load()) return Status::Ok();
   frozen_ = std::make_unique<FrozenVariables>();
   is_frozen_.store(true);
-  dropped.swap(cache_);
-  cached_nodes_ = 0;
-  partial_runs_.clear();
+  prepared_.Drop();  // what was made before the session was is not kept either
   return Status::Ok();
 }
 
@@ -506,32 +500,16 @@ Result<std::shared_ptr<const PartialRunPlan>> Session::MakePartialRun(Pruned pru
 
 Result<std::shared_ptr<const PartialRunPlan>> Session::PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                                          const std::vector<std::string_view>& targets) {
-  const std::string key = CacheKey(feeds, fetches, targets);
-  const bool frozen = is_frozen_.load();
-  {
-    std::lock_guard lock(cache_mutex_);
-    if (const auto it = partial_runs_.find(key); it != partial_runs_.end()) {
-      it->second.second = ++uses_;
-      plans_reused_.fetch_add(1, std::memory_order_relaxed);
-      return it->second.first;
-    }
-  }
-  if (state_->steps.closing.load()) return state_->steps.closed.reason();
-  std::shared_ptr<const PartialRunPlan> plan, dropped;  // a plan takes its time to go
-  {
+  const std::string key = "partial run " + CacheKey(feeds, fetches, targets);
+  const auto make = [&]() -> Result<PreparedSteps::Step> {
+    if (state_->steps.closing.load()) return state_->steps.closed.reason();
     const Planning planning = StartPlanning({});
     TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
-    TENON_ASSIGN_OR_RETURN(plan, MakePartialRun(std::move(pruned)));
-  }
-  std::lock_guard lock(cache_mutex_);
-  if (state_->steps.closing.load() || frozen != is_frozen_.load()) return plan;
-  partial_runs_.insert_or_assign(key, std::make_pair(plan, ++uses_));
-  if (partial_runs_.size() > kMostCached) {
-    const auto oldest = std::min_element(partial_runs_.begin(), partial_runs_.end(), [](const auto& a, const auto& b) { return a.second.second < b.second.second; });
-    dropped = std::move(oldest->second.first);
-    partial_runs_.erase(oldest);
-  }
-  return plan;
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PartialRunPlan> plan, MakePartialRun(std::move(pruned)));
+    return PreparedSteps::Step{plan->callable, plan};
+  };
+  TENON_ASSIGN_OR_RETURN(const PreparedSteps::Step step, FindOrMake(key, make));
+  return step.partial;
 }
 
 Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds,
@@ -709,64 +687,39 @@ Result<PluginAnswers> Session::AskPlugins(graph::Graph placed, std::shared_ptr<c
 Status Session::Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
                     const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
                     const std::vector<std::string_view>& target_names, std::vector<Tensor>* out_fetches) {
-  const std::string key = CacheKey(feed_names, fetch_names, target_names);
-  std::shared_ptr<Callable> callable;
-  {
-    std::lock_guard lock(cache_mutex_);
-    if (const auto it = cache_.find(key); it != cache_.end()) {
-      callable = it->second.callable;
-      it->second.used = ++uses_;
-    }
+  uint64_t begin = 0;  // of the making
+  const auto make = [&]() -> Result<PreparedSteps::Step> {
+    if (begin == 0) begin = NowNs();
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<Callable> callable, Prepare(feed_names, fetch_names, target_names, {}, {}, options));
+    return PreparedSteps::Step{std::move(callable), nullptr};
+  };
+  TENON_ASSIGN_OR_RETURN(const PreparedSteps::Step step, FindOrMake(CacheKey(feed_names, fetch_names, target_names), make));
+  if (begin == 0 || options.timeout_ns == 0) return step.callable->Run(options, feeds, out_fetches);
+  // The planning's time is the step's.
+  RunOptions rest = options;
+  rest.asked_ns = options.timeout_ns;
+  rest.timeout_ns -= std::min(NowNs() - begin, options.timeout_ns - 1);
+  return step.callable->Run(rest, feeds, out_fetches);
+}
+
+// With another try without what is kept, if that is what takes the memory.
+template <typename Make>
+Result<PreparedSteps::Step> Session::FindOrMake(const std::string& key, const Make& make) {
+  if (PreparedSteps::Step known = prepared_.Find(key); known.callable != nullptr) {
+    plans_reused_.fetch_add(1, std::memory_order_relaxed);
+    return known;
   }
-  if (callable == nullptr) {
-    const uint64_t begin = NowNs();
-    const bool frozen = is_frozen_.load();
-    TENON_ASSIGN_OR_RETURN(callable, PrepareCached(feed_names, fetch_names, target_names, options));
-    callable = Keep(key, std::move(callable), frozen);
-    if (options.timeout_ns == 0) return callable->Run(options, feeds, out_fetches);
-    // The planning's time is the step's.
-    RunOptions rest = options;
-    rest.asked_ns = options.timeout_ns;
-    rest.timeout_ns -= std::min(NowNs() - begin, options.timeout_ns - 1);
-    return callable->Run(rest, feeds, out_fetches);
+  uint64_t begun = prepared_.begin();
+  Result<PreparedSteps::Step> made = make();
+  if (!made.ok() && made.status().code() == Code::kResourceExhausted && prepared_.Drop()) {
+    begun = prepared_.begin();
+    made = make();
   }
-  plans_reused_.fetch_add(1, std::memory_order_relaxed);
-  return callable->Run(options, feeds, out_fetches);
+  if (!made.ok()) return made;
+  return prepared_.Keep(key, *std::move(made), begun);
 }
 
 // The one that stays: another step may have prepared the same meanwhile. The one that was not run for longest makes room.
-std::shared_ptr<Callable> Session::Keep(const std::string& key, std::shared_ptr<Callable> callable, bool frozen) {
-  std::vector<std::shared_ptr<Callable>> dropped;  // a plan takes its time to go
-  std::lock_guard lock(cache_mutex_);
-  if (state_->steps.closing.load() || frozen != is_frozen_.load()) return callable;
-  const size_t nodes = callable->node_count();
-  const auto [at, is_new] = cache_.try_emplace(key, Cached{std::move(callable), ++uses_, nodes});
-  std::shared_ptr<Callable> kept = at->second.callable;
-  if (is_new) cached_nodes_ += nodes;
-  while (is_new && (cache_.size() > kMostCached || (cache_.size() > kLeastCached && cached_nodes_ > kMostCachedNodes))) {
-    const auto oldest = std::min_element(cache_.begin(), cache_.end(), [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
-    cached_nodes_ -= oldest->second.nodes;
-    dropped.push_back(std::move(oldest->second.callable));
-    cache_.erase(oldest);
-  }
-  return kept;
-}
-
-Result<std::shared_ptr<Callable>> Session::PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
-                                                         const std::vector<std::string_view>& targets, const RunOptions& options) {
-  auto callable = Prepare(feeds, fetches, targets, {}, {}, options);
-  if (callable.ok() || callable.status().code() != Code::kResourceExhausted) return callable;
-  std::unordered_map<std::string, Cached> dropped;
-  {
-    std::lock_guard lock(cache_mutex_);
-    dropped.swap(cache_);
-    cached_nodes_ = 0;
-  }
-  if (dropped.empty()) return callable;
-  dropped.clear();
-  return Prepare(feeds, fetches, targets, {}, {}, options);
-}
-
 SessionMetrics Session::metrics() const {
   SessionMetrics out{state_->steps.ran.load(),
                      plans_built_.load(),

@@ -11,7 +11,6 @@
 #include <memory>
 #include <shared_mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -19,6 +18,7 @@
 #include "core/session/callable.h"
 #include "core/session/frozen_variables.h"
 #include "core/session/planning.h"
+#include "core/session/prepared_steps.h"
 #include "core/session/session_options.h"
 
 struct tenon_function;
@@ -78,9 +78,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a device).
   Result<Tensor> CopyTo(const tenon_tensor_view& value, int32_t from, int32_t to);
   const exec::SessionDevice& device(int32_t index) const;
-  // Prepare and Run; the last kMostCached that were asked for stay prepared, of large graphs fewer: so many that their plans have kMostCachedNodes together,
-  // but kLeastCached in any case. What they keep for their next run they give up where another step lacks it.
-  static constexpr size_t kMostCached = 256, kLeastCached = 16, kMostCachedNodes = 1 << 17;
+  // Prepare and Run; the step stays prepared for a while (prepared_steps.h). What such steps keep for their next run they give up where another lacks it.
   Status Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
              const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
              const std::vector<std::string_view>& target_names, std::vector<Tensor>* out_fetches);
@@ -94,7 +92,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Runtime* runtime() const { return runtime_; }
   BufferPool* pool() const { return pool_; }
 
-  // For runs whose feeds come one after the other; the last kMostCached that were asked for are kept.
+  // For runs whose feeds come one after the other; kept as those of Run are.
   Result<std::shared_ptr<const PartialRunPlan>> PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                                   const std::vector<std::string_view>& targets);
   // With the library of the session's graph and no node.
@@ -112,14 +110,12 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<graph::Graph> InlineCalls(graph::Graph graph, optimize::Request* request) const;
   // What this thread plans while the answer lives ends with the session, and with what the options say.
   Planning StartPlanning(const RunOptions& options);
-  // frozen: whether the session was when its making began; one that was made before is not kept.
-  std::shared_ptr<Callable> Keep(const std::string& key, std::shared_ptr<Callable> callable, bool frozen);
+  // make() -> Result<PreparedSteps::Step>, of what is not kept under the key.
+  template <typename Make>
+  Result<PreparedSteps::Step> FindOrMake(const std::string& key, const Make& make);
   Result<std::shared_ptr<Callable>> PrepareOnce(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                 const std::vector<std::string_view>& targets, const std::vector<std::string_view>& feed_devices,
                                                 const std::vector<std::string_view>& fetch_devices, const RunOptions& options);
-  // Another try without the cached callables, if their plans are what takes the memory.
-  Result<std::shared_ptr<Callable>> PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
-                                                  const std::vector<std::string_view>& targets, const RunOptions& options);
   // What they refuse of a placed graph; nothing where none is asked: without compiling, or in other processes.
   Result<PluginAnswers> AskPlugins(graph::Graph placed, std::shared_ptr<const exec::StepTimes> times, const optimize::Request& request);
   Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices,
@@ -157,20 +153,12 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable std::shared_mutex graph_mutex_;
   graph::Graph graph_;
   BufferPool* pool_ = nullptr;
-  std::mutex cache_mutex_;
-  struct Cached {
-    std::shared_ptr<Callable> callable;
-    uint64_t used;  // of uses_, when it was run last
-    size_t nodes;
-  };
-  std::unordered_map<std::string, Cached> cache_;
-  std::unordered_map<std::string, std::pair<std::shared_ptr<const PartialRunPlan>, uint64_t>> partial_runs_;  // with what Cached::used is
-  uint64_t uses_ = 0;
-  size_t cached_nodes_ = 0;
+  PreparedSteps prepared_;
   std::condition_variable idle_;
   std::vector<std::weak_ptr<Callable>> callables_;  // the steps' mutex guards them
   std::mutex functions_mutex_;
   std::vector<std::weak_ptr<FunctionCode>> functions_;
+  std::mutex freeze_mutex_;
   std::atomic<bool> is_frozen_{false};
   std::unique_ptr<FrozenVariables> frozen_;  // there once it is; goes before the pool closes
   std::atomic<uint64_t> plans_built_{0}, plans_reused_{0}, nodes_merged_{0};

@@ -129,7 +129,7 @@ TEST_F(SessionTest, KnowsOneFunctionOfAName) {
       function.nodes.push_back({"n", op, "", {}, {}});
       part.library()[name] = std::make_shared<const graph::FunctionDef>(std::move(function));
     }
-    return session_->PreparePart(std::move(part), {}, {}, {}, std::make_shared<exec::PartInfo>()).status();
+    return session_->PreparePart(std::move(part), {}, {}, {}, std::make_shared<exec::PartInfo>(), false).status();
   };
   ASSERT_TRUE(part_with({{"f", "Plus"}}).ok());
   EXPECT_TRUE(part_with({{"f", "Plus"}}).ok());
@@ -264,18 +264,18 @@ TEST_F(SessionTest, CancelsWhatRunsWhenItClosesAndRunsNothingAfter) {
 
 TEST_F(SessionTest, KeepsTheLastPlansAndNoMore) {
   const Edge x = Feed(TENON_DT_FLOAT, {}, "x");
-  for (size_t i = 0; i <= Session::kMostCached; ++i) Add("Plus", {x, x}, {}, "y" + std::to_string(i));
+  for (size_t i = 0; i <= PreparedSteps::kMost; ++i) Add("Plus", {x, x}, {}, "y" + std::to_string(i));
   ASSERT_TRUE(session_->ExtendGraph(graph).ok());
   const auto run = [&](size_t i) { EXPECT_TRUE(Run("y" + std::to_string(i), 1).ok()); };
-  for (size_t i = 0; i < Session::kMostCached; ++i) run(i);
+  for (size_t i = 0; i < PreparedSteps::kMost; ++i) run(i);
   run(0);
-  EXPECT_EQ(session_->metrics().plans_built, Session::kMostCached);
-  run(Session::kMostCached);  // for which the second has to go
+  EXPECT_EQ(session_->metrics().plans_built, PreparedSteps::kMost);
+  run(PreparedSteps::kMost);  // for which the second has to go
   run(0);
   run(2);
-  EXPECT_EQ(session_->metrics().plans_built, Session::kMostCached + 1);
+  EXPECT_EQ(session_->metrics().plans_built, PreparedSteps::kMost + 1);
   run(1);
-  EXPECT_EQ(session_->metrics().plans_built, Session::kMostCached + 2);
+  EXPECT_EQ(session_->metrics().plans_built, PreparedSteps::kMost + 2);
 }
 
 TEST_F(SessionTest, LetsCallablesAndFetchesOutliveIt) {

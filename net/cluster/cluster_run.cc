@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/exec/device/step.h"
 #include "net/cluster/planted.h"
 #include "net/cluster/protocol.h"
 
@@ -54,10 +53,15 @@ void ClusterRun::Done(size_t index, Status status, tenon_span response) {
     return status.ok() ? Status::Ok() : std::move(status).Annotate(master().Where(plan_->parts()[index].task));
   });
   if (!status.ok()) GiveUp(std::move(status));
-  const std::lock_guard lock(mutex_);
-  open_[index]->done = true;
-  --running_;
-  changed_.notify_all();
+  // Without the lock nothing here is touched: the step may end.
+  std::shared_ptr<exec::Resumer> resumer;
+  {
+    const std::lock_guard lock(mutex_);
+    open_[index]->done = true;
+    if (--running_ == 0) resumer = std::exchange(resumer_, nullptr);
+    changed_.notify_all();
+  }
+  if (resumer != nullptr) resumer->Resume();
 }
 
 Status ClusterRun::Take(size_t index, tenon_span response) {
@@ -152,13 +156,25 @@ Status ClusterRun::End() {
 
 Status ClusterRun::Go(exec::Step* step, const tenon_tensor_view* const* feeds) {
   TENON_RETURN_IF_ERROR(Begin(step, feeds));
-  {
-    const Subscription cancelled(step->cancellation, [this](const Status& why) { GiveUp(why); });
-    Await();
-  }
-  Status status = End();
+  cancelled_.Begin(step->cancellation, [this](const Status& why) { GiveUp(why); });
+  stands_still_ = step->resumer != nullptr && Park(step->resumer);
+  if (stands_still_) return Status::Ok();
+  Status status = GoOn();
   if (!status.ok() && Planted(Bug::kStepRepeated) && !std::exchange(repeated_, true)) return Go(step, feeds);
-  TENON_RETURN_IF_ERROR(std::move(status));
+  return status;
+}
+
+bool ClusterRun::Park(const std::shared_ptr<exec::Resumer>& resumer) {
+  const std::lock_guard lock(mutex_);
+  if (running_ != 0) resumer_ = resumer;
+  return running_ != 0;
+}
+
+Status ClusterRun::GoOn() {
+  stands_still_ = false;
+  Await();
+  cancelled_.End();
+  TENON_RETURN_IF_ERROR(End());
   for (size_t i = 0; i < fetches_.size(); ++i) views_[i] = fetches_[i].view();
   return Status::Ok();
 }

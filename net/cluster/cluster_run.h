@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/exec/device/step.h"
 #include "core/trace/trace.h"
 #include "net/cluster/cluster_plan.h"
 
@@ -18,7 +19,10 @@ class ClusterRun : public exec::Run {
   explicit ClusterRun(std::shared_ptr<ClusterPlan> plan)
       : plan_(std::move(plan)), fetches_(plan_->fetch_count()), views_(plan_->fetch_count()), losses_(plan_->parts().size()) {}
 
+  // Where the step has a resumer it stands still while its tasks work.
   Status Go(exec::Step* step, const tenon_tensor_view* const* feeds) override;
+  bool stands_still() const override { return stands_still_; }
+  Status GoOn() override;
   const tenon_tensor_view& fetch(size_t i) const override { return views_[i]; }
   void Finish() override {
     for (Tensor& tensor : fetches_) tensor = Tensor();
@@ -63,11 +67,16 @@ class ClusterRun : public exec::Run {
   uint64_t number_ = 0, begin_ns_ = 0;  // of the step
 
  private:
+  // Whether there is something to wait for: then the last answer tells the resumer.
+  bool Park(const std::shared_ptr<exec::Resumer>& resumer);
   void NoteUnsettled();
   void Start(size_t part, const tenon_tensor_view* const* feeds);
   void Done(size_t part, Status status, tenon_span response);
   Status Take(size_t part, tenon_span response);
 
+  std::shared_ptr<exec::Resumer> resumer_;  // to be told; mutex_ guards it
+  Subscription cancelled_;
+  bool stands_still_ = false;
   bool repeated_ = false;  // a planted bug's
   Status first_;
 };

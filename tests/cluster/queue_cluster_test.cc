@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues at a task: clients meet there, many may wait there, and who waits is told when the task goes. Covers F5, M3, M9.
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <latch>
 #include <thread>
 
 #include "tests/cluster/local_cluster.h"
@@ -45,6 +47,11 @@ struct Meeting {
   Operation give;
 };
 
+int ThreadsOfTheProcess() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
 // What a task waits for in a queue may be what comes from another task, late in its part's order: the receive does not wait for those that wait.
 TEST(QueueCluster, AReceiveDoesNotWaitForADequeueThatItsValueEnds) {
   const LocalCluster cluster("loopback://queue_receive", {{"ps", 1}, {"worker", 1}});
@@ -77,12 +84,8 @@ TEST(QueueCluster, ManyWaitingStepsDoNotKeepOutTheOneThatEndsTheirWaiting) {
   const Meeting meeting;
   const Session session = cluster.Client(meeting.g);
   constexpr int kWaiting = 200;
-  const auto threads = [] {
-    const std::filesystem::directory_iterator tasks("/proc/self/task");
-    return static_cast<int>(std::distance(begin(tasks), end(tasks)));
-  };
   EXPECT_EQ(meeting.Arrived(session), 0);
-  const int before = threads();
+  const int before = ThreadsOfTheProcess();
   std::vector<std::thread> clients;
   for (int i = 0; i < kWaiting; ++i)
     clients.emplace_back([&] {
@@ -96,11 +99,48 @@ TEST(QueueCluster, ManyWaitingStepsDoNotKeepOutTheOneThatEndsTheirWaiting) {
   }
   // Each client waits on a thread of its own; none at the task does, though some stay there for the next work.
   constexpr int kStay = 80;
-  for (int polls = 0; polls < 1000 && threads() > before + kWaiting + kStay; ++polls) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_LE(threads(), before + kWaiting + kStay);
+  for (int polls = 0; polls < 1000 && ThreadsOfTheProcess() > before + kWaiting + kStay; ++polls) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(ThreadsOfTheProcess(), before + kWaiting + kStay);
   const std::vector<float> turns(kWaiting, 1.0f);
   EXPECT_TRUE(session.Run({{meeting.given, View(turns, {kWaiting})}}, {}, {meeting.give}, Meeting::Patience()).ok());
   for (std::thread& client : clients) client.join();
+}
+
+// Neither the client nor the task keeps a thread for a step that waits.
+TEST(QueueCluster, AsynchronousStepsWaitWithoutAThread) {
+  const LocalCluster cluster("loopback://queue_async", {{"ps", 1}, {"worker", 1}});
+  const Meeting meeting;
+  const Session session = cluster.Client(meeting.g);
+  const Callable turn = *session.Prepare({}, {meeting.turn});
+  EXPECT_EQ(meeting.Arrived(session), 0);
+  const int before = ThreadsOfTheProcess();
+  constexpr int kSteps = 500;
+  std::latch ended(kSteps);
+  std::atomic<int> failed{0};
+  const auto done = [&](const Result<std::vector<Tensor>>& values) {
+    if (!values.ok() && failed.fetch_add(1) == 0) ADD_FAILURE() << values.status();
+    ended.count_down();
+  };
+  for (int i = 0; i < kSteps; ++i) ASSERT_TRUE(turn.RunAsync({}, done, Meeting::Patience()).ok());
+  for (int32_t arrived = 0; arrived >= 0 && arrived < kSteps; arrived = meeting.Arrived(session)) std::this_thread::yield();
+  constexpr int kStay = 160;  // idle threads of both, for the next work
+  for (int polls = 0; polls < 1000 && ThreadsOfTheProcess() > before + kStay; ++polls) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LE(ThreadsOfTheProcess(), before + kStay);
+  // What is cancelled ends, and takes nothing.
+  auto cancellation = Cancellation::Create();
+  RunOptions cancellable = Meeting::Patience();
+  cancellable.cancellation = &*cancellation;
+  std::latch cancelled(1);
+  ASSERT_TRUE(turn.RunAsync({}, [&](const Result<std::vector<Tensor>>& values) {
+    EXPECT_EQ(values.status().code(), Code::kCancelled) << values.status();
+    cancelled.count_down();
+  }, cancellable).ok());
+  cancellation->Cancel();
+  cancelled.wait();
+  const std::vector<float> turns(kSteps, 1.0f);
+  EXPECT_TRUE(session.Run({{meeting.given, View(turns, {kSteps})}}, {}, {meeting.give}, Meeting::Patience()).ok());
+  ended.wait();
+  EXPECT_EQ(failed.load(), 0);
 }
 
 TEST(QueueCluster, AQuickPartWhoseValueDoesNotComeEndsWithItsStep) {
