@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions: extending, feeding and fetching any edge, concurrent and partial steps, limits. Covers A4, A6, C1 to C8,
 // C10, C11, D1, D2, E9, F3, N1, N2.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -141,7 +142,7 @@ TEST(Session, KeepsAValueThatWasReadWhenTheVariableIsWritten) {
 }
 
 // Branches, each of which makes mebibytes out of the step's number and one number out of these, behind one another in the graph; in_a_loop: in a loop's body.
-uint64_t PeakOfBranches(uint32_t executor, uint64_t seed, bool in_a_loop) {
+uint64_t PeakOfBranches(uint32_t executor, uint64_t seed, bool in_a_loop, uint64_t memory_limit = uint64_t{1} << 30) {
   constexpr int64_t kMebi = 1 << 18;  // floats
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, {});
@@ -167,9 +168,10 @@ uint64_t PeakOfBranches(uint32_t executor, uint64_t seed, bool in_a_loop) {
   SessionOptions options;
   options.executor = executor;
   options.debug.schedule_seed = seed;
+  options.memory_limit = memory_limit;
   auto session = Session::Create(TheRuntime(), g, options);
   EXPECT_TRUE(session.ok()) << session.status();
-  for (int step = 0; step < 2; ++step) {
+  for (int step = 0; step < 4; ++step) {
     const auto values = session->Run({{x, *Tensor::Scalar(0.0f)}}, {end});
     EXPECT_TRUE(values.ok()) << values.status();
   }
@@ -215,6 +217,11 @@ TEST(Session, TheDynamicExecutorKeepsAsFewValuesAsStraightCode) {
   EXPECT_LE(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 0, false), straight);
   EXPECT_LE(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 0, true), straight);
   EXPECT_GT(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 5, false), straight) << "an order that is none keeps more: the measure means something";
+  // Without a limit branches run side by side, as many as there are threads.
+  constexpr uint64_t kOfABranch = 3 << 20;
+  const uint64_t beside = straight + kOfABranch * (std::max(1u, std::thread::hardware_concurrency()) - 1);
+  EXPECT_LE(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 0, false, 0), beside);
+  EXPECT_LE(PeakOfBranches(TENON_EXECUTOR_AUTO, 0, false, 0), beside);
 }
 
 TEST(Session, RunsConcurrentStepsThatShareVariablesAlone) {

@@ -649,19 +649,15 @@ void DynamicInstance::Conclude(const NodeInfo& info, Call* call, Status status) 
 }
 
 bool DynamicInstance::RunsElsewhere(const Call& call, const tenon_kernel_registration& kernel) const {
-  constexpr uint64_t kLong = 1 << 20;  // bytes of inputs: to read them alone takes about as long as is worth a thread
   if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) return true;
   if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return true;
-  // One goes where there is other work for this thread. What a schedule's seed decides no clock does.
-  if (active_.empty() || step_->env->threads->threads() <= 1) return false;
+  // One goes where there is other work for this thread, and to no more threads than a step has, each of which may be in a branch of its own, with its values. What a
+  // schedule's seed decides no clock does.
+  if (active_.empty() || computing_ + 1 >= step_->env->threads->threads()) return false;
   const PreparedNode& prepared = *call.last;
   const uint64_t took = prepared.took_ns.load(std::memory_order_relaxed);
   if ((kernel.traits & TENON_KERNEL_EXPENSIVE) != 0) return shuffled_ || took == 0 || took >= kWorthAThreadNs;
-  if (shuffled_ || prepared.shares.load(std::memory_order_relaxed)) return false;
-  if (took != 0) return true;
-  uint64_t bytes = 0;
-  for (int32_t i = 0; i < call.frame.input_count; ++i) bytes += call.frame.inputs[i]->byte_size;
-  return bytes >= kLong;
+  return took != 0 && !shuffled_ && !prepared.shares.load(std::memory_order_relaxed);
 }
 
 Status DynamicInstance::RunTimed(const PreparedNode& prepared, tenon_frame* frame) {

@@ -94,6 +94,7 @@ class DynamicInstance {
     // Of one that runs elsewhere.
     Buffer* workspace = nullptr;
     bool elsewhere = false;
+    bool computes = false;   // there, on a thread for what computes
     void* number = nullptr;  // in AsyncCalls; nullptr: a thread of ours has it
     Call* next = nullptr;    // in the inbox
     uint64_t begin_ns = 0, end_ns = 0;
@@ -307,6 +308,7 @@ class DynamicInstance {
   void* workspace_ = nullptr;
   uint64_t workspace_bytes_ = 0;
   int64_t outstanding_ = 0;
+  uint32_t computing_ = 0;  // calls that compute elsewhere
   bool abandoned_ = false;  // what runs elsewhere did not end
   bool stands_still_ = false;
   bool parked_ = false;  // no thread waits, and its resumer is to be told; the inbox's mutex guards it

@@ -110,6 +110,9 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     if (graph.node(id).has(TENON_OP_MERGE))
       for (const Edge& edge : graph.node(id).inputs)
         if (edge.node) merged[edge.node] = true;
+  // What runs at once has more values at once: where memory is limited only kernels that say that they are worth it do.
+  const Environment& env = plan_->env();
+  const bool may_run_beside = env.threads != nullptr && env.threads->threads() > 1 && !env.pool->is_limited();
   int32_t rank = 0;
   for (graph::NodeId id : plan_->order()) {
     const Node& node = graph.node(id);
@@ -144,7 +147,7 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     if (info.kind == Kind::kKernel) {
       info.call = static_cast<int32_t>(frame.kernels.size());
       frame.kernels.push_back(info.local);
-      info.may_run_beside = plan_->env().threads != nullptr && plan_->env().threads->threads() > 1 && MayRunBeside(*info.runner);
+      info.may_run_beside = may_run_beside && MayRunBeside(*info.runner);
     }
     info.output_count = static_cast<int32_t>(node.output_types.size());
     const FrameId onward = Onward(info);

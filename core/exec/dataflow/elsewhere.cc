@@ -61,6 +61,8 @@ Status DynamicInstance::StartThere(Call* call) {
   }
   const auto run = [call] { RunThere(call); };
   if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return step_->env->threads->ScheduleWaiting(run);
+  call->computes = true;
+  ++computing_;
   if (!step_->env->threads->Schedule(run).ok()) run();
   return Status::Ok();
 }
@@ -184,6 +186,7 @@ void DynamicInstance::TakeInbox(bool wait) {
   while (Call* call = take(inbox_)) {
     --outstanding_;
     call->elsewhere = false;
+    if (std::exchange(call->computes, false)) --computing_;
     if (call->workspace != nullptr) Release(std::exchange(call->workspace, nullptr));
     if (call->end_ns != 0) step_->trace->Add(call->node->name, call->node->op->name, call->begin_ns, std::exchange(call->end_ns, 0));
     Conclude(*call->info, call, std::move(call->status));
