@@ -14,10 +14,6 @@ struct LeftOut {
 
 inline constexpr LeftOut kLeftOut[] = {
     {"two tasks, partial runs", "each call is a step there: what lies in a loop, or reads what another call changes, differs or is refused in other words"},
-    {"was not made, though all that it needs has been fed", "in a partial run, what a loop stacks while another of its variables waits for a feed"},
-    {"pieces", "a call that was made dataflow meets the graph that has it as a call"},
-    {"is used before it is made", "a condition in a branch that another condition decides, in straight code"},
-    {"must be on one device with node", "a variable is where the first step put it, and a later step has no kernel there"},
 };
 
 // Refusals by name where plain answers, each with the page that says so.
@@ -25,6 +21,7 @@ inline constexpr LeftOut kRefused[] = {
     {"is inside a loop", "an edge of a turn is neither fed nor fetched (tests/requirements.md, C3): which edges lie in loops is only known when functions are dataflow"},
     {"lies in a branch that was not taken", "as above, of branches"},
     {"variants (lists, optionals, datasets) do not leave their process", "devices that a program names may part them (core/place/README.md)"},
+    {"since an earlier step: name a device for it that has kernels for all that uses it", "state stays where it is (core/place/README.md)"},
     {"so a function that calls itself, in a branch too, has no end", "calls become nodes before a step (core/README.md)"},
     {"a partial run over a cluster cannot", "each call is a step (tests/requirements.md, C10)"},
 };
