@@ -55,16 +55,18 @@ gpu-kit: ## Pack what test-gpu and bench-gpu need, and first.sh, for a machine t
 
 SEEDS ?= $(shell date +%s)
 COUNT ?= 2000
+LOSSES ?= 125
 
 fuzz-golden: configure ## Fresh cases of ops against TensorFlow (SEEDS="1 2" COUNT=2000 PYTHON=one that has TensorFlow).
 	cmake --build $(BUILD) -j $(JOBS) --target golden_replay
 	$(PYTHON) tests/golden/fuzz.py --replay $(BUILD)/tests/bin/golden_replay --folder $(BUILD)/fuzz --count $(COUNT) $(SEEDS)
 
 # Programs whose findings are left out by tests/crossings/left_out.h run too with CROSSINGS="--all"; CROSSINGS="--shrink --write FOLDER" makes small ones of what is found.
-crossings: configure ## Fresh programs that cross features, each in every manner (SEEDS="1 2" COUNT=2000 CROSSINGS="--shrink"; PYTHON=one that has TensorFlow: it runs them too).
+crossings: configure ## Fresh programs that cross features, each in every manner (SEEDS="1 2" COUNT=2000 CROSSINGS="--shrink"; PYTHON=one that has TensorFlow: it runs them too, and judges losses of LOSSES=125 seeds).
 	cmake --build $(BUILD) -j $(JOBS) --target crossings
 	$(BUILD)/tests/bin/crossings --seeds $(SEEDS) --count $(COUNT) --jobs $(JOBS) --processes $(CROSSINGS)
-	@if $(PYTHON) -c 'import tensorflow' 2>/dev/null; then tests/crossings/ask_tensorflow.sh $(BUILD)/tests/bin/crossings $(BUILD)/crossings "$(SEEDS)" $(COUNT) $(PYTHON); \
+	@if $(PYTHON) -c 'import tensorflow' 2>/dev/null; then tests/crossings/ask_tensorflow.sh $(BUILD)/tests/bin/crossings $(BUILD)/crossings "$(SEEDS)" $(COUNT) $(PYTHON) && \
+	cmake --build $(BUILD) -j $(JOBS) --target tenon_python && tests/crossings/judge_losses.sh $(BUILD) $(firstword $(SEEDS)) $(LOSSES) $(PYTHON); \
 	else echo "$(PYTHON) has no TensorFlow, which would have run the programs too."; fi
 
 variants: configure ## Build the CPU device for every x86-64 level (v2, v3, v4).

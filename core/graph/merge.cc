@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/merge.h"
 
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "core/graph/function/function_body.h"
 #include "core/graph/function/function_library.h"
 #include "core/graph/graph.h"
 
@@ -17,7 +20,12 @@ class Merger {
     TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, from_.TopologicalOrder());
     for (NodeId id : order) TENON_RETURN_IF_ERROR(Add(id));
     for (NodeId id : fresh_) TENON_RETURN_IF_ERROR(CloseInputs(id));
+    for (NodeId id : dataflow_) TENON_RETURN_IF_ERROR(MakeDataflow(id));
     return Status::Ok();
+  }
+  // What was there stands as it did.
+  void Undo() {
+    for (; !replaced_.empty(); replaced_.pop_back()) to_.Restore(std::move(replaced_.back()));
   }
 
  private:
@@ -29,6 +37,10 @@ class Merger {
     to = to_.Find(node.name);
     if (to) {
       if (to_.node(to).op->name == node.op->name) return Status::Ok();
+      if (IsDataflowOf(node, to_.node(to))) {
+        dataflow_.push_back(id);
+        return Status::Ok();
+      }
       return AlreadyExists(StrCat(node.Describe(), ": the session has a node of that name with op ", to_.node(to).op->name));
     }
     NodeSpec spec{node.op, node.name, {}, {}, node.attrs, node.device};
@@ -42,6 +54,20 @@ class Merger {
     for (NodeId control : node.controls) spec.controls.push_back(MovedTo(control));
     TENON_ASSIGN_OR_RETURN(to, to_.Add(std::move(spec)));
     fresh_.push_back(id);
+    return Status::Ok();
+  }
+
+  // Whether a call became dataflow since it was merged, as one that a gradient goes through does: its results pass an identity then, or there are none.
+  static bool IsDataflowOf(const Node& node, const Node& call) {
+    return call.has(kCallsFunctions) && node.output_types == call.output_types && (node.has(TENON_OP_IDENTITY) || (node.inputs.empty() && node.output_types.empty()));
+  }
+  Status MakeDataflow(NodeId id) {
+    const Node& node = from_.node(id);
+    NodeSpec spec{node.op, node.name, {}, {}, node.attrs, node.device};
+    for (const Edge& edge : node.inputs) spec.inputs.push_back({MovedTo(edge.node), edge.index});
+    for (NodeId control : node.controls) spec.controls.push_back(MovedTo(control));
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<Node> call, to_.Replace(MovedTo(id), std::move(spec)));
+    replaced_.push_back(std::move(call));
     return Status::Ok();
   }
 
@@ -59,7 +85,8 @@ class Merger {
   const Graph& from_;
   Graph& to_;
   NodeMap<NodeId> moved_;  // by node of `from_`
-  std::vector<NodeId> fresh_;
+  std::vector<NodeId> fresh_, dataflow_;
+  std::vector<std::unique_ptr<Node>> replaced_;
 };
 
 }  // namespace
@@ -67,9 +94,11 @@ class Merger {
 Status Merge(const Graph& from, Graph* to) {
   const int32_t before = to->size();
   FunctionLibrary library = to->library();
+  Merger merger(from, to);
   Status status = AddFunctions(from.library(), &to->library());
-  if (status.ok()) status = Merger(from, to).Run();
+  if (status.ok()) status = merger.Run();
   if (!status.ok()) {
+    merger.Undo();
     to->Truncate(before);
     to->library() = std::move(library);
   }

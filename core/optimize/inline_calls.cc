@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "core/grad/gradients.h"
+#include "core/graph/effect.h"
 #include "core/graph/graph.h"
 #include "core/graph/function/inline_call.h"
 #include "core/optimize/optimize.h"
@@ -11,6 +13,21 @@ namespace tenon::optimize {
 
 using graph::Edge;
 using graph::Graph;
+
+namespace {
+
+// The scopes that have nodes which do something: bodies of calls, below the calls' names, whatever lies in them.
+std::set<std::string_view> ScopesWithEffects(const Graph& graph) {
+  std::set<std::string_view> scopes;
+  for (const graph::NodeId id : graph.ids()) {
+    if (!graph::HasEffect(graph.node(id))) continue;
+    const std::string_view name = graph.node(id).name;
+    for (size_t end = name.find('/'); end != name.npos; end = name.find('/', end + 1)) scopes.insert(name.substr(0, end));
+  }
+  return scopes;
+}
+
+}  // namespace
 
 Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_kernel) {
   // Functions that call each other twice double with each level: a few kilobytes would take minutes and all memory.
@@ -35,9 +52,10 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
       return ResourceExhausted(StrCat("inlining calls made more than ", kMostNodes, " nodes; the last was ", graph.node(id).Describe()));
   }
   if (inlined.empty()) return graph;
-  // Values pass the calls by, so that what a step does not need of a body is pruned.
+  // Values pass the calls by, so that what a step does not need of a body is pruned; not where the body does something, which it does whatever is read of it.
+  const std::set<std::string_view> with_effects = ScopesWithEffects(graph);
   graph::NodeMap<bool> passed(graph.size(), false);
-  for (graph::NodeId id : inlined) passed[id] = true;
+  for (graph::NodeId id : inlined) passed[id] = !with_effects.contains(graph.node(id).name);
   const std::set<Edge> fed(request->feeds.begin(), request->feeds.end());
   const auto pass = [&](Edge* edge) {
     while (edge->node && passed[edge->node] && !fed.contains(*edge))

@@ -195,7 +195,18 @@ class Joiner {
     }
     return Unimplemented(StrCat(NodeAt(member).Describe(), " must be on one device with ", NodeAt(other).Describe(), " (",
                                 BondText(member, other), "), but can run on ",
-                                Names(constraints_.kernels[member]), " alone, and what it must be with on ", Names(before)));
+                                Names(constraints_.kernels[member]), " alone, and what it must be with on ", Names(before), HomeText(group)));
+  }
+  // State is where the step that made it put it.
+  std::string HomeText(GroupId group) const {
+    if (request_.homes == nullptr) return "";
+    for (Position member : out_.of(group)) {
+      const Node& node = NodeAt(member);
+      const auto home = request_.homes->find(node.name);
+      if (home != request_.homes->end())
+        return StrCat("; the state of ", node.Describe(), " stands on ", home->second, " since an earlier step: name a device for it that has kernels for all that uses it");
+    }
+    return "";
   }
 
   // The device names of a group contradict one another, or its kernels.

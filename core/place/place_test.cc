@@ -340,6 +340,21 @@ TEST(Place, NodesThatMustBeTogetherNeedACommonDevice) {
                            "from node 'handle' (Handle))")) << status.ToString();
 }
 
+TEST(Place, StateThatIsWhereALaterNodeHasNoKernelSaysSo) {
+  PlaceMaker g;
+  g.kernels = {{"Cell", {"HOST", "FAST"}}, {"Write", {"HOST"}}};
+  const Edge cell = g.Add("Cell", {}, {}, "cell"), write = g.Add("Write", {cell, g.Value(1)}, {}, "write");
+  EXPECT_EQ(g.Placed().device_of_node[write.node], DeviceId(0)) << "in the first step that uses it";
+  const std::string there = g.devices[DeviceId(2)].name;
+  const std::unordered_map<std::string, std::string> homes = {{"cell", there}};
+  g.request.homes = &homes;
+  g.request.soft_placement = true;
+  const Status status = g.Error();
+  EXPECT_EQ(status.code(), Code::kUnimplemented);
+  EXPECT_TRUE(Says(status, "must be on one device with")) << status.ToString();
+  EXPECT_TRUE(Says(status, "; the state of node 'cell' (Cell) stands on " + there + " since an earlier step: name a device for it that has kernels for all that uses it")) << status.ToString();
+}
+
 TEST(Place, StateThatIsSomewhereStaysThere) {
   PlaceMaker g;
   const Edge cell = g.Add("Cell", {}, {}, "cell"), write = g.Add("Write", {cell, g.Value(1)}, {}, "write");

@@ -120,14 +120,9 @@ std::vector<Finding> Check(World& world, const Program& program, const std::vect
     }
     return outcomes[manner.name];
   };
-  const auto by_name = [](const std::string& name) -> const Manner& {
-    for (const Manner& manner : AllManners())
-      if (manner.name == name) return manner;
-    return AllManners()[0];
-  };
   for (const Manner* manner : manners) {
     if (!Fits(*manner, program)) continue;
-    Finding finding = Compare(program, *manner, outcome(*manner), outcome(by_name(manner->against)), explained);
+    Finding finding = Compare(program, *manner, outcome(*manner), outcome(ByName(manner->against)), explained);
     const bool is_written_anew = manner->name == "plain" || manner->name == "functions" || manner->name == "references" || manner->name == "by value";
     if (!finding && is_written_anew) {
       if (tell) tell(manner->name + ", differences");
@@ -138,6 +133,21 @@ std::vector<Finding> Check(World& world, const Program& program, const std::vect
     if (first) break;
   }
   return findings;
+}
+
+uint32_t FindPlant(World& world, const Plant& plant, uint32_t seed, uint32_t count, const std::function<Program(uint32_t seed)>& generate) {
+  Manner whole = ByName(std::string(plant.manner));
+  whole.options.debug.schedule_seed = whole.options.executor == TENON_EXECUTOR_DYNAMIC ? 7 : 0;
+  Manner faulty = whole;
+  faulty.form.plant = plant.name;
+  for (uint32_t at = seed; at < seed + count; ++at) {
+    const Program program = generate(at);
+    if (!Fits(whole, program)) continue;
+    Explained explained;
+    const Outcome right = Run(world, whole, program);
+    if (right.status.ok() && Compare(program, faulty, Run(world, faulty, program), right, &explained).kind == "value") return at;
+  }
+  return 0;
 }
 
 }  // namespace tenon::crossings

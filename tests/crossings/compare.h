@@ -28,6 +28,9 @@ Finding Compare(const Program& program, const Manner& manner, const Outcome& fou
 std::vector<Finding> Check(World& world, const Program& program, const std::vector<const Manner*>& manners, bool first, Explained* explained,
                            const std::function<void(const std::string& manner)>& tell = {});
 
+// The first of `count` programs from `seed` on that finds the plant by a value that differs from the same manner's without it; 0: none does.
+uint32_t FindPlant(World& world, const Plant& plant, uint32_t seed, uint32_t count, const std::function<Program(uint32_t seed)>& generate);
+
 }  // namespace tenon::crossings
 
 #endif  // TENON_TESTS_CROSSINGS_COMPARE_H_

@@ -102,6 +102,7 @@ class Lowering {
       to_.variables.push_back(Last(to_.graph, place.variables.at(static_cast<int>(i)), static_cast<int>(i)).name());
     }
     ListEdges(all);
+    ListValues(all);
   }
 
  private:
@@ -119,7 +120,8 @@ class Lowering {
     std::set<std::pair<int, bool>> called;
     const auto look = [&](const Region& region, bool within, const auto& again) -> void {
       for (const Step& step : region.steps) {
-        inside = inside || (within && step.variable == variable);
+        const bool takes_in_branch = step.what == Do::k_dequeue_or && form_.control != Form::Control::kFrames;
+        inside = inside || ((within || takes_in_branch) && step.variable == variable);
         for (const auto& part : step.parts) again(*part, within || form_.control != Form::Control::kFrames, again);
         const bool in_call = within || !form_.inlined || form_.control != Form::Control::kFrames;
         if (step.function >= 0 && called.insert({step.function, in_call}).second) again(*program_.functions[static_cast<size_t>(step.function)], in_call, again);
@@ -186,7 +188,8 @@ class Lowering {
       const std::string named = parted ? name + "_shard" + std::to_string(shard) : name;
       Dims dims = variable.dims;
       if (parted) dims[0] = static_cast<int64_t>(RowsOf(variable, shard).size());
-      const host::Attrs attrs = {{"dtype", variable.dtype}, {"shape", Shape(dims)}, {"shared_name", named}};
+      const std::string state = Has("shared") ? Describe(TensorType(variable.dtype, variable.dims)) : named;
+      const host::Attrs attrs = {{"dtype", variable.dtype}, {"shape", Shape(dims)}, {"shared_name", state}};
       access->handles.push_back(g.Op(access->is_reference ? "VariableV2" : "VarHandleOp", {}, attrs, named));
       const Output value = parted ? RowsOf(g, variable, shard, first) : first;
       initial->push_back(g.AddNode(access->is_reference ? "Assign" : "AssignVariableOp", {access->handles.back(), value}, {}, named + "_assign"));
@@ -276,7 +279,8 @@ class Lowering {
     std::vector<Output> reads;
     for (const Output& handle : access.handles) {
       const Output read = g.Op("ReadVariableOp", {handle}, {{"dtype", of.dtype}});
-      reads.push_back(Has("handle") && IsFloating(of.dtype) ? g.Op("StopGradient", {read}) : read);
+      const bool none = IsFloating(of.dtype) && (Has("handle") || (Has("handle_in_loop") && loops_ > 0));
+      reads.push_back(none ? g.Op("StopGradient", {read}) : read);
     }
     return access.is_parted() ? Whole(g, of, reads) : reads[0];
   }
@@ -312,7 +316,7 @@ class Lowering {
     if (access.is_parted()) {
       const std::vector<Output> within = Parted(g, InShard(g, rows), rows), where = Parted(g, g.Op("Range", {g.Const(0), g.Op("Size", {rows}), g.Const(1)}), rows);
       std::vector<Output> found;
-      for (size_t shard = 0; shard < access.handles.size(); ++shard) found.push_back(gather(access.handles[shard], within[shard]));
+      for (size_t shard = 0; shard < access.handles.size(); ++shard) found.push_back(gather(access.handles[Has("shard") ? access.handles.size() - 1 - shard : shard], within[shard]));
       value = Stitched(g, where, found);
     } else {
       value = gather(access.handle(), rows);
@@ -336,8 +340,16 @@ class Lowering {
     std::vector<Output> inputs;
     for (const Value& value : in) inputs.push_back(value[0]);
     if (access.is_parted()) return place.Note(variable, true, WriteParted(g, access, variable, what, op, inputs));
+    if (Has("duplicates") && what == Do::k_add_rows && !ref) {
+      inputs[1] = g.Op("AddV2", {g.Op("ResourceGather", {access.handle(), inputs[0]}, {{"dtype", inputs[1].dtype()}}), inputs[1]});
+      op = "ResourceScatterUpdate";
+    }
     inputs.insert(inputs.begin(), access.handle());
     place.Note(variable, true, g.AddNode(op, inputs));
+    if (Has("repeat") && branches_ > 0 && what == Do::k_assign_add) {
+      const auto after = g.ControlDependencies(place.Before(variable, true));
+      place.Note(variable, true, g.AddNode(op, inputs));
+    }
   }
   Operation WriteParted(Graph& g, const Access& access, int variable, Do what, const std::string& op, std::vector<Output> inputs) {
     const bool row = what == Do::k_set_row, by_rows = row || what == Do::k_add_rows;
@@ -376,16 +388,14 @@ class Lowering {
     return after;
   }
 
-  bool Has(const char* plant) const { return form_.plant == plant; }
-
   // ---- Regions ----
   std::vector<Value> Build(Place& place, const Region& region, const std::vector<Value>& parameters) {
     std::vector<Value> values = parameters;
     for (const Step& step : region.steps) {
       std::vector<Value> in;
-      for (const int value : step.in) in.push_back(values[static_cast<size_t>(value)]);
       std::vector<Type> types;
       for (const int value : step.in) types.push_back(region.type(value));
+      for (size_t i = 0; i < step.in.size(); ++i) in.push_back(place.is_main ? Used(place.g, types[i], values[static_cast<size_t>(step.in[i])]) : values[static_cast<size_t>(step.in[i])]);
       const bool placed = place.is_main && form_.placer;
       std::vector<Value> out;
       if (placed) {
@@ -399,12 +409,65 @@ class Lowering {
         return values;
       }
       values.insert(values.end(), out.begin(), out.end());
+      if (Has("alias") && step.what == Do::k_put_row) values[static_cast<size_t>(step.in[0])] = out[0];
       if (place.is_main && form_.after_step) form_.after_step(to_.graph);
     }
     return values;
   }
 
+  // ---- Faults on purpose ----
+  bool Has(const char* plant) const { return form_.plant == plant; }
+  // What a plant makes of a calculation's inputs, or gives in its place.
+  std::optional<std::vector<Value>> Planted(Graph& g, const Step& step, const std::vector<Type>& types, std::vector<Value> in) const {
+    if (form_.plant.empty()) return std::nullopt;
+    const auto make = [&] { return calculation_.Make(g, step, types, in); };
+    const auto first_rows = [&](const Output& x, int64_t rows) {
+      std::vector<int32_t> which{0};
+      for (int32_t row = 0; row + 1 < rows; ++row) which.push_back(row);
+      return g.Op("GatherV2", {x, Indices(g, which), g.Const(0)});
+    };
+    const DType dtype = step.out.empty() ? DType::kFloat : step.out[0].dtype;
+    if (Has("stop") && step.what == Do::k_stop) return std::vector<Value>{{g.Op("Identity", {in[0][0]})}};
+    if (Has("element") && step.what == Do::k_list_get) in[1] = {g.Const(0)};
+    else if (Has("fold") && step.what == Do::k_list_of && types[0].dims[0] > 0) in[0] = {first_rows(in[0][0], types[0].dims[0])};
+    else if (Has("pop") && step.what == Do::k_list_pop) {
+      std::vector<Value> out = make();
+      out[1] = {g.Op("TensorListGetItem", {in[0][0], g.Const(0), Indices(g, {step.out[1].dims.begin(), step.out[1].dims.end()})}, {{"element_dtype", dtype}})};
+      return out;
+    } else if (Has("float") && step.what == Do::k_tanh && dtype == DType::kDouble) {
+      return std::vector<Value>{{g.Op("Cast", {g.Op("Tanh", {g.Op("Cast", {in[0][0]}, {{"DstT", DType::kFloat}})})}, {{"DstT", dtype}})}};
+    } else if (Has("truncated") && step.what == Do::k_cast && IsFloating(types[0].dtype) && !IsFloating(dtype)) {
+      in[0] = {g.Op("AddV2", {in[0][0], calculation_.Scalar(g, types[0].dtype, 0.5)})};
+    } else if (Has("seed") && step.what == Do::k_dice) {
+      Step same = step;
+      same.number = 1;
+      return calculation_.Make(g, same, types, in);
+    } else if (Has("sparse") && step.what == Do::k_to_sparse) {
+      std::vector<Value> out = make();
+      out[0][1] = g.Op("ReverseV2", {out[0][1], g.Const({0})});
+      return out;
+    } else if (Has("ragged") && step.what == Do::k_to_ragged) {
+      std::vector<Value> out = make(), other;
+      in[1] = {g.Op("ReverseV2", {in[1][0], g.Const({0})})};
+      other = make();
+      out[0][1] = other[0][1];
+      return out;
+    } else if (Has("text") && step.what == Do::k_join_text) {
+      std::swap(in[0], in[1]);
+    } else {
+      return std::nullopt;
+    }
+    return make();
+  }
+  // Uses of a value behind its first are no way for a gradient.
+  Value Used(Graph& g, const Type& type, const Value& value) {
+    if (!Has("once") || type.kind != Kind::kTensor || !IsFloating(type.dtype)) return value;
+    if (used_.insert({value[0].node(), value[0].index()}).second) return value;
+    return {g.Op("StopGradient", {value[0]})};
+  }
+
   std::vector<Value> BuildStep(Place& place, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in) {
+    if (auto planted = Planted(place.g, step, types, in)) return *std::move(planted);
     switch (step.what) {
       case Do::k_read: return {{Read(place, step.variable)}};
       case Do::k_read_rows: return {{ReadRows(place, step.variable, in[0][0])}};
@@ -417,9 +480,6 @@ class Lowering {
       case Do::k_dequeue_or: return DequeueOr(place, step, in);
       case Do::k_value_or: return {{ValueOr(place, step, in)}};
       case Do::k_conditional: case Do::k_choice: case Do::k_loop: case Do::k_elements: case Do::k_call: return Part(place, step, types, in);
-      case Do::k_list_get:
-        if (Has("element")) return calculation_.Make(place.g, step, types, {in[0], {place.g.Const(0)}});
-        [[fallthrough]];
       default: return calculation_.Make(place.g, step, types, in);
     }
   }
@@ -461,12 +521,14 @@ class Lowering {
     const host::Attrs types = {{"component_types", std::vector<DType>{variable.dtype}}};
     switch (step.what) {
       case Do::k_exchange: case Do::k_enqueue:
+        if (Has("queue") && step.what == Do::k_exchange) return {in[0]};
         change("QueueEnqueue", {access.handle(), in[0][0]}, {});
         if (step.what == Do::k_enqueue) return {};
         [[fallthrough]];
       case Do::k_dequeue: return {{change("QueueDequeue", {access.handle()}, types).output(0)}};
       case Do::k_queue_size: return {{change("QueueSize", {access.handle()}, {}).output(0)}};
       case Do::k_begin:
+        if (Has("stale")) return {};
         change("MakeIterator", {Dataset(g, step.variable, in[0][0], in[1][0]), access.handle()}, {});
         return {};
       default: return {{change(step.what == Do::k_next ? "IteratorGetNext" : "IteratorGetNextAsOptional", {access.handle()}, Spec(variable.element())).output(0)}};
@@ -604,7 +666,7 @@ class Lowering {
     if (!function.recurs) return Call(place, step, function, inputs, captured, "");
     // How often it may call itself yet, at most: each depth is a function of its own.
     const auto at = depths_.find(step.function);
-    const int before = at == depths_.end() ? -1 : at->second, depth = at == depths_.end() ? kMostDepth : before - 1;
+    const int before = at == depths_.end() ? -1 : at->second, depth = at == depths_.end() ? (Has("depth") ? kMostDepth - 1 : kMostDepth) : before - 1;
     if (depth < 0) return Blank(place.g, step.out);  // never taken
     depths_[step.function] = depth;
     const std::vector<Output> out = Call(place, step, function, inputs, captured, "_d" + std::to_string(depth));
@@ -640,8 +702,12 @@ class Lowering {
     inputs.insert(inputs.end(), captured.arguments.begin(), captured.arguments.end());
     if (step.what == Do::k_loop) {
       const std::string name = NewName("loop");
+      if (Has("invariant")) TakeStatesForInvariants(step, types, &inputs);
+      if (Has("more") || Has("less")) inputs[FlatIndex(types, step.states)] = g.Op(Has("more") ? "AddV2" : "Sub", {in[static_cast<size_t>(step.states)][0], g.Const(1)});
+      ++loops_;
       const Function question = DefinePart(g, name + "_question", *step.parts[0], types, captured);
       const Function body = DefinePart(g, name + "_body", *step.parts[1], types, captured, true);
+      --loops_;
       std::vector<Output> last = While(g, inputs, question, body, {name, step.parallel});
       size_t count = 0;
       for (const Type& type : step.out) count += PartsOf(type);
@@ -654,10 +720,34 @@ class Lowering {
     const std::vector<Type> given(types.begin() + 1, types.end());
     const std::string name = NewName(step.what == Do::k_choice ? "choice" : "conditional");
     std::vector<Function> sides;
+    ++branches_;
     for (const auto& part : step.parts) sides.push_back(DefinePart(g, name + "_side" + std::to_string(sides.size()), *part, given, captured));
+    --branches_;
     inputs.erase(inputs.begin());
+    if (Has("dead") && step.what == Do::k_conditional && std::all_of(step.out.begin(), step.out.end(), [](const Type& type) { return type.kind == Kind::kTensor; }))
+      return Both(g, in[0][0], inputs, sides);
+    if (Has("sides") && branches_ > 0 && step.what == Do::k_conditional) std::swap(sides[0], sides[1]);
     if (step.what == Do::k_choice) return Case(g, Has("branch") ? g.Op("FloorMod", {in[0][0], g.Const(3)}) : in[0][0], sides, inputs, name);
     return Cond(g, in[0][0], inputs, sides[0], sides[1], name);
+  }
+
+  // Faults: what both sides do, and a value of one; states where invariants are wanted.
+  std::vector<Output> Both(Graph& g, const Output& predicate, const std::vector<Output>& inputs, const std::vector<Function>& sides) const {
+    const std::vector<Output> yes = g.Call(sides[0], inputs).outputs(), no = g.Call(sides[1], inputs).outputs();
+    std::vector<Output> out;
+    for (size_t i = 0; i < yes.size(); ++i) out.push_back(g.Op("SelectV2", {predicate, yes[i], no[i]}));
+    return out;
+  }
+  static size_t FlatIndex(const std::vector<Type>& types, int value) {
+    size_t index = 0;
+    for (int i = 0; i < value; ++i) index += PartsOf(types[static_cast<size_t>(i)]);
+    return index;
+  }
+  static void TakeStatesForInvariants(const Step& step, const std::vector<Type>& types, std::vector<Output>* inputs) {
+    for (int invariant = step.states + 1; invariant < static_cast<int>(types.size()); ++invariant)
+      for (int state = 1; state < step.states; ++state)
+        if (types[static_cast<size_t>(state)] == types[static_cast<size_t>(invariant)] && PartsOf(types[static_cast<size_t>(state)]) == 1)
+          (*inputs)[FlatIndex(types, invariant)] = (*inputs)[FlatIndex(types, state)];
   }
 
   // The host's own maps, folds and scans, of functions.
@@ -773,7 +863,8 @@ class Lowering {
           std::vector<Output> flat(v.begin() + 1 + static_cast<ptrdiff_t>(results.size()), from);
           for (size_t i = 0; i < xs; ++i) {
             const auto at = static_cast<ptrdiff_t>(i), of = static_cast<ptrdiff_t>(xs);
-            flat.push_back(g.Op("TensorArrayReadV3", {from[at], place, from[of + at]}, {{"dtype", given[states + i].dtype}}));
+            const Output read = Has("array") ? g.Op("FloorMod", {g.Op("AddV2", {place, g.Const(1)}), g.Const(rows)}) : place;
+            flat.push_back(g.Op("TensorArrayReadV3", {from[at], read, from[of + at]}, {{"dtype", given[states + i].dtype}}));
             flat.back() = g.Op("EnsureShape", {flat.back()}, {{"shape", Shape(given[states + i].dims)}});
           }
           flat.insert(flat.end(), from + static_cast<ptrdiff_t>(2 * xs + results.size()), v.end());
@@ -802,7 +893,8 @@ class Lowering {
 
   Output ValueOr(Place& place, const Step& step, const std::vector<Value>& in) {
     Graph& g = place.g;
-    const Output has = g.Op("OptionalHasValue", {in[0][0]});
+    Output has = g.Op("OptionalHasValue", {in[0][0]});
+    if (Has("has") && Operation(in[0][0]).op() != "OptionalFromValue") has = g.Op("LogicalAnd", {has, g.Const(false)});
     const Type& type = step.out[0];
     const auto get = [&type](Graph& body, const std::vector<Output>& v) {
       return body.Op("OptionalGetValue", {v[0]}, {{"output_types", std::vector<DType>{type.dtype}}, {"output_shapes", std::vector<Shape>{Shape(type.dims)}}});
@@ -976,6 +1068,25 @@ class Lowering {
     }
   }
 
+  // Of a call that is inlined the value is one of its function's; an index has a bound; and effects, or a step's constants, hang on no value.
+  bool CanBeOther(const Step& step) const {
+    if (step.out.empty() || !IsNumber(step.out[0].dtype) || TouchedBy(program_, step).any()) return false;
+    switch (step.what) {
+      case Do::k_constant: case Do::k_remainder: case Do::k_dice: case Do::k_queue: case Do::k_call: return false;
+      default: return true;
+    }
+  }
+  void ListValues(const std::vector<Value>& all) {
+    for (const Step& step : program_.main.steps) {
+      if (!CanBeOther(step)) continue;
+      for (int value = step.first; value < step.first + static_cast<int>(step.out.size()); ++value) {
+        const Value& edges = all[static_cast<size_t>(value)];
+        const Type& type = program_.main.type(value);
+        if (type.kind == Kind::kTensor && IsNumber(type.dtype)) to_.values.emplace_back("v" + std::to_string(value), edges[0].name());
+      }
+    }
+  }
+
   Lowered& to_;
   const Program& program_;
   const Form& form_;
@@ -984,6 +1095,8 @@ class Lowering {
   std::mt19937 random_, placing_;  // placing_: apart, so that nodes have the same names wherever they are
   std::vector<Operation> effects_;
   std::vector<Part_> parts_;
+  int loops_ = 0, branches_ = 0;  // that what is being built lies in
+  std::set<std::pair<int64_t, int32_t>> used_;  // edges
   std::map<int, int> depths_;  // of functions that recur and are being built
   int64_t begin_ = 0;          // the first node behind those that make variables
   int names_ = 0;

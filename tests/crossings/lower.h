@@ -34,10 +34,50 @@ struct Form {
   }
 };
 
-// Faults that the machine must find, each a kind that an engine has had: a gradient without reads by handle; half of a second gradient; a read that is used behind a
-// change and gives the value before; effects that nothing waits for; states of a loop in each other's places; a branch beyond the last that is the first; a
-// backward scan that goes forward; an update that is lost where a branch makes it; a list's element that is its first.
-inline constexpr const char* kPlants[] = {"handle", "second", "late", "order", "states", "branch", "direction", "lost", "element"};
+// A fault that the machine must find, of a kind that an engine has had. `crossings --plants` says by which program each is found first.
+struct Plant {
+  std::string_view name, what;
+  uint32_t seed;                                     // of a program that finds it
+  std::string_view manner = "functions, dynamic";    // that has it
+};
+inline constexpr Plant kPlants[] = {
+    {"handle", "a gradient goes by no read by handle", 3},
+    {"handle_in_loop", "a gradient goes by no read by handle in a loop's body", 519},
+    {"second", "half of a second gradient", 11},
+    {"once", "the gradient of a value that is used twice is that of one use", 11},
+    {"stop", "a gradient that goes through StopGradient", 101},
+    {"late", "a read that is used behind a change gives the value before", 18},
+    {"order", "effects that nothing waits for", 18},
+    {"lost", "an update that a branch makes is lost", 14},
+    {"repeat", "an update that a branch makes is made twice", 15},
+    {"dead", "what both sides of a branch do is done", 35},
+    {"sides", "a branch in a branch is the other one", 22},
+    {"branch", "a branch beyond the last is the first", 5},
+    {"states", "states of a loop in each other's places", 92},
+    {"more", "a loop makes a turn too many", 4},
+    {"less", "a loop makes a turn too few", 12},
+    {"invariant", "a loop's invariant is a state that has its type", 283},
+    {"direction", "a backward scan goes forward", 463},
+    {"array", "a TensorArray is read one place further", 20, "plain"},
+    {"element", "a list's element is its first", 149},
+    {"fold", "a list that is made of a tensor has the first row twice", 14},
+    {"pop", "what is taken off a list's end is its first element", 312},
+    {"alias", "a row is put in a value that others still use", 1152},
+    {"float", "doubles calculated as floats", 17},
+    {"truncated", "a cast to whole numbers of the value and a half", 1},
+    {"seed", "random ops of one seed", 4},
+    {"has", "an optional that comes out of a branch or a loop is empty", 44},
+    {"sparse", "values of a sparse tensor in another order than its indices", 89},
+    {"ragged", "rows of a ragged tensor of each other's lengths", 89},
+    {"text", "strings are joined the other way round", 1796},
+    {"duplicates", "of rows that are added to one row the last alone is", 151},
+    {"shard", "rows are looked up in the other shard", 9, "shards, dynamic, functions"},
+    {"shared", "two variables of a type are one", 9},
+    {"stale", "an iterator that is begun anew goes on", 15},
+    {"queue", "a queue gives the last first", 29},
+    {"depth", "a function that calls itself does it once less", 22},
+    {"fed", "what an edge in the middle is fed with is passed over", 1, "others fed"},
+};
 
 struct Lowered {
   explicit Lowered(const host::Runtime& runtime) : graph(runtime) {}
@@ -54,6 +94,7 @@ struct Lowered {
   std::vector<std::string> inner;        // edges outside of loops and branches whose values can be fetched
   std::vector<std::string> free;         // those of them that nothing but values hangs on: they can be fed
   std::vector<std::string> inside;       // edges within loops' frames
+  std::vector<std::pair<std::string, std::string>> values;  // main's numbers that can be fed with others, which mean the same in all forms: "v7", and the edge
   std::vector<std::pair<std::string, host::Status>> refused;  // "first gradient", and why there is none
 };
 

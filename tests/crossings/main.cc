@@ -3,12 +3,14 @@
 //
 // Programs run in processes of their own, so that one that crashes is a finding and the rest go on.
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -35,7 +37,7 @@ struct Choices {
   uint64_t seconds = 0, deadline = 20000;
   int jobs = 2, shrunk = 3;
   std::vector<std::string> manners, without, features, without_features;
-  bool all = false, shrink = false, first = false, refusals = false, show = false, list = false, processes = false;
+  bool all = false, shrink = false, first = false, refusals = false, show = false, list = false, processes = false, plants = false;
   std::string write, batch;
 };
 
@@ -68,6 +70,7 @@ class Work {
 
   int Run() {
     if (choices_.list) return List();
+    if (choices_.plants) return Plants();
     SetDeadline(std::chrono::milliseconds(choices_.deadline));
     file_ = std::filesystem::temp_directory_path() / ("crossings_" + std::to_string(getpid()) + ".txt");
     progress_ = static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -90,6 +93,19 @@ class Work {
     for (const Manner* manner : manners_) std::printf("%s: %s\n", manner->name.c_str(), manner->form.name().c_str());
     for (const Feature feature : features_) std::printf("feature %s\n", NameOf(feature));
     return 0;
+  }
+
+  // Which program finds each first.
+  int Plants() const {
+    World world;
+    bool all = true;
+    for (const Plant& plant : kPlants) {
+      const uint32_t found = FindPlant(world, plant, choices_.seeds[0], choices_.count, [&](uint32_t seed) { return Generate(seed, features_); });
+      std::printf("%s: %u\n", std::string(plant.name).c_str(), found);
+      std::fflush(stdout);
+      all = all && found != 0;
+    }
+    return all ? 0 : 1;
   }
 
   // ---- The watcher ----
@@ -127,7 +143,7 @@ class Work {
 
   // Each candidate in a process of its own.
   void SmallerCrash(uint32_t seed, const std::string& name) {
-    const Manner* manner = Find(name.substr(0, name.find(", differences")));
+    const Manner* manner = &ByName(name.substr(0, name.find(", differences")));
     const Program small = Shrink(Generate(seed, features_), [&](const Program& candidate) {
       std::fflush(stdout);
       const pid_t process = fork();
@@ -156,6 +172,7 @@ class Work {
 
   // ---- A worker ----
   [[noreturn]] void Worker(int index, uint32_t again, const std::set<std::string>& crashed) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // none goes on alone
     {
       World world;
       if (again != 0) One(world, index, again, crashed);
@@ -197,15 +214,10 @@ class Work {
     }
     ++progress_->done;
   }
-  static const Manner* Find(const std::string& name) {
-    for (const Manner& manner : AllManners())
-      if (manner.name == name) return &manner;
-    return &AllManners()[0];
-  }
   void Smaller(World& world, const Program& program, const Finding& finding) {
     const std::string key = finding.kind + finding.manner;
     if (shrunk_[key]++ >= choices_.shrunk) return;
-    const std::vector<const Manner*> manners{Find(finding.manner)};
+    const std::vector<const Manner*> manners{&ByName(finding.manner)};
     Finding last = finding;
     const Program small = Shrink(program, [&](const Program& candidate) {
       Explained explained;
@@ -220,7 +232,7 @@ class Work {
   }
   void Write(World& world, const Program& program, const Finding& finding) {
     const std::string folder = choices_.write + "/" + std::to_string(program.seed) + "_" + Plain(finding.manner);
-    WriteProgram(world, program, *Find(finding.manner), folder, finding.kind + ": " + finding.text);
+    WriteProgram(world, program, ByName(finding.manner), folder, finding.kind + ": " + finding.text);
   }
   static std::string Plain(std::string name) {
     std::erase(name, ',');
@@ -301,6 +313,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", choices.batch, "a folder for all programs, which other hosts replay; nothing is compared");
   app.add_flag("--refusals", choices.refusals, "what is refused by name is a finding too");
   app.add_flag("--show", choices.show, "print every program");
+  app.add_flag("--plants", choices.plants, "print which of the programs finds each planted fault first (lower.h); none: 0");
   app.add_flag("--list", choices.list, "print manners and features");
   CLI11_PARSE(app, argc, argv);
   return tenon::crossings::Work(choices).Run();

@@ -161,6 +161,7 @@ class Trial {
     switch (manner_.how) {
       case How::kSaved: return Saved();
       case How::kFed: return FedInner();
+      case How::kOther: return FedOthers();
       default: break;
     }
     TENON_TRY(Begin());
@@ -260,6 +261,48 @@ class Trial {
       outcome_.stage = "step 1, " + note;
       TENON_TRY_ASSIGN(const std::vector<Tensor> found, session_->Run(feeds, Names(lowered_->fetches), Names(lowered_->targets), Deadline()));
       Keep("step 1", found, note);
+    }
+    return Status();
+  }
+  // Something else than the value was, within the bounds that a program keeps.
+  Tensor Other(const Tensor& value) const {
+    const auto number = [&](int64_t i) -> double {
+      const auto at = static_cast<size_t>(i);
+      switch (value.dtype()) {
+        case DType::kFloat: return static_cast<double>(value.data<float>()[at]);
+        case DType::kDouble: return value.data<double>()[at];
+        case DType::kInt32: return value.data<int32_t>()[at];
+        default: return static_cast<double>(value.data<int64_t>()[at]);
+      }
+    };
+    std::vector<double> others;
+    for (int64_t i = 0; i < value.element_count(); ++i)
+      others.push_back(program_.smooth && IsFloating(value.dtype()) ? 0.25 - number(i) / 2 : number(i) >= 30 ? number(i) - 7 : number(i) + 1);
+    return TensorOf(value.dtype(), value.shape().dims(), others);
+  }
+  Status FedOthers() {
+    std::vector<std::string> numbers;
+    for (const auto& [number, edge] : lowered_->values) numbers.push_back(number);
+    numbers = Sample(numbers, 3);
+    if (numbers.empty()) return Status();
+    const std::map<std::string, std::string> edges(lowered_->values.begin(), lowered_->values.end());
+    std::vector<std::string> fed;
+    for (const std::string& number : numbers) fed.push_back(edges.at(number));
+    TENON_TRY(Begin());
+    outcome_.stage = "what values are";
+    TENON_TRY_ASSIGN(const std::vector<Tensor> values, session_->Run(FeedsOfStep(0), Names(fed), {}, Deadline()));
+    // One, then all.
+    for (const size_t count : std::set<size_t>{1, fed.size()}) {
+      std::vector<Feed> feeds = FeedsOfStep(0);
+      std::string what = "fed with others";
+      for (size_t i = 0; i < count; ++i) {
+        if (manner_.form.plant != "fed") feeds.push_back({fed[i], Other(values[i])});
+        what += " " + numbers[i];
+      }
+      TENON_TRY(Begin());
+      outcome_.stage = what;
+      TENON_TRY_ASSIGN(const std::vector<Tensor> found, session_->Run(feeds, Names(lowered_->fetches), Names(lowered_->targets), Deadline()));
+      Keep(what, found);
     }
     return Status();
   }
@@ -446,6 +489,21 @@ const std::vector<Manner>& AllManners() {
       dynamic_fed.form = fed.form;
       dynamic_fed.options.executor = TENON_EXECUTOR_DYNAMIC;
     }
+    add("others fed").how = How::kOther;
+    const auto others = [&](const std::string& name) -> Manner& {
+      Manner& manner = add("others fed, " + name);
+      manner.how = How::kOther;
+      manner.against = "others fed";
+      return manner;
+    };
+    others("dynamic").options.executor = TENON_EXECUTOR_DYNAMIC;
+    others("unoptimized").options.optimize = false;
+    others("functions").form.control = Control::kFunctions;
+    others("two tasks").where = Where::kTwoTasks;
+    Manner& others_mixed = others("mixed, references, dynamic");
+    others_mixed.form.control = Control::kMixed;
+    others_mixed.form.references = true;
+    others_mixed.options.executor = TENON_EXECUTOR_DYNAMIC;
     Manner& inner_tasks = add("inner edges, two tasks");
     inner_tasks.how = How::kInner;
     inner_tasks.where = Where::kTwoTasks;
@@ -465,6 +523,12 @@ const std::vector<Manner>& AllManners() {
     return manners;
   }();
   return all;
+}
+
+const Manner& ByName(const std::string& name) {
+  for (const Manner& manner : AllManners())
+    if (manner.name == name) return manner;
+  return AllManners()[0];
 }
 
 bool Fits(const Manner& manner, const Program& program) {

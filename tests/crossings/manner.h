@@ -50,6 +50,7 @@ enum class How {
   kAlone,    // each fetch by itself, after others
   kInner,    // edges in the middle are fetched too
   kFed,      // edges in the middle are fed with what they were
+  kOther,    // values in the middle are fed with others
   kSelf,     // functions that recur call themselves, which is refused: a function of its own for each depth is what can be run
   kInside,   // edges within loops are fetched: all manners refuse alike
 };
@@ -65,6 +66,8 @@ struct Manner {
 
 // In the order of `against`: a manner comes after the one that it is held against.
 const std::vector<Manner>& AllManners();
+
+const Manner& ByName(const std::string& name);
 
 // Runtimes and clusters, made when they are first needed.
 class World {

@@ -265,6 +265,19 @@ TEST_F(FunctionsOfGraphs, RunTheirControlOutputs) {
   ASSERT_TRUE(session.ok()) << session.status();
   ASSERT_TRUE(session->Run({}, {}, {first}).ok());
   EXPECT_EQ(DoublesOf((*session->Run({}, {read}))[0])[0], 5);
+  // Whatever is read of the call: its value, or what is made of it, here and in a call around.
+  const Function around = Define(g, "around", [&](Graph& body, const Outputs& v) { return body.Op("Neg", {body.Call(add, {v[0], v[1]}).output(0)}); },
+                                 {DType::kResource, DType::kDouble});
+  const Output value = call.output(0), made = g.Op("Neg", {value}), outer = g.Call(around, {handle, g.Const(100.0)}).output(0);
+  ASSERT_TRUE(session->Extend(g).ok());
+  const Output now = g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kDouble}}, "now");
+  ASSERT_TRUE(session->Extend(g).ok());
+  double sum = 5;
+  for (const auto& [fetch, more] : {std::pair(value, 4), std::pair(made, 4), std::pair(outer, 100)}) {
+    ASSERT_TRUE(session->Run({}, {fetch}).ok());
+    sum += more;
+    EXPECT_EQ(DoublesOf((*session->Run({}, {now}))[0])[0], sum) << fetch.name();
+  }
   EXPECT_EQ(FindFunction(g, "add")->stateful, 1u);
   EXPECT_EQ(FindFunction(g, "add")->control_output_count, 1u);
 }

@@ -43,6 +43,41 @@ TEST(Session, GrowsWhileItIsUsedAndRefusesAClash) {
   EXPECT_TRUE(session->Run({}, {b}).ok());
 }
 
+// A gradient makes the calls that it goes through dataflow: the session, which has them as calls, is told so, and what they change is changed once.
+TEST(Session, GrowsByGradientsThroughCallsThatItHas) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {});
+  const Output sum = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", "sum"}}, "sum");
+  const Operation first = g.AddNode("AssignVariableOp", {sum, g.Const(0.0f)}, {}, "first");
+  const Function square = Define(g, "square", [](Graph& body, const std::vector<Output>& v) {
+    return FunctionResults({body.Op("Mul", {v[0], v[0]})}, {body.AddNode("AssignAddVariableOp", {v[1], v[0]})});
+  }, {{DType::kFloat, Shape()}, DType::kResource});
+  const Operation by_name = g.Call(square, {x, sum});
+  const Operation by_op = g.AddNode("StatefulPartitionedCall", {by_name.output(0), sum}, {{"f", square}, {"Tout", std::vector<DType>{DType::kFloat}}}, "by_op");
+  const Output now = g.Op("ReadVariableOp", {sum}, {{"dtype", DType::kFloat}}, "now");
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(session->RunTargets({first}).ok());
+  const Feed three{x, *Tensor::Scalar(3.0f)};
+  auto values = session->Run({three}, {by_op.output(0)});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[0].scalar<float>(), 81);
+  values = session->Run({}, {now});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[0].scalar<float>(), 3 + 9);
+  const Output slope = g.Gradients({by_op.output(0)}, {x})[0].dense;
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const Status grown = session->Extend(g);
+  ASSERT_TRUE(grown.ok()) << grown;
+  values = session->Run({three}, {by_op.output(0), slope});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[0].scalar<float>(), 81);
+  EXPECT_EQ((*values)[1].scalar<float>(), 108);
+  values = session->Run({}, {now});
+  ASSERT_TRUE(values.ok());
+  EXPECT_EQ((*values)[0].scalar<float>(), 2 * (3 + 9));
+}
+
 TEST(Session, GrowsBesideStepsThatRun) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kInt64, {});

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/exec/kernel/run_node.h"
+#include "core/graph/effect.h"
 #include "core/graph/graph.h"
 
 namespace tenon::exec {
@@ -58,13 +59,6 @@ void Facts::FindNeeded(const graph::BranchAnalysis& branches) {
     if (needed_[id]) needed_order_.push_back(id);
 }
 
-namespace {
-
-// What a node does beside giving values, which may be known without it: it writes, or has a state and no output, as assertions have.
-bool HasEffect(const Node& node) { return node.has(TENON_OP_WRITES_STATE | TENON_OP_IO) || (node.has(TENON_OP_STATEFUL) && node.output_types.empty()); }
-
-}  // namespace
-
 // Backwards from fetches and targets. Behind a known value only nodes with effects are still wanted.
 void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
   needed_.assign(graph_.size(), false);
@@ -88,7 +82,7 @@ void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
     auto [id, wanted] = stack.back();
     stack.pop_back();
     if (!in_order[id]) continue;
-    wanted = wanted || HasEffect(graph_.node(id));
+    wanted = wanted || graph::HasEffect(graph_.node(id));
     if (wanted ? needed_[id] : (needed_[id] || passed[id])) continue;
     (wanted ? needed_ : passed)[id] = true;
     if (wanted) {
