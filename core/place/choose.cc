@@ -14,6 +14,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Nodes that may be simulated while searching; some tenths of a second.
 constexpr int64_t kSearchVisits = 1500000;
+constexpr double kTogetherVisits = 100000;  // of them, while so many groups are moved at once; some milliseconds
 constexpr size_t kFewGroups = 24;    // all pairs are moved
 constexpr size_t kManyDevices = 16;  // from here on no look ahead: its cost grows with their square
 
@@ -190,7 +191,8 @@ class Search {
     bool better = true;
     while (better && left_ > 0) {
       better = MoveOne();
-      if (!better) better = movable_.size() <= kFewGroups ? MoveTwo() : MoveAlongEdges();
+      if (!better && movable_.size() > kFewGroups) better = MoveAlongEdges();
+      for (size_t count = 2; !better && count <= AtOnce(); ++count) better = MoveTogether(count);
     }
   }
 
@@ -217,15 +219,29 @@ class Search {
     device = before;
     return false;
   }
+  // How many groups are moved at once: of few groups two, and three and four where that is little work.
+  size_t AtOnce() const {
+    if (movable_.size() > kFewGroups) return 1;
+    const auto groups = static_cast<double>(movable_.size()), others = static_cast<double>(problem_.device_count()) - 1;
+    double visits = static_cast<double>(problem_.size()) * groups * others * (groups - 1) / 2 * others;
+    size_t count = 2;
+    for (; count < 4; ++count) {
+      const auto chosen = static_cast<double>(count);
+      visits *= (groups - chosen) / (chosen + 1) * others;
+      if (visits > kTogetherVisits) break;
+    }
+    return count;
+  }
   bool MoveOne() {
     bool better = false;
     for (GroupId group : movable_) better = Each(group, [this] { return Try(); }) || better;
     return better;
   }
-  bool MoveTwo() {
-    for (size_t i = 0; i < movable_.size(); ++i)
-      for (size_t k = i + 1; k < movable_.size(); ++k)
-        if (Each(movable_[i], [&] { return Each(movable_[k], [this] { return Try(); }); })) return true;
+  // Tries so many groups, of those from this one on, each on every other device.
+  bool MoveTogether(size_t count, size_t from = 0) {
+    if (count == 0) return Try();
+    for (size_t i = from; i + count <= movable_.size(); ++i)
+      if (Each(movable_[i], [&] { return MoveTogether(count - 1, i + 1); })) return true;
     return false;
   }
   // A producer and a reader, both to one device.
@@ -235,12 +251,12 @@ class Search {
       if (left_ <= 0) break;
       for (ValueId v : problem_.inputs_of(p)) {
         const Position from = problem_.values[v].producer;
-        if (from) better = MoveTogether(problem_.groups.group_of[from], problem_.groups.group_of[p]) || better;
+        if (from) better = MoveBoth(problem_.groups.group_of[from], problem_.groups.group_of[p]) || better;
       }
     }
     return better;
   }
-  bool MoveTogether(GroupId a, GroupId b) {
+  bool MoveBoth(GroupId a, GroupId b) {
     DeviceId &first = best_->device_of_group[a], &second = best_->device_of_group[b];
     if (a == b || first == second) return false;
     const DeviceId before_first = first, before_second = second;

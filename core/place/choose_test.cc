@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "core/graph/graph.h"
@@ -122,11 +123,13 @@ struct RandomCase : PlaceMaker {
   }
 };
 
+// TENON_PLACED_GRAPHS=3000 tries more.
 TEST(Choose, StaysNearTheBestOfAllAssignments) {
   double sum = 0, worst = 0, greedy_sum = 0, greedy_worst = 0;
-  int optimal = 0;
-  constexpr int kGraphs = 300;
-  for (int seed = 0; seed < kGraphs; ++seed) {
+  int optimal = 0, beyond = 0;
+  const char* const wished = std::getenv("TENON_PLACED_GRAPHS");
+  const int graphs = wished == nullptr ? 1000 : std::atoi(wished);
+  for (int seed = 0; seed < graphs; ++seed) {
     RandomCase made(static_cast<uint32_t>(seed), seed % 2 == 0 ? 2 : 3);
     const MadeProblem problem(made.Ask());
     double greedy = 0;
@@ -140,11 +143,12 @@ TEST(Choose, StaysNearTheBestOfAllAssignments) {
     greedy_sum += greedy / best;
     greedy_worst = std::max(greedy_worst, greedy / best);
     optimal += ratio < 1 + 1e-9;
+    beyond += ratio > 1.1;
   }
-  std::printf("to the best: mean %.4f, worst %.3f, optimal %d of %d; before the search: mean %.4f, worst %.3f\n", sum / kGraphs, worst,
-              optimal, kGraphs, greedy_sum / kGraphs, greedy_worst);
-  EXPECT_LE(sum / kGraphs, 1.1);
-  EXPECT_LE(worst, 1.5);
+  std::printf("to the best: mean %.4f, worst %.3f, beyond 1.1 %d, optimal %d of %d; before the search: mean %.4f, worst %.3f\n", sum / graphs, worst,
+              beyond, optimal, graphs, greedy_sum / graphs, greedy_worst);
+  EXPECT_LE(sum / graphs, 1.001);
+  EXPECT_LE(worst, 1.1);
 }
 
 TEST(Choose, TheSimulationIsTheRuleThatTheTestWritesOut) {

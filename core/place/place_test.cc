@@ -72,18 +72,36 @@ TEST(Place, FollowsPartialDeviceNames) {
   EXPECT_EQ(placement.device_of_node[b.node], DeviceId(2)) << "the default is for nodes that say nothing";
 }
 
-TEST(Place, ANameThatNoDeviceHasIsAnErrorOrANote) {
+TEST(Place, ANameThatNoDeviceHasIsAnError) {
   PlaceMaker g;
   const Edge a = g.Seconds({}, 1, 4, "a");
   g.Pin(a, "/device:FAST:7");
   const Status status = g.Error();
   EXPECT_EQ(status.code(), Code::kNotFound);
   EXPECT_TRUE(Says(status, "node 'a' (Work) wants /device:FAST:7, and no device is named so; there are: /job:localhost")) << status.ToString();
-  g.request.soft_placement = true;
-  const Placement placement = g.Placed();
-  EXPECT_GE(placement.device_of_node[a.node], DeviceId(0)) << "this process has one task: all of it is left";
-  ASSERT_EQ(placement.notes.size(), 1u);
-  EXPECT_NE(placement.notes[0].find("/device:FAST:7"), std::string::npos);
+}
+
+// This process has one task, of which all is left: the node goes where it would without the name, off the named type where that is better.
+TEST(Place, ANameThatNoDeviceHasIsANoteWhereItMayGiveWay) {
+  for (const int64_t elements : {1, 1000000}) {
+    DeviceId chosen[2];
+    for (const bool named : {false, true}) {
+      PlaceMaker g;
+      const Edge x = g.Feed(TENON_DT_FLOAT, {elements}), a = g.Seconds({x}, 1, 4, "a");
+      g.request.feeds = {x};
+      g.request.fetches = {a};
+      if (named) g.Pin(a, "/device:FAST:7");
+      g.request.soft_placement = true;
+      const Placement placement = g.Placed();
+      chosen[named] = placement.device_of_node[a.node];
+      ASSERT_EQ(placement.notes.size(), named ? 1u : 0u);
+      if (!named) continue;
+      EXPECT_NE(placement.notes[0].find("node 'a' (Work) wants /device:FAST:7, and no device is named so"), std::string::npos) << placement.notes[0];
+      EXPECT_NE(placement.choices[a.node].reason, Reason::kDeviceName);
+    }
+    EXPECT_EQ(chosen[true], chosen[false]);
+    EXPECT_EQ(chosen[true] == DeviceId(0), elements > 1) << "what is dear to bring stays on the host";
+  }
 }
 
 // ---- Several tasks ----

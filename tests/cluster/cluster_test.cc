@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "tests/cluster/local_cluster.h"
+#include "tests/fakes/trace_events.h"
 
 namespace tenon::engine {
 namespace {
@@ -266,20 +267,46 @@ TEST(Cluster, AStepThatWaitsEndsByItsDeadline) {
   ASSERT_TRUE(values.ok()) << values.status().message();
 }
 
-TEST(Cluster, ATraceHasTheRowsOfAllTasks) {
+TEST(Cluster, ATraceHasTheRowsOfAllTasksOnOneClock) {
   const LocalCluster cluster("loopback://trace", {{"worker", 2}});
+  constexpr char kFirst[] = "/job:worker/replica:0/task:0", kSecond[] = "/job:worker/replica:0/task:1";
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, Shape{2});
   const Output a = On(g, "/job:worker/task:0", "Neg", {x}, "first_node");
-  const Output b = On(g, "/job:worker/task:1", "Neg", {a}, "second_node");
+  const Output b = On(g, "/job:worker/task:1", "Square", {a}, "second_node");
   const Session session = cluster.Client(g);
   std::string trace;
   RunOptions options;
   options.trace = &trace;
   auto values = session.Run({{x, *Tensor::From(std::vector<float>{1, 2}, Shape{2})}}, {b}, {}, options);
   ASSERT_TRUE(values.ok()) << values.status().message();
-  for (const char* part : {"\"name\":\"/job:worker/replica:0/task:0\"", "\"name\":\"/job:worker/replica:0/task:1\"", "first_node", "second_node"})
-    EXPECT_NE(trace.find(part), std::string::npos) << part << " in " << trace;
+  const std::vector<fakes::TraceSpan> spans = fakes::TraceSpans(trace);
+  const auto only = [&](const std::string& process, const std::string& category) {
+    std::vector<fakes::TraceSpan> found;
+    for (const fakes::TraceSpan& span : spans)
+      if (span.process == process && span.category == category) found.push_back(span);
+    EXPECT_EQ(found.size(), 1u) << category << " on " << process << " in " << trace;
+    return found.size() == 1 ? found[0] : fakes::TraceSpan();
+  };
+  const fakes::TraceSpan step = only("host", "cluster"), first = only(kFirst, "Neg"), second = only(kSecond, "Square");
+  EXPECT_TRUE(step.name.starts_with("step ")) << step.name;
+  EXPECT_EQ(first.name, "first_node");
+  EXPECT_EQ(second.name, "second_node");
+  // The tasks share this process's clock, so what must be before what is so to the nanosecond.
+  EXPECT_LE(step.begin, first.begin);
+  EXPECT_LE(first.end, second.begin);
+  EXPECT_LE(second.end, step.end);
+  for (const fakes::TraceSpan& span : spans) {
+    EXPECT_GE(span.begin, step.begin) << span.name;
+    EXPECT_LE(span.end, step.end) << span.name;
+    EXPECT_TRUE(span.process == "host" || span.process == kFirst || span.process == kSecond) << span.process;
+  }
+  // The one value that crosses has its bytes at both ends, and came after it went.
+  const fakes::TraceSpan sent = only(kFirst, "_Send"), received = only(kSecond, "_Recv");
+  for (const fakes::TraceSpan& span : {sent, received}) EXPECT_NE(span.detail.find("8 bytes"), std::string::npos) << span.detail;
+  EXPECT_LE(first.end, sent.begin);
+  EXPECT_LE(sent.begin, received.end);
+  EXPECT_LE(received.end, second.begin);
 }
 
 TEST(Cluster, ManyStepsAtOnce) {

@@ -53,12 +53,18 @@ struct QueueGraph {
   Operation enqueue, enqueue_rows, close;
 };
 
-// A loop that takes from a queue what another step puts in, until the queue is closed and empty.
+// A loop that takes from a queue what other steps put in meanwhile, until the queue is closed and empty, and passes it on by another. It takes only what it has
+// a token for, and the last one's comes after the queue was closed: so it never finds the queue open, goes to take, and is told OUT_OF_RANGE.
 TEST(Queue, ALoopTakesUntilItIsClosed) {
-  QueueGraph q(50);
+  constexpr int32_t kElements = 50;
+  QueueGraph q(3);
   Graph& g = q.g;
-  const auto results = While(
-      g, {g.Const(0.0f), g.Const(int32_t{0})}, {q.handle},
+  const Attrs floats = {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}}};
+  const Output tokens = g.Op("FIFOQueueV2", {}, floats, "tokens"), results = g.Op("FIFOQueueV2", {}, floats, "results");
+  const Operation give = g.AddNode("QueueEnqueueV2", {tokens, q.x});
+  const Output passed = g.Op("QueueDequeueV2", {results}, kFloats);
+  const auto ends = While(
+      g, {g.Const(0.0f), g.Const(int32_t{0})}, {q.handle, tokens, results},
       [&](const std::vector<Output>& v) {
         const auto after = g.ControlDependencies({Operation(v[1])});
         const Output closed = g.Op("QueueIsClosedV2", {v[2]}), left = g.Op("QueueSizeV2", {v[2]});
@@ -66,24 +72,33 @@ TEST(Queue, ALoopTakesUntilItIsClosed) {
       },
       [&](const std::vector<Output>& v) {
         const auto after = g.ControlDependencies({Operation(v[1])});
-        const Output element = g.Op("QueueDequeueUpToV2", {v[2], g.Const(1)}, kFloats);
-        return std::vector<Output>{g.Op("AddV2", {v[0], g.Op("Sum", {element, g.Const({0})})}), g.Op("AddV2", {v[1], g.Op("Size", {element})})};
+        const Output token = g.Op("QueueDequeueV2", {v[3]}, kFloats);
+        const auto with_token = g.ControlDependencies({Operation(token)});
+        const Output element = g.Op("QueueDequeueV2", {v[2]}, kFloats), doubled = g.Op("AddV2", {element, element});
+        const auto when_passed = g.ControlDependencies({g.AddNode("QueueEnqueueV2", {v[4], doubled})});
+        return std::vector<Output>{g.Op("AddV2", {v[0], element}), g.Op("AddV2", {v[1], g.Const(int32_t{1})})};
       });
   ASSERT_TRUE(g.status().ok()) << g.status();
   const Session session = q.Open();
-  std::thread fills([&] {
-    for (int i = 1; i <= 50; ++i) EXPECT_TRUE(q.Put(session, static_cast<float>(i)).ok());
-    EXPECT_TRUE(session.RunTargets({Name(q.close)}).ok());
+  RunOptions patient;
+  patient.timeout = std::chrono::minutes(1);
+  std::thread others([&] {
+    for (int i = 1; i <= kElements; ++i) {
+      EXPECT_TRUE(q.Put(session, static_cast<float>(i), patient).ok());
+      if (i == kElements) {
+        EXPECT_TRUE(session.Run({}, {}, {Name(q.close)}, patient).ok());
+      }
+      EXPECT_TRUE(session.Run({{q.x, *Tensor::Scalar(0.0f)}}, {}, {Name(give)}, patient).ok());
+      const auto value = session.Run({}, {passed}, {}, patient);  // while the loop runs
+      ASSERT_TRUE(value.ok()) << value.status();
+      EXPECT_EQ((*value)[0].scalar<float>(), static_cast<float>(2 * i));
+    }
   });
-  const auto values = session.Run({}, {results[0], results[1]});
-  fills.join();
-  // Where the queue was closed between the question and the taking, the loop's step ends as a dequeue of a closed queue does.
-  if (!values.ok()) {
-    EXPECT_EQ(values.status().code(), Code::kOutOfRange) << values.status();
-    return;
-  }
-  EXPECT_EQ((*values)[0].scalar<float>(), 1275);
-  EXPECT_EQ((*values)[1].scalar<int32_t>(), 50);
+  const auto values = session.Run({}, {ends[0], ends[1]}, {}, patient);
+  others.join();
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[0].scalar<float>(), kElements * (kElements + 1) / 2);
+  EXPECT_EQ((*values)[1].scalar<int32_t>(), kElements);
 }
 
 TEST(QueueSteps, HandValuesOverThroughOnePlace) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steps take by the clock of simulated devices: that it is the same for the same step, and that compiling makes no step longer. Random graphs
-// with fixed seeds, placed by the engine, or at random by name. Covers G1, G2, N8, R4.
+// What steps take by the clock of simulated devices: that it is the same for the same step, that compiling makes no step longer, and that copies and
+// independent chains run beside each other. Random graphs with fixed seeds, placed by the engine, or at random by name. Covers F4, G1, G2, H8, N8, R4.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <map>
@@ -11,6 +12,7 @@
 #include <set>
 
 #include "tests/engine/engine.h"
+#include "tests/fakes/trace_events.h"
 
 namespace tenon::engine {
 namespace {
@@ -41,16 +43,9 @@ struct Work {
 
 // What the devices did by their own clock, in microseconds.
 std::vector<Work> OwnWork(const std::string& trace) {
-  const auto json = nlohmann::json::parse(trace);
-  std::map<int64_t, std::string> own;
-  for (const auto& event : json["traceEvents"])
-    if (event["ph"] == "M" && event["name"] == "process_name" && std::string(event["args"]["name"]).ends_with("its own clock"))
-      own[event["pid"]] = event["args"]["name"];
   std::vector<Work> works;
-  for (const auto& event : json["traceEvents"]) {
-    if (event["ph"] != "X" || event["cat"] == "wait" || !own.contains(event["pid"])) continue;
-    works.push_back({own[event["pid"]], event["name"], event["ts"], double{event["ts"]} + double{event["dur"]}});
-  }
+  for (const fakes::TraceSpan& span : fakes::TraceSpans(trace))
+    if (span.process.ends_with("its own clock") && span.category != "wait") works.push_back({span.process, span.name, span.begin, span.end});
   std::stable_sort(works.begin(), works.end(), [](const Work& a, const Work& b) {
     return std::tie(a.device, a.begin, a.end, a.name) < std::tie(b.device, b.begin, b.end, b.name);
   });
@@ -279,6 +274,99 @@ TEST(SimulatedTime, IsTheSameForTheSameStep) {
         if (!other.empty()) break;
       }
     }
+}
+
+// ---- At once ----
+
+// The works of the second step of a session on one device of two cores, node by node.
+std::vector<Work> WorksOf(const std::function<void(Graph&, std::vector<Feed>*, std::vector<Name>*)>& make, bool one_queue) {
+  Runtime runtime = NewRuntime("2");
+  Graph g(runtime);
+  std::vector<Feed> feeds;
+  std::vector<Name> fetches;
+  {
+    const auto device = g.Device("/device:TPU:0");
+    make(g, &feeds, &fetches);
+  }
+  SessionOptions options;
+  options.compile = false;
+  options.debug.one_queue = one_queue;
+  auto session = Session::Create(runtime, g, options);
+  EXPECT_TRUE(session.ok()) << session.status().message();
+  std::string trace;
+  RunOptions run;
+  run.trace = &trace;
+  for (int step = 0; step < 2; ++step) {  // in the first one constants are brought
+    const auto values = session->Run(feeds, fetches, {}, run);
+    EXPECT_TRUE(values.ok()) << values.status().message();
+  }
+  return OwnWork(trace);
+}
+
+// Microseconds in which works of both kinds run.
+double AtOnce(const std::vector<Work>& works, const std::function<bool(const Work&)>& one, const std::function<bool(const Work&)>& other) {
+  std::vector<double> instants;
+  for (const Work& work : works) instants.insert(instants.end(), {work.begin, work.end});
+  std::sort(instants.begin(), instants.end());
+  double sum = 0;
+  for (size_t i = 1; i < instants.size(); ++i) {
+    const auto runs = [&](const std::function<bool(const Work&)>& is) {
+      return std::any_of(works.begin(), works.end(), [&](const Work& work) { return is(work) && work.begin <= instants[i - 1] && work.end >= instants[i]; });
+    };
+    if (runs(one) && runs(other)) sum += instants[i] - instants[i - 1];
+  }
+  return sum;
+}
+
+double Sum(const std::vector<Work>& works, const std::function<bool(const Work&)>& is) {
+  double sum = 0;
+  for (const Work& work : works) sum += is(work) ? work.end - work.begin : 0;
+  return sum;
+}
+
+bool IsIn(const Work& work) { return work.name.ends_with("/to_TPU_0"); }
+bool IsProduct(const Work& work) { return work.name.starts_with("MatMul"); }
+
+// Eight inputs, each for products of its own that take about as long as its copy.
+void CopiesAndProducts(Graph& g, std::vector<Feed>* feeds, std::vector<Name>* fetches) {
+  const Shape shape{512, 512};
+  for (int i = 0; i < 8; ++i) {
+    const Output x = g.Placeholder("x" + std::to_string(i), DType::kFloat, shape);
+    feeds->push_back({x, *Tensor::Zeros(DType::kFloat, shape)});
+    fetches->push_back(g.Op("Max", {g.Op("MatMul", {g.Op("MatMul", {x, x}), x}), g.Const({0, 1})}));
+  }
+}
+
+TEST(SimulatedTime, OfCopiesIsBesideKernels) {
+  const std::vector<Work> all = WorksOf(CopiesAndProducts, false), one = WorksOf(CopiesAndProducts, true);
+  std::cout << Length(all) << " us, of copies " << Sum(all, IsIn) << ", of products " << Sum(all, IsProduct) << ", of both at once " << AtOnce(all, IsIn, IsProduct) << "; one queue " << Length(one)
+            << "\n";
+  ASSERT_GT(Sum(all, IsIn), 0.25 * Length(one));
+  ASSERT_GT(Sum(all, IsProduct), 0.25 * Length(one));
+  EXPECT_LT(AtOnce(one, IsIn, IsProduct), 0.001);
+  EXPECT_GT(AtOnce(all, IsIn, IsProduct), 0.87 * Sum(all, IsIn)) << "all but the first of eight";
+}
+
+// Two chains that do not need each other.
+void TwoChains(Graph& g, std::vector<Feed>* feeds, std::vector<Name>* fetches) {
+  const Shape shape{256, 256};
+  const Output x = g.Placeholder("x", DType::kFloat, shape);
+  feeds->push_back({x, *Tensor::Zeros(DType::kFloat, shape)});
+  for (const std::string chain : {"a", "b"}) {
+    Output y = g.Op("Mul", {x, g.Const(chain == "a" ? 0.5f : 0.25f)});
+    for (int i = 0; i < 16; ++i) y = g.Op("MatMul", {y, x}, {}, chain + std::to_string(i));
+    fetches->push_back(g.Op("Max", {y, g.Const({0, 1})}));
+  }
+}
+
+TEST(SimulatedTime, OfIndependentChainsIsThatOfOneOnTwoQueues) {
+  const auto of = [](char chain) { return [chain](const Work& work) { return work.name[0] == chain; }; };
+  const std::vector<Work> all = WorksOf(TwoChains, false), one = WorksOf(TwoChains, true);
+  std::cout << Length(all) << " us, of each chain " << Sum(all, of('a')) << ", of both at once " << AtOnce(all, of('a'), of('b')) << "; one queue " << Length(one) << "\n";
+  ASSERT_GT(Sum(all, of('a')), 0.4 * Length(one));
+  EXPECT_LT(AtOnce(one, of('a'), of('b')), 0.001);
+  EXPECT_GT(AtOnce(all, of('a'), of('b')), 0.9 * Sum(all, of('a')));
+  EXPECT_LT(Length(all), 0.6 * Length(one));
 }
 
 }  // namespace

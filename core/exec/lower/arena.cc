@@ -124,6 +124,7 @@ void Arena::NoteWriters(const std::vector<Operation>& block) {
 // Offsets in one memory's arena, and behind them the workspace of the host, or of each queue of the device. What different
 // queues write shares no memory, lest one waits for another that it does not need; unless that takes too much. Nor do, where that is
 // little of the device's memory, values that go from queue to queue: a copy to the device would wait until the value before is read.
+// So transfers that are put off until they are needed (plan/transfer_order.h) save memory above that only.
 void Arena::PlanArena(int32_t memory) {
   const uint64_t all = memory == 0 ? 0 : env_.devices[memory].device->memory_bytes;
   uint64_t total = PlaceSlots(memory, all == 0 ? Sharing::kByTurns : Sharing::kApart);
