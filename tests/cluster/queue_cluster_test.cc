@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues at a task: clients meet there, many may wait there, and who waits is told when the task goes. Covers F5, M3, M9.
+// Queues at a task: clients meet there, many may wait there, and who waits is told when the task goes. Covers F5, F6, M3, M9.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
