@@ -202,7 +202,7 @@ class Joiner {
     if (request_.homes == nullptr) return "";
     for (Position member : out_.of(group)) {
       const Node& node = NodeAt(member);
-      const auto home = request_.homes->find(node.name);
+      const auto home = request_.homes->find(std::string(graph::StateName(node)));
       if (home != request_.homes->end())
         return StrCat("; the state of ", node.Describe(), " stands on ", home->second, " since an earlier step: name a device for it that has kernels for all that uses it");
     }
