@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work of a GPU's queue that is the same in every step is launched as one captured piece, and gives the same.
+// Work of a GPU's queue that is the same in every step is launched as one captured piece, and gives the same. Covers A13.
 #include <dlfcn.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutexes between steps: one step at a time, whoever fails or is given up, and what Abort does instead of ending the process. Covers B7.
+// Mutexes between steps: one step at a time, whoever fails or is given up, and what Abort does instead of ending the process. Covers B7, D8.
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,6 +67,54 @@ TEST(Mutex, NoStepComesBetweenReadingAndWriting) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ((*session.Run({}, {guarded.read}))[0].scalar<float>(), static_cast<float>(kThreads * kSteps));
+}
+
+// Two variables that change together, by a step that stands still between the two: who reads both under the lock has both as they were, or both as they will be.
+TEST(Mutex, WhatBelongsTogetherIsSeenTogether) {
+  Guarded guarded;
+  Graph& g = guarded.g;
+  const Output x = g.Placeholder("x", DType::kFloat, Shape());
+  const Output halfway = guarded.Queue("halfway"), on = guarded.Queue("on"), asked = guarded.Queue("asked");
+  const auto put = [&](const Output& queue) { return g.AddNode("QueueEnqueueV2", {queue, x}); };
+  const auto get = [&](const Output& queue) { return g.Op("QueueDequeueV2", {queue}, kFloats); };
+  const auto variable = [&](const char* name) { return g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", std::string(name)}}); };
+  const Output one = variable("one"), other = variable("other");
+  const Operation first[] = {g.AddNode("AssignVariableOp", {one, g.Const(0.0f)}), g.AddNode("AssignVariableOp", {other, g.Const(0.0f)})};
+  const Operation change = guarded.Inside([&] {
+    const auto after_one = g.ControlDependencies({g.AddNode("AssignVariableOp", {one, x})});
+    const auto after_told = g.ControlDependencies({put(halfway)});
+    const auto after_go = g.ControlDependencies({Operation(get(on))});
+    return g.AddNode("AssignVariableOp", {other, x});
+  });
+  Output reads[2];
+  const Operation ask = put(asked);
+  const Operation read = [&] {
+    const auto after_asked = g.ControlDependencies({ask});
+    return guarded.Inside([&] {
+      for (int i = 0; i < 2; ++i) reads[i] = g.Op("ReadVariableOp", {i == 0 ? one : other}, {{"dtype", DType::kFloat}});
+      const auto after_both = g.ControlDependencies({Operation(reads[0]), Operation(reads[1])});
+      return g.AddNode("NoOp", {});
+    });
+  }();
+  const Output told = get(halfway), wished = get(asked);
+  const Operation go = put(on);
+  const Session session = guarded.Open();
+  ASSERT_TRUE(session.RunTargets({Name(first[0]), Name(first[1])}).ok());
+  for (float value = 1; value <= 20; ++value) {
+    const std::vector<Feed> feeds = {{x, *Tensor::Scalar(value)}};
+    std::thread writer([&] { EXPECT_TRUE(session.Run(feeds, {}, {change}).ok()); });
+    EXPECT_TRUE(session.Run({}, {told}).ok());
+    std::thread reader([&] {
+      const auto values = session.Run(feeds, {reads[0], reads[1]}, {read});
+      ASSERT_TRUE(values.ok()) << values.status();
+      EXPECT_EQ((*values)[0].scalar<float>(), value);
+      EXPECT_EQ((*values)[1].scalar<float>(), value);
+    });
+    EXPECT_TRUE(session.Run({}, {wished}).ok());
+    EXPECT_TRUE(session.Run(feeds, {}, {go}).ok());
+    writer.join();
+    reader.join();
+  }
 }
 
 TEST(Mutex, AStepThatWaitsCanBeGivenUpAndTheOthersGoOn) {
