@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions, conditionals, loops and maps, what they capture, and gradients through them. Covers A15, L9, Q1."""
+"""Functions, conditionals, loops and maps, what they capture, and gradients through them. Covers A15, K5, L9, Q1."""
 
 import gc
 import weakref
@@ -73,9 +73,11 @@ def test_gradients_of_ops_and_of_nodes_under_a_block(graph, run):
     x = tenon.placeholder("float32", [], name="x")
     with graph.override_gradient("Tanh", "MyTanh"):
         inside = ops.Tanh(x)
+        looped = tenon.while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, ops.Tanh(v)), (tenon.constant(0), x))[1]
+        branched = tenon.cond(x > 0.0, lambda: ops.Tanh(x), lambda: x)
     outside = ops.Tanh(x)
-    slopes = run([tenon.grad(inside, x)[0], tenon.grad(outside, x)[0]], {x: 2.0})
-    assert float(slopes[0]) == 100 and abs(float(slopes[1]) - 0.0706508) < 1e-6
+    slopes = run([tenon.grad(y, x)[0] for y in (inside, looped, branched, outside)], {x: 2.0})
+    assert [float(slope) for slope in slopes[:3]] == [100, 100 * 100, 100] and abs(float(slopes[3]) - 0.0706508) < 1e-6
     graph.register_gradient("Tanh", hundred)
     assert float(run(tenon.grad(ops.Tanh(x), x)[0], {x: 2.0})) == 100
     with pytest.raises(tenon.NotFoundError, match="nobody"):
