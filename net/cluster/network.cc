@@ -11,6 +11,13 @@
 #include "tenon/ext/draft/transport.h"
 
 namespace tenon::cluster {
+namespace {
+
+// Whether another side lives masters and tasks ask themselves, as long as their sessions' patience says: a transport, which knows of no session and does not
+// mind whether this process stood still, had best not be sooner.
+constexpr uint64_t kSilenceNs = 3'600'000'000'000;
+
+}  // namespace
 
 std::string SchemeOf(std::string_view address) {
   const size_t at = address.find("://");
@@ -212,6 +219,7 @@ Result<Network::Door*> Network::DoorFor(const std::string& scheme, std::string_v
   options.address = Span(listen);
   options.credentials = Span(credentials_);
   options.max_message_bytes = max_message_bytes_;
+  options.silence_ns = kSilenceNs;
   TENON_RETURN_IF_ERROR(Status(transport.table->open(transport.self, &options, &door->events, &door->endpoint)));
   const std::lock_guard lock(mutex_);
   return doors_.emplace_back(std::move(door)).get();

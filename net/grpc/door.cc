@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "door.h"
 
+#include <algorithm>
+#include <climits>
+
 #include "caller.h"
 #include "services.h"
 #include "tenon/sdk/span.h"
@@ -8,17 +11,19 @@
 namespace tenon::grpc_net {
 namespace {
 
-constexpr int kKeepaliveMs = 1000;
-constexpr int kKeepaliveAnswerMs = 2000;
+constexpr int kKeepaliveMs = 1000;  // at most, between questions whether the other side is there
+constexpr uint64_t kSilenceMs = 3000;
 constexpr int kHandshakeMs = 10'000;  // for a stranger to say who it is
 constexpr int kMostStreams = 64;      // of a connection, which uses one
 constexpr int kMaxMessage = static_cast<int>(kMessageBytes + (size_t{1} << 20));
 
 // Of channels and servers alike: function(name, value).
 template <class Function>
-void ForEachArgument(const Function& function) {
-  function(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  function(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveAnswerMs);
+void ForEachArgument(uint64_t silence_ns, const Function& function) {
+  const auto silence_ms = static_cast<int>(std::clamp<uint64_t>(silence_ns == 0 ? kSilenceMs : silence_ns / 1'000'000, 3, INT_MAX));
+  const int question_ms = std::min(kKeepaliveMs, silence_ms / 3);
+  function(GRPC_ARG_KEEPALIVE_TIME_MS, question_ms);
+  function(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, silence_ms - question_ms);
   function(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   function(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
   function(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveMs / 4);
@@ -29,9 +34,9 @@ void ForEachArgument(const Function& function) {
   function(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
 }
 
-grpc::ChannelArguments ChannelArguments(const Security& security) {
+grpc::ChannelArguments ChannelArguments(const Security& security, uint64_t silence_ns) {
   grpc::ChannelArguments arguments;
-  ForEachArgument([&](const char* name, int value) { arguments.SetInt(name, value); });
+  ForEachArgument(silence_ns, [&](const char* name, int value) { arguments.SetInt(name, value); });
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
                    1);  // each connection is its own, and starts without an earlier one's backoff
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // these keep what was sent
@@ -188,7 +193,7 @@ tenon_status* GrpcDoor::StartServer(const Address& address, std::string* out_add
   std::shared_ptr<grpc::ServerCredentials> credentials;
   TENON_SDK_RETURN_IF_ERROR(ListenerCredentials(security_, &credentials));
   grpc::ServerBuilder builder;
-  ForEachArgument([&](const char* name, int value) { builder.AddChannelArgument(name, value); });
+  ForEachArgument(silence_ns_, [&](const char* name, int value) { builder.AddChannelArgument(name, value); });
   int port = 0;
   builder.AddListeningPort(address.target, std::move(credentials), &port);
   builder.RegisterAsyncGenericService(&service_);
@@ -218,7 +223,7 @@ tenon_status* GrpcDoor::Connect(std::string_view text, uint64_t deadline_ns, std
   TENON_SDK_RETURN_IF_ERROR(ParseAddress(text, &address));
   TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security_, address));
   StartThreads();
-  Caller caller(grpc::CreateCustomChannel(address.target, ConnectorCredentials(security_), ChannelArguments(security_)),
+  Caller caller(grpc::CreateCustomChannel(address.target, ConnectorCredentials(security_), ChannelArguments(security_, silence_ns_)),
                 queue_.get(), security_.token);
   bool late = false;
   if (caller.Wait(deadline_ns, &late)) {

@@ -19,7 +19,8 @@ namespace tenon::grpc_net {
 
 class GrpcDoor final : public sdk::Door {
  public:
-  explicit GrpcDoor(Security security) : security_(std::move(security)) {}
+  // silence_ns: as of tenon_endpoint_options.
+  GrpcDoor(Security security, uint64_t silence_ns) : security_(std::move(security)), silence_ns_(silence_ns) {}
   ~GrpcDoor() override;
   [[nodiscard]] tenon_status* Listen(std::string_view address, Accept accept, std::string* out_address) override;
   void StopListening() override;
@@ -40,6 +41,7 @@ class GrpcDoor final : public sdk::Door {
   std::string PeerName(const grpc::AuthContext& proven, const std::string& otherwise) const;
 
   const Security security_;
+  const uint64_t silence_ns_;
   Accept accept_;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::CompletionQueue> queue_;

@@ -21,7 +21,7 @@ struct Transport {
     gpr_set_log_function(Log);
     tenon::grpc_net::Security security;
     TENON_SDK_RETURN_IF_ERROR(ParseSecurity(tenon::sdk::ToText(options.credentials), &security));
-    *out_door = std::make_unique<tenon::grpc_net::GrpcDoor>(std::move(security));
+    *out_door = std::make_unique<tenon::grpc_net::GrpcDoor>(std::move(security), options.silence_ns);
     return nullptr;
   }
 };

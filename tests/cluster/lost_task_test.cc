@@ -105,6 +105,30 @@ struct Towers {
   std::vector<Output> towers;
 };
 
+// Longer than a transport waits of itself, and not as long as the session does. A step that lasts meanwhile ends well.
+TEST_P(LostTask, IsNotOneThatIsSilentForLessThanTheSessionsPatience) {
+  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
+  ASSERT_TRUE(tasks.ok());
+  Graph g(TheRuntime());
+  const Towers t(g);
+  SessionOptions options;
+  options.silence_timeout = std::chrono::seconds(60);
+  const Session session = Client(tasks, g, options);
+  ASSERT_TRUE(session.RunTargets({t.init}).ok());
+  for (const Output& tower : t.towers) ASSERT_TRUE(RunOne(session, {{t.x, one_}}, {tower}).ok());
+  tasks.Signal(2, SIGSTOP);
+  Status meanwhile;
+  std::thread step([&] { meanwhile = RunOne(session, {{t.x, one_}}, {t.towers[1]}); });
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  tasks.Signal(2, SIGCONT);
+  step.join();
+  EXPECT_TRUE(meanwhile.ok()) << meanwhile;
+  for (const Output& tower : t.towers) {
+    const Status after = RunOne(session, {{t.x, one_}}, {tower});
+    EXPECT_TRUE(after.ok()) << after;
+  }
+}
+
 TEST_P(LostTask, FreezesAndDiesAndTheOthersGoOn) {
   for (const int signal : {SIGSTOP, SIGKILL}) {
     const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});

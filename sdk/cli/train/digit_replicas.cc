@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sdk/cli/train/job_flags.h"
+#include "tenon/train/recovery.h"
 
 namespace tenon::cli {
 
@@ -135,10 +136,11 @@ Status DigitReplicas::Train(Client& client, const Turns& turns, ReplicaChief* ch
 }
 
 Result<train::TrainingReport> DigitReplicas::Run() {
-  return RunThroughLosses({options_.patience, options_.recover, [this] { return RunOnce(); }, [this] { return made_.load(); },
-                           [this](const std::string& message) {
-                             if (on_message) on_message(message);
-                           }});
+  return train::RunThroughLosses({options_.patience, options_.recover, [this] { return RunOnce(); }, [this] { return made_.load(); },
+                                  [this](const std::string& message) {
+                                    if (on_message) on_message(message);
+                                  },
+                                  &stop_requested});
 }
 
 // The chief, with its variables at their beginning or at the newest checkpoint.

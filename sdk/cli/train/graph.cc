@@ -28,6 +28,7 @@
 #include "tenon/model/load.h"
 #include "tenon/model/write_values.h"
 #include "tenon/train/graph_training.h"
+#include "tenon/train/recovery.h"
 
 namespace tenon::cli {
 namespace {
@@ -265,7 +266,7 @@ class GraphJob {
     }
     options.owner = OwnerOf("train", job_.Options(steps_).checkpoint_folder);
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
-    TENON_TRY_ASSIGN(report_, RunThroughLosses({patience, arguments_.recover, run, [this] { return trainer_->step(); }, [&progress](const std::string& message) { progress.Say(message); }}));
+    TENON_TRY_ASSIGN(report_, train::RunThroughLosses({patience, arguments_.recover, run, [this] { return trainer_->step(); }, [&progress](const std::string& message) { progress.Say(message); }, &stop_requested}));
     return Status();
   }
   Result<TrainingReport> TrainInSession(const host::SessionOptions& options) {

@@ -3,7 +3,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <thread>
 
 #include "tenon/data/file.h"
 #include "tenon/train/summaries.h"
@@ -11,34 +10,6 @@
 namespace tenon::cli {
 
 std::atomic<bool> stop_requested{false};
-
-namespace {
-
-// Whether a task of the cluster, or another client, is gone, whom a new session may find again.
-bool IsLoss(const host::Status& status) {
-  return status.code() == host::Code::kUnavailable || status.code() == host::Code::kAborted || status.code() == host::Code::kDeadlineExceeded;
-}
-
-}  // namespace
-
-host::Result<train::TrainingReport> RunThroughLosses(const Losses& losses) {
-  using Clock = std::chrono::steady_clock;
-  host::Result<train::TrainingReport> report = losses.run();
-  std::string said;  // until something else is wrong, or it went on in between
-  // The others need a moment to come back; what lasts longer than the user's patience is the answer.
-  for (auto until = Clock::now() + losses.patience; IsLoss(report.status()) && !stop_requested && Clock::now() <= until;) {
-    const std::string why = report.status().message();
-    if (why != said) losses.say("lost: " + why + "; trying again from the last checkpoint, for " + losses.recover);
-    said = why;
-    const int64_t before = losses.reached();
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    report = losses.run();
-    if (losses.reached() == before) continue;
-    said.clear();
-    until = Clock::now() + losses.patience;
-  }
-  return report;
-}
 
 std::string OwnerOf(const std::string& command, const std::string& checkpoint_folder) {
   const bool is_url = checkpoint_folder.find("://") != std::string::npos;

@@ -39,16 +39,6 @@ struct JobFlags {
   train::TrainingStep Summarized(train::TrainingStep step, train::Model& model) const;
 };
 
-// Runs again, from the last checkpoint, as long as it ends because somebody whom the job needs is gone: for `patience` (in words: `recover`) since it last went on.
-struct Losses {
-  std::chrono::nanoseconds patience{0};
-  std::string recover;
-  std::function<host::Result<train::TrainingReport>()> run;
-  std::function<int64_t()> reached;                // grows as it goes on
-  std::function<void(const std::string&)> say;     // what is lost, once
-};
-host::Result<train::TrainingReport> RunThroughLosses(const Losses& losses);
-
 // A checkpoint folder has one training: a session that goes on from it ends those before it, of this process or another.
 std::string OwnerOf(const std::string& command, const std::string& checkpoint_folder);
 

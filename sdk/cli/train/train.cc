@@ -34,6 +34,7 @@
 #include "tenon/model/write_saved_model.h"
 #include "tenon/train/digits.h"
 #include "tenon/train/progress.h"
+#include "tenon/train/recovery.h"
 #include "tenon/train/trainer.h"
 
 namespace tenon::cli {
@@ -129,7 +130,7 @@ class DigitJob {
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
     const auto run = [&] { return RunOnce(options); };
     const Result<TrainingReport> report =
-        options.master.empty() ? run() : RunThroughLosses({patience, arguments_.recover, run, [this] { return trainer_->step(); }, [&](const std::string& message) { progress.Say(message); }});
+        options.master.empty() ? run() : train::RunThroughLosses({patience, arguments_.recover, run, [this] { return trainer_->step(); }, [&](const std::string& message) { progress.Say(message); }, &stop_requested});
     progress.Finish();
     if (!report.ok()) return report.status();
     report_ = *report;

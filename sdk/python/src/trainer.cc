@@ -147,6 +147,14 @@ void Begin(TrainerBox& self, const SessionBox& session) {
   Check(std::move(status));
 }
 
+// The session may end then.
+void LeaveSession(TrainerBox& self) {
+  std::shared_ptr<host::Session> session = std::move(self.session);
+  const WithoutLock unlocked;
+  self.trainer->Leave();
+  session.reset();
+}
+
 nb::dict RunTrainer(TrainerBox& self) {
   self.stop = false;
   self.raised.error.reset();
@@ -234,6 +242,7 @@ void BindTrainers(nb::module_& module) {
       .def_ro("model", &TrainerBox::model)
       .def_prop_ro("step", [](const TrainerBox& self) { return self.trainer->step(); }, "Finished steps.")
       .def("_begin", &Begin)
+      .def("_leave", &LeaveSession)
       .def("_run", &RunTrainer)
       .def("stop", [](TrainerBox& self) { self.stop = true; }, "Ends the loop after the step that runs, with a checkpoint where it keeps any.");
 }

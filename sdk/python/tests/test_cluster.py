@@ -111,3 +111,86 @@ def test_a_cluster_of_processes():
         for process in processes:
             process.communicate("", timeout=30)
     assert [process.returncode for process in processes] == [0, 0]
+
+
+class Tasks:
+    """A server and a worker in processes of their own, which can be killed and started again."""
+
+    def __init__(self):
+        self.cluster = {"ps": [address("shm")], "worker": [address("shm")]}
+        self.processes = {}
+        for job in self.cluster:
+            self.start(job)
+
+    def start(self, job):
+        self.processes[job] = subprocess.Popen([sys.executable, "-c", WORKER, json.dumps(self.cluster), job], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.processes[job].stdout.readline().strip() == self.cluster[job][0]
+
+    def kill(self, job):
+        self.processes[job].kill()
+        self.processes[job].communicate(timeout=30)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        for job in self.cluster:
+            self.kill(job)
+
+
+def line_on_tasks(folder, on_step, **options):
+    """A trainer of y = 2 x + 1, and what opens sessions for it."""
+    graph = tenon.Graph()
+    with graph:
+        x, y = tenon.placeholder("float32", [8], name="x"), tenon.placeholder("float32", [8], name="y")
+        with tenon.device("/job:ps/task:0"):
+            model = tenon.train.Model(graph)
+            slope = model.weight("slope", (), 0.0)
+        with tenon.device("/job:worker/task:0"):
+            error = x * slope.value - y
+            loss = tenon.ops.Mean(error * error, [0])
+        update = tenon.train.minimize(model, loss, 0.1, tenon.train.SGD())
+
+        def feed(step):
+            values = np.random.default_rng(step).uniform(-1, 1, 8).astype(np.float32)
+            return values, 2 * values
+
+        return graph, tenon.train.Trainer(model, loss=loss, update=update, feeds=[x, y], feed=feed, steps=40, checkpoint_folder=folder, checkpoint_steps=10, on_step=on_step, **options)
+
+
+def test_a_trainer_goes_on_after_a_task_is_lost(tmp_path):
+    if not os.path.exists(os.path.join(tenon.plugin_dir(), "tenon_shm.so")):
+        pytest.skip("this build has no shm transport")
+    with Tasks() as tasks:
+        master = tasks.cluster["ps"][0]
+        calm, losses, messages = {}, {}, []
+        graph, trainer = line_on_tasks(tmp_path / "calm", lambda report: calm.update({report["step"]: report["loss"]}))
+        trainer.run(lambda: tenon.Session(graph, master=master))
+        victims = {25: "ps", 33: "worker"}
+
+        def on_step(report):
+            losses.setdefault(report["step"], []).append(report["loss"])
+            victim = victims.pop(report["step"], None)
+            if victim:
+                tasks.kill(victim)
+                tasks.start(victim)
+
+        graph, trainer = line_on_tasks(tmp_path / "disturbed", on_step, recover=60, on_message=messages.append)
+        report = trainer.run(lambda: tenon.Session(graph, master=master))
+        assert report["last_step"] == 40 and not victims
+        assert [len(losses[step]) for step in (20, 22, 30, 31, 40)] == [1, 2, 1, 2, 1]
+        assert all(loss == calm[step] for step, of_step in losses.items() for loss in of_step)
+        assert any("trying again from the last checkpoint, for 60 s" in message for message in messages)
+
+        # Nobody comes back, or it is not asked for.
+        def kill(report):
+            if report["step"] == 5:
+                tasks.kill("worker")
+
+        graph, trainer = line_on_tasks(tmp_path / "ended", kill)
+        with pytest.raises((tenon.UnavailableError, tenon.AbortedError)):
+            trainer.run(lambda: tenon.Session(graph, master=master))
+        with pytest.raises(tenon.InvalidArgumentError, match="give run"), tenon.Session(tenon.Graph()) as session:
+            line_on_tasks(tmp_path / "given", None, recover=1)[1].run(session)
+        with pytest.raises(tenon.InvalidArgumentError, match="checkpoint_folder"):
+            line_on_tasks("", None, recover=1)

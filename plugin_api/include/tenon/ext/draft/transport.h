@@ -98,6 +98,8 @@ typedef struct tenon_endpoint_options {
    * "mutual": true}}; {} or empty: plaintext, which a transport refuses off this host unless {"plaintext": true} asks for it. */
   tenon_span credentials;
   uint64_t max_message_bytes; /* of a request, response, stream message or data; 0: 4 GiB. What is larger is RESOURCE_EXHAUSTED */
+  /* How long another side may say nothing, not even that it is there, before its connection is lost, where a transport asks for that; 0: its own patience. */
+  uint64_t silence_ns;
 } tenon_endpoint_options;
 
 typedef struct tenon_call_args {

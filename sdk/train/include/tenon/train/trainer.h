@@ -79,6 +79,7 @@ struct TrainingOptions {
   std::string event_folder;  // empty: no event files
   int64_t event_steps = 10;
   int64_t summary_steps = 10;  // of TrainingStep::summaries
+  std::chrono::nanoseconds recover{0};  // on a cluster: how long to try to go on after a task is lost, in sessions of TrainThroughLosses (recovery.h); 0: a loss is the end
   std::chrono::nanoseconds step_timeout{0};  // then a step is DEADLINE_EXCEEDED; 0: none
   std::string prefetch_device;  // where TrainingStep::input is brought ahead; "": nowhere. In this process alone
   std::string* last_trace = nullptr;  // where the last step's trace goes, as Chrome's JSON
@@ -129,6 +130,7 @@ class Trainer {
   // The step's callable, for Callable::Explain.
   const host::Callable& callable() const { return *callable_; }
   int64_t step() const { return step_number_; }
+  const TrainingOptions& options() const { return options_; }
 
  private:
   Status Train();
