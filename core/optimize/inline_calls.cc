@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/grad/gradients.h"
 #include "core/graph/effect.h"
@@ -16,11 +18,27 @@ using graph::Graph;
 
 namespace {
 
-// The scopes that have nodes which do something: bodies of calls, below the calls' names, whatever lies in them.
-std::set<std::string_view> ScopesWithEffects(const Graph& graph) {
+// What the functions of a call say is to run, as the ends of nodes' names.
+std::vector<std::string> ControlReturnsOf(const Graph& graph, const graph::Node& call) {
+  std::vector<std::string> ends;
+  const auto add = [&](const std::string& function) {
+    const auto at = graph.library().find(function);
+    if (at == graph.library().end()) return;
+    for (const auto& [output, node] : at->second->control_returns) ends.push_back(StrCat("/", node));
+  };
+  add(call.op->name);
+  for (const auto& [name, value] : call.attrs)
+    if ((value.kind() & ~TENON_ATTR_LIST) == TENON_ATTR_FUNCTION)
+      for (size_t i = 0; i < value.size(); ++i) add(value.function(i).name);
+  return ends;
+}
+
+// The scopes that have nodes which do something: bodies of calls, below the calls' names, whatever lies in them. to_run: control returns, as what takes
+// from a queue, or a branch that does.
+std::set<std::string_view> ScopesWithEffects(const Graph& graph, const std::set<graph::NodeId>& to_run) {
   std::set<std::string_view> scopes;
   for (const graph::NodeId id : graph.ids()) {
-    if (!graph::HasEffect(graph.node(id))) continue;
+    if (!graph::HasEffect(graph.node(id)) && !to_run.contains(id)) continue;
     const std::string_view name = graph.node(id).name;
     for (size_t end = name.find('/'); end != name.npos; end = name.find('/', end + 1)) scopes.insert(name.substr(0, end));
   }
@@ -35,6 +53,7 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
   const size_t before = graph.size();
   graph::NodeMap<int> depth(graph.size(), 0);
   std::vector<graph::NodeId> inlined;
+  std::set<graph::NodeId> to_run;
   for (graph::NodeId id(0); graph.Has(id); ++id) {  // bodies, which come behind, have calls too
     const bool decomposed = graph::Decomposes(graph.node(id)) && has_kernel && !has_kernel(graph.node(id));
     if (!graph.node(id).has(graph::kCallsFunctions) && !decomposed) continue;
@@ -45,7 +64,14 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
       return ResourceExhausted(StrCat(graph.node(id).Describe(), " is nested deeper than ", graph::kMaxCallDepth,
                                       " calls; a call becomes its function's nodes before a step, so a function that calls itself, in a branch too, has no end: write a loop"));
     if (graph.node(id).has(TENON_OP_GRADIENT)) TENON_RETURN_IF_ERROR(grad::MakeGradientCall(&graph, id).status());
+    const std::vector<std::string> ends = ControlReturnsOf(graph, graph.node(id));
+    const graph::NodeId first(static_cast<int32_t>(graph.size()));
     TENON_RETURN_IF_ERROR(graph::InlineCall(&graph, id).status());
+    for (graph::NodeId made = first; graph.Has(made) && !ends.empty(); ++made) {
+      const graph::Node& node = graph.node(made);
+      const auto is_end = [&](const std::string& end) { return node.name.ends_with(end); };
+      if (!node.has(graph::kCallsFunctions) && std::any_of(ends.begin(), ends.end(), is_end)) to_run.insert(made);
+    }
     inlined.push_back(id);
     depth.resize(graph.size(), depth[id] + 1);
     if (graph.size() - before > kMostNodes)
@@ -53,7 +79,7 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
   }
   if (inlined.empty()) return graph;
   // Values pass the calls by, so that what a step does not need of a body is pruned; not where the body does something, which it does whatever is read of it.
-  const std::set<std::string_view> with_effects = ScopesWithEffects(graph);
+  const std::set<std::string_view> with_effects = ScopesWithEffects(graph, to_run);
   graph::NodeMap<bool> passed(graph.size(), false);
   for (graph::NodeId id : inlined) passed[id] = !with_effects.contains(graph.node(id).name);
   const std::set<Edge> fed(request->feeds.begin(), request->feeds.end());

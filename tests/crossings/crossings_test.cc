@@ -9,7 +9,7 @@
 namespace tenon::crossings {
 namespace {
 
-constexpr uint32_t kPrograms = 80;
+constexpr uint32_t kPrograms = 50;
 
 TEST(Crossings, AllMannersGiveTheSame) {
   Features features;

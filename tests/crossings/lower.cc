@@ -64,6 +64,8 @@ struct Place {
   }
 };
 
+bool IsPlain(DType dtype) { return IsNumber(dtype) || dtype == DType::kBool || dtype == DType::kString; }
+
 std::vector<Output> Flatten(const std::vector<Value>& values) {
   std::vector<Output> flat;
   for (const Value& value : values) flat.insert(flat.end(), value.begin(), value.end());
@@ -94,8 +96,8 @@ class Lowering {
     if (!to_.graph.status().ok()) return;
     for (const int result : program_.main.results) AddResult(result, all[static_cast<size_t>(result)]);
     AddGradients(&place, parameters, all);
-    for (const Operation& effect : place.Effects()) AddTarget(effect);
-    for (const Operation& effect : effects_) AddTarget(effect);
+    for (const Operation& effect : place.Effects()) AddEffect(effect);
+    for (const Operation& effect : effects_) AddEffect(effect);
     for (size_t i = 0; i < program_.variables.size(); ++i) {
       const auto scope = to_.graph.Scope("last");
       const auto device = to_.graph.Device(program_.variables[i].holder == Variable::Holder::kTensor ? std::string() : DeviceOfHolder());
@@ -925,6 +927,12 @@ class Lowering {
       to_.labels.push_back(seen.size() == 1 ? label : label + "." + std::to_string(k));
     }
   }
+  void AddEffect(const Operation& operation) {
+    const std::vector<Output> outputs = operation.outputs();
+    if (!form_.fetched || outputs.empty() || !IsPlain(outputs[0].dtype())) return AddTarget(operation);
+    to_.fetches.push_back(outputs[0].name());
+    to_.labels.push_back("effect " + std::to_string(to_.fetches.size()));
+  }
   void AddTarget(const Operation& operation) {
     const std::string name = operation.name();
     if (std::find(to_.targets.begin(), to_.targets.end(), name) == to_.targets.end()) to_.targets.push_back(name);
@@ -1040,10 +1048,9 @@ class Lowering {
         if (node >= each.first && node < each.end) return &each;
       return static_cast<const Part_*>(nullptr);
     };
-    const auto plain = [](DType dtype) { return IsNumber(dtype) || dtype == DType::kBool || dtype == DType::kString; };
     const auto add = [&](const Output& edge) {
       const Operation node(edge);
-      if (!plain(edge.dtype()) || node.op() == "Placeholder") return;
+      if (!IsPlain(edge.dtype()) || node.op() == "Placeholder") return;
       const bool stateful = node.op().find("Variable") != std::string::npos || node.op().find("Queue") != std::string::npos || node.op().find("Iterator") != std::string::npos || node.op().find("Random") != std::string::npos ||
                             node.op().find("Assign") != std::string::npos || node.op().find("Scatter") == 0;
       to_.inner.push_back(edge.name());
@@ -1056,7 +1063,7 @@ class Lowering {
       const Part_* within = part(node);
       for (const Output& edge : operation.outputs()) {
         if (within == nullptr) add(edge);
-        else if ((within->what == Do::k_loop || within->what == Do::k_elements) && plain(edge.dtype()) && operation.op() != "Exit" && name.find('/') != std::string::npos) to_.inside.push_back(edge.name());
+        else if ((within->what == Do::k_loop || within->what == Do::k_elements) && IsPlain(edge.dtype()) && operation.op() != "Exit" && name.find('/') != std::string::npos) to_.inside.push_back(edge.name());
       }
     }
     for (size_t value = program_.main.parameters.size(); value < all.size(); ++value)
@@ -1112,6 +1119,7 @@ std::string Form::name() const {
   if (constants) text += ", constants";
   if (blind) text += ", blind";
   if (shards) text += ", in shards";
+  if (fetched) text += ", effects fetched";
   return text;
 }
 

@@ -22,6 +22,7 @@ struct Form {
   bool constants = false;   // what would be fed is constant
   bool shards = false;      // a variable that is no reference and has rows is parted: row r is row r / 2 of shard r % 2
   bool blind = false;       // placeholders have no known shape
+  bool fetched = false;     // effects are had by what parts and calls give, where that is a tensor, instead of by targets
   std::string plant;        // a fault that this form has on purpose (kPlants); "": none
   std::function<std::string(uint32_t draw)> placer;        // a device for each step of main, and each variable; nullptr: none
   std::function<void(host::Graph& graph)> after_step;      // called when a step of main stands in the graph
@@ -30,7 +31,7 @@ struct Form {
   // Whether graphs of both have the same nodes.
   bool IsLike(const Form& other) const {
     return control == other.control && references == other.references && by_value == other.by_value && inlined == other.inlined && constants == other.constants &&
-           shards == other.shards;
+           shards == other.shards && fetched == other.fetched;
   }
 };
 

@@ -431,6 +431,14 @@ const std::vector<Manner>& AllManners() {
     dynamic_references.form.references = true;
     dynamic_references.options.executor = TENON_EXECUTOR_DYNAMIC;
     add("inlined").form.inlined = true;
+    add("effects fetched").form.fetched = true;
+    Manner& fetched = add("effects fetched, functions");
+    fetched.form.fetched = true;
+    fetched.form.control = Control::kFunctions;
+    Manner& mixed_fetched = add("effects fetched, mixed, dynamic");
+    mixed_fetched.form.fetched = true;
+    mixed_fetched.form.control = Control::kMixed;
+    mixed_fetched.options.executor = TENON_EXECUTOR_DYNAMIC;
     add("shards").form.shards = true;
     Manner& dynamic_shards = add("shards, dynamic, functions");
     dynamic_shards.form.shards = true;

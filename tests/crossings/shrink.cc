@@ -24,6 +24,7 @@ class Rewriting {
  public:
   explicit Rewriting(Region* region) : region_(*region), numbers_(region->types.size(), -1) {
     made_.parameters = region->parameters;
+    made_.recurs = region->recurs;
     made_.types.assign(region->types.begin(), region->types.begin() + static_cast<ptrdiff_t>(region->parameters.size()));
     for (size_t i = 0; i < made_.types.size(); ++i) numbers_[i] = static_cast<int>(i);
   }

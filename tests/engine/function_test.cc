@@ -278,6 +278,17 @@ TEST_F(FunctionsOfGraphs, RunTheirControlOutputs) {
     sum += more;
     EXPECT_EQ(DoublesOf((*session->Run({}, {now}))[0])[0], sum) << fetch.name();
   }
+  // Also what gives something, which nobody reads.
+  const Attrs of = {{"component_types", std::vector<DType>{DType::kDouble}}};
+  const Output queue = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kDouble}}, {"shared_name", "q"}});
+  const Operation put = g.AddNode("QueueEnqueueV2", {queue, g.Const(1.0)});
+  const Function take = Define(g, "take", [&](Graph& body, const Outputs& v) { return FunctionResults({body.Op("Neg", {v[1]})}, {body.AddNode("QueueDequeueV2", {v[0]}, of)}); },
+                               {DType::kResource, DType::kDouble});
+  const Output x = g.Placeholder("x", DType::kDouble, {}), taken = g.Call(take, {queue, x}).output(0), size = g.Op("QueueSizeV2", {queue});
+  ASSERT_TRUE(session->Extend(g).ok()) << g.status();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(session->Run({}, {}, {put}).ok());
+  EXPECT_EQ(DoublesOf((*session->Run({{x, *Tensor::Scalar(4.0)}}, {taken}))[0])[0], -4);
+  EXPECT_EQ((*session->Run({}, {size}))[0].scalar<int32_t>(), 1);
   EXPECT_EQ(FindFunction(g, "add")->stateful, 1u);
   EXPECT_EQ(FindFunction(g, "add")->control_output_count, 1u);
 }
