@@ -16,6 +16,7 @@
 #include "core/partition/partition.h"
 #include "core/place/device_name.h"
 #include "core/trace/trace.h"
+#include "net/cluster/clock_difference.h"
 #include "net/cluster/planted.h"
 #include "net/cluster/protocol.h"
 #include "net/cluster/secret.h"
@@ -210,13 +211,9 @@ Status ClusterRun::Take(size_t index, tenon_span response) {
   return Status::Ok();
 }
 
-// A worker's spans, by this process's clock. The call's way there and back bound how far the clocks are apart; where they may be one
-// clock, they are taken to be.
+// A worker's spans, by this process's clock.
 void ClusterRun::TakeTrace(size_t index, const RunReply& reply) {
-  const auto called = static_cast<int64_t>(open_[index]->called_ns), now = static_cast<int64_t>(trace::Trace::Now());
-  const auto came = static_cast<int64_t>(reply.came_ns()), answered = static_cast<int64_t>(reply.answered_ns());
-  const bool one_clock = called <= came && came <= answered && answered <= now;
-  const int64_t ahead = one_clock ? 0 : (came + answered) / 2 - (called + now) / 2;
+  const int64_t ahead = ClockAheadNs(open_[index]->called_ns, reply.came_ns(), reply.answered_ns(), trace::Trace::Now());
   const auto here = [ahead](uint64_t ns) { return static_cast<uint64_t>(std::max<int64_t>(0, static_cast<int64_t>(ns) - ahead)); };
   const std::string& task = master().tasks_[plan_->parts()[index].task].task.name();
   for (const TraceSpan& span : reply.spans())
