@@ -10,6 +10,7 @@
 
 #include "core/exec/device/step.h"
 #include "core/trace/trace.h"
+#include "net/cluster/clock_difference.h"
 #include "net/cluster/cluster_plan.h"
 
 namespace tenon::cluster {
@@ -81,16 +82,12 @@ class ClusterRun : public exec::Run {
   Status first_;
 };
 
-// A worker's spans, by this process's clock. The call's way there and back bound how far the clocks are apart; where they may be one
-// clock, they are taken to be.
+// A worker's spans, by this process's clock.
 template <class Answer>
 void ClusterRun::TakeTrace(size_t index, uint64_t called_ns, const Answer& answer) {
   const std::lock_guard lock(mutex_);
   if (trace_ == nullptr) return;
-  const auto called = static_cast<int64_t>(called_ns), now = static_cast<int64_t>(trace::Trace::Now());
-  const auto came = static_cast<int64_t>(answer.came_ns()), answered = static_cast<int64_t>(answer.answered_ns());
-  const bool one_clock = called <= came && came <= answered && answered <= now;
-  const int64_t ahead = one_clock ? 0 : (came + answered) / 2 - (called + now) / 2;
+  const int64_t ahead = ClockAheadNs(called_ns, answer.came_ns(), answer.answered_ns(), trace::Trace::Now());
   const auto here = [ahead](uint64_t ns) { return static_cast<uint64_t>(std::max<int64_t>(0, static_cast<int64_t>(ns) - ahead)); };
   const std::string& task = master().tasks_[plan_->parts()[index].task].task.name();
   for (const TraceSpan& span : answer.spans())
