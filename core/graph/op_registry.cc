@@ -16,7 +16,7 @@ constexpr uint64_t kKnownTraits = (TENON_OP_REMOTE << 1) - 1;
 // What the engine asks ops for.
 constexpr std::string_view kRoles[] = {
     "add", "argument", "cast", "concat", "constant", "control_trigger", "enter", "exit", "greater_equal", "identity",
-    "identity_n", "less", "logical_and", "loop_condition", "merge", "next_iteration", "no_op", "ones_like", "read_variable", "recv",
+    "identity_n", "less", "logical_and", "loop_condition", "merge", "next_iteration", "no_op", "ones_like", "read_variable", "read_variable_rows", "recv",
     "reference_variable", "send", "shape", "stack", "stack_pop", "stack_push", "strided_slice", "subtract", "sum", "switch", "to_bool",
     "unsorted_segment_sum", "variable_handle", "zeros_like"};
 

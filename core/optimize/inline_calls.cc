@@ -8,6 +8,7 @@
 #include "core/grad/gradients.h"
 #include "core/graph/effect.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/graph/function/inline_call.h"
 #include "core/optimize/optimize.h"
 
@@ -31,6 +32,14 @@ std::vector<std::string> ControlReturnsOf(const Graph& graph, const graph::Node&
     if ((value.kind() & ~TENON_ATTR_LIST) == TENON_ATTR_FUNCTION)
       for (size_t i = 0; i < value.size(); ++i) add(value.function(i).name);
   return ends;
+}
+
+// Whether nobody can tell that the node has run. TensorFlow's functions name reads of variables among what is to run; a body of these alone, as a layer's, is left to
+// passes that see through it.
+bool OnlyReads(const graph::Node& node) {
+  if (!node.has(TENON_OP_STATEFUL)) return true;
+  const auto reads = [](const std::string& role) { return role == "read_variable" || role == "read_variable_rows" || role == "variable_handle" || role == "reference_variable"; };
+  return std::any_of(node.op->roles.begin(), node.op->roles.end(), reads);
 }
 
 // The scopes that have nodes which do something: bodies of calls, below the calls' names, whatever lies in them. to_run: control returns, as what takes
@@ -70,7 +79,7 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
     for (graph::NodeId made = first; graph.Has(made) && !ends.empty(); ++made) {
       const graph::Node& node = graph.node(made);
       const auto is_end = [&](const std::string& end) { return node.name.ends_with(end); };
-      if (!node.has(graph::kCallsFunctions) && std::any_of(ends.begin(), ends.end(), is_end)) to_run.insert(made);
+      if (!node.has(graph::kCallsFunctions) && !OnlyReads(node) && std::any_of(ends.begin(), ends.end(), is_end)) to_run.insert(made);
     }
     inlined.push_back(id);
     depth.resize(graph.size(), depth[id] + 1);
