@@ -531,7 +531,8 @@ Result<std::shared_ptr<const PartialRunPlan>> Session::PreparePartialRun(const s
     TENON_ASSIGN_OR_RETURN(plan, MakePartialRun(std::move(pruned)));
   }
   std::lock_guard lock(cache_mutex_);
-  if (state_->steps.closing.load() || frozen != is_frozen_.load()) return plan;
+  // At its tasks a plan goes with the last run of it.
+  if (state_->steps.closing.load() || frozen != is_frozen_.load() || options_.remote != nullptr) return plan;
   partial_runs_.insert_or_assign(key, std::make_pair(plan, ++uses_));
   if (partial_runs_.size() > kMostCached) {
     const auto oldest = std::min_element(partial_runs_.begin(), partial_runs_.end(), [](const auto& a, const auto& b) { return a.second.second < b.second.second; });

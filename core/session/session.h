@@ -94,7 +94,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Runtime* runtime() const { return runtime_; }
   BufferPool* pool() const { return pool_; }
 
-  // For runs whose feeds come one after the other; the last kMostCached that were asked for are kept.
+  // For runs whose feeds come one after the other; the last kMostCached that were asked for are kept, of those in this process.
   Result<std::shared_ptr<const PartialRunPlan>> PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                                   const std::vector<std::string_view>& targets);
   // With the library of the session's graph and no node.
