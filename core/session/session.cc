@@ -508,7 +508,7 @@ Result<std::shared_ptr<const PartialRunPlan>> Session::PreparePartialRun(const s
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PartialRunPlan> plan, MakePartialRun(std::move(pruned)));
     return PreparedSteps::Step{plan->callable, plan};
   };
-  TENON_ASSIGN_OR_RETURN(const PreparedSteps::Step step, FindOrMake(key, make));
+  TENON_ASSIGN_OR_RETURN(const PreparedSteps::Step step, options_.remote != nullptr ? make() : FindOrMake(key, make));
   return step.partial;
 }
 

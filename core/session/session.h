@@ -92,7 +92,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Runtime* runtime() const { return runtime_; }
   BufferPool* pool() const { return pool_; }
 
-  // For runs whose feeds come one after the other; kept as those of Run are.
+  // For runs whose feeds come one after the other; kept as those of Run are, but over a cluster, where a plan goes from the tasks with its last run.
   Result<std::shared_ptr<const PartialRunPlan>> PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                                   const std::vector<std::string_view>& targets);
   // With the library of the session's graph and no node.
