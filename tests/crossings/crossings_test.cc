@@ -38,7 +38,7 @@ TEST(Crossings, PlantedFaultsAreFound) {
   for (const Plant& plant : kPlants) {
     EXPECT_TRUE(plant.seed >= 1 && plant.seed <= 2000) << plant.name;
     EXPECT_EQ(FindPlant(world, plant, plant.seed, 1, [&](uint32_t seed) { return Generate(seed, features); }), plant.seed)
-        << plant.name << ": " << plant.what << "; where programs of these seeds have changed, `crossings --plants --count 2000` says which find it";
+        << plant.name << ": " << plant.what << "; where programs of these seeds have changed, `crossings --plants all --count 2000` says which find it";
   }
 }
 

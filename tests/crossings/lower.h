@@ -35,7 +35,7 @@ struct Form {
   }
 };
 
-// A fault that the machine must find, of a kind that an engine has had. `crossings --plants` says by which program each is found first.
+// A fault that the machine must find, of a kind that an engine has had. `crossings --plants all` says by which program each is found first.
 struct Plant {
   std::string_view name, what;
   uint32_t seed;                                     // of a program that finds it
@@ -51,7 +51,7 @@ inline constexpr Plant kPlants[] = {
     {"order", "effects that nothing waits for", 18},
     {"lost", "an update that a branch makes is lost", 14},
     {"repeat", "an update that a branch makes is made twice", 15},
-    {"dead", "what both sides of a branch do is done", 35},
+    {"dead", "what both sides of a branch do is done", 59},
     {"sides", "a branch in a branch is the other one", 22},
     {"branch", "a branch beyond the last is the first", 5},
     {"states", "states of a loop in each other's places", 92},

@@ -36,8 +36,8 @@ struct Choices {
   uint32_t count = 100;
   uint64_t seconds = 0, deadline = 20000;
   int jobs = 2, shrunk = 3;
-  std::vector<std::string> manners, without, features, without_features;
-  bool all = false, shrink = false, first = false, refusals = false, show = false, list = false, processes = false, plants = false;
+  std::vector<std::string> manners, without, features, without_features, plants;
+  bool all = false, shrink = false, first = false, refusals = false, show = false, list = false, processes = false;
   std::string write, batch;
 };
 
@@ -70,7 +70,7 @@ class Work {
 
   int Run() {
     if (choices_.list) return List();
-    if (choices_.plants) return Plants();
+    if (!choices_.plants.empty()) return Plants();
     SetDeadline(std::chrono::milliseconds(choices_.deadline));
     file_ = std::filesystem::temp_directory_path() / ("crossings_" + std::to_string(getpid()) + ".txt");
     progress_ = static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -100,6 +100,8 @@ class Work {
     World world;
     bool all = true;
     for (const Plant& plant : kPlants) {
+      const auto is_asked = [&](const std::string& name) { return name == "all" || name == plant.name; };
+      if (std::none_of(choices_.plants.begin(), choices_.plants.end(), is_asked)) continue;
       const uint32_t found = FindPlant(world, plant, choices_.seeds[0], choices_.count, [&](uint32_t seed) { return Generate(seed, features_); });
       std::printf("%s: %u\n", std::string(plant.name).c_str(), found);
       std::fflush(stdout);
@@ -313,7 +315,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", choices.batch, "a folder for all programs, which other hosts replay; nothing is compared");
   app.add_flag("--refusals", choices.refusals, "what is refused by name is a finding too");
   app.add_flag("--show", choices.show, "print every program");
-  app.add_flag("--plants", choices.plants, "print which of the programs finds each planted fault first (lower.h); none: 0");
+  app.add_option("--plants", choices.plants, "print which of the programs finds each of these planted faults first (lower.h, or all); none: 0");
   app.add_flag("--list", choices.list, "print manners and features");
   CLI11_PARSE(app, argc, argv);
   return tenon::crossings::Work(choices).Run();
