@@ -8,7 +8,6 @@
 #include "core/grad/gradients.h"
 #include "core/graph/effect.h"
 #include "core/graph/graph.h"
-#include "core/graph/op_def.h"
 #include "core/graph/function/inline_call.h"
 #include "core/optimize/optimize.h"
 
@@ -34,16 +33,8 @@ std::vector<std::string> ControlReturnsOf(const Graph& graph, const graph::Node&
   return ends;
 }
 
-// Whether nobody can tell that the node has run. TensorFlow's functions name reads of variables among what is to run; a body of these alone, as a layer's, is left to
-// passes that see through it.
-bool OnlyReads(const graph::Node& node) {
-  if (!node.has(TENON_OP_STATEFUL)) return true;
-  const auto reads = [](const std::string& role) { return role == "read_variable" || role == "read_variable_rows" || role == "variable_handle" || role == "reference_variable"; };
-  return std::any_of(node.op->roles.begin(), node.op->roles.end(), reads);
-}
-
 // The scopes that have nodes which do something: bodies of calls, below the calls' names, whatever lies in them. to_run: control returns, as what takes
-// from a queue, or a branch that does.
+// from a queue, or a branch that does. TensorFlow's functions name reads of variables there too, which nobody can tell: a layer's body is left to passes.
 std::set<std::string_view> ScopesWithEffects(const Graph& graph, const std::set<graph::NodeId>& to_run) {
   std::set<std::string_view> scopes;
   for (const graph::NodeId id : graph.ids()) {
@@ -79,7 +70,7 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
     for (graph::NodeId made = first; graph.Has(made) && !ends.empty(); ++made) {
       const graph::Node& node = graph.node(made);
       const auto is_end = [&](const std::string& end) { return node.name.ends_with(end); };
-      if (!node.has(graph::kCallsFunctions) && !OnlyReads(node) && std::any_of(ends.begin(), ends.end(), is_end)) to_run.insert(made);
+      if (!node.has(graph::kCallsFunctions) && !graph::OnlyGives(node) && std::any_of(ends.begin(), ends.end(), is_end)) to_run.insert(made);
     }
     inlined.push_back(id);
     depth.resize(graph.size(), depth[id] + 1);

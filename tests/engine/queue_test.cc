@@ -322,6 +322,29 @@ TEST(QueueSteps, ThatGiveUpAtRandomTakeNoElementTwice) {
   EXPECT_LE(seen.size(), 450u);
 }
 
+// What is known before the step waits all the same for what takes an element; also where it is a function's.
+TEST(QueueSteps, TakeWhatAKnownValueWaitsFor) {
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC})
+    for (const bool optimize : {true, false}) {
+      QueueGraph q;
+      Graph& g = q.g;
+      Output known;
+      {
+        const auto after = g.ControlDependencies({g.AddNode("QueueDequeueV2", {q.handle}, kFloats)});
+        known = g.Op("AddV2", {g.Const(5.0f), g.Const(1.0f)});
+      }
+      ASSERT_TRUE(g.status().ok()) << g.status();
+      SessionOptions options;
+      options.executor = executor;
+      options.optimize = optimize;
+      const auto session = Session::Create(TheRuntime(), g, options);
+      ASSERT_TRUE(session.ok()) << session.status();
+      for (int i = 0; i < 2; ++i) ASSERT_TRUE(q.Put(*session, 1).ok());
+      EXPECT_EQ((*session->Run({}, {known}))[0].scalar<float>(), 6);
+      EXPECT_EQ((*session->Run({}, {q.size}))[0].scalar<int32_t>(), 1) << "executor " << executor << ", optimized " << optimize;
+    }
+}
+
 // The same of steps that stand still, each of which begins the next one when it has ended.
 TEST(QueueSteps, ThatGiveUpAtRandomWhileNoThreadWaitsTakeNoElementTwice) {
   const QueueGraph q(5);

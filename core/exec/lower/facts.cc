@@ -82,7 +82,7 @@ void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
     auto [id, wanted] = stack.back();
     stack.pop_back();
     if (!in_order[id]) continue;
-    wanted = wanted || graph::HasEffect(graph_.node(id));
+    wanted = wanted || !graph::OnlyGives(graph_.node(id));
     if (wanted ? needed_[id] : (needed_[id] || passed[id])) continue;
     (wanted ? needed_ : passed)[id] = true;
     if (wanted) {
