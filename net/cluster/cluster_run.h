@@ -3,6 +3,7 @@
 #ifndef TENON_NET_CLUSTER_CLUSTER_RUN_H_
 #define TENON_NET_CLUSTER_CLUSTER_RUN_H_
 
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,10 @@ class ClusterRun : public exec::Run {
   const tenon_tensor_view& fetch(size_t i) const override { return views_[i]; }
   void Finish() override {
     for (Tensor& tensor : fetches_) tensor = Tensor();
+  }
+  // Whether it has a part at the task.
+  bool Uses(size_t task) const {
+    return std::any_of(plan_->parts().begin(), plan_->parts().end(), [task](const ClusterPlan::Part& part) { return part.task == task; });
   }
   // Cancels what is still open; the first reason is the step's answer.
   void GiveUp(Status why);

@@ -271,13 +271,19 @@ void Master::Drop(const std::map<size_t, DropParts>& of_tasks) {
   }
 }
 
-void Master::TakeLosses(uint64_t known, const PingReply& answer) {
+void Master::TakeLosses(size_t task, uint64_t known, const PingReply& answer) {
   uint64_t number = answer.losses_count() - static_cast<uint64_t>(answer.losses_size());
   for (const Loss& loss : answer.losses()) {
     if (number++ < known) continue;
+    const auto peer = std::find_if(tasks_.begin(), tasks_.end(), [&](const TaskState& state) { return WithScheme(state.task.address()) == WithScheme(loss.peer()); });
+    // Between two tasks, of both of which it has a part; all of whom that is not known.
+    const auto concerns = [&](uint64_t step, const ClusterRun& run) {
+      if (loss.step() != 0) return loss.step() == step;
+      return peer == tasks_.end() || (run.Uses(task) && run.Uses(static_cast<size_t>(peer - tasks_.begin())));
+    };
     const std::lock_guard lock(runs_mutex_);
     for (const auto& [step, run] : runs_)
-      if (loss.step() == 0 || loss.step() == step) run->GiveUp(LossOf(loss));
+      if (concerns(step, *run)) run->GiveUp(LossOf(loss));
   }
 }
 
@@ -299,7 +305,7 @@ void Master::Ping(size_t task) {
     if (status.ok() && answer.incarnation() != asked.incarnation) lost = Status(Code::kUnavailable, "it has been started again");
     else if (!status.ok() && status.code() != Code::kDeadlineExceeded) lost = std::move(status);
     if (!lost.ok()) Lose(task, std::move(lost));
-    else if (status.ok()) TakeLosses(asked.losses, answer);
+    else if (status.ok()) TakeLosses(task, asked.losses, answer);
     const std::lock_guard lock(mutex_);
     if (status.ok()) {
       asked.heard_ns = NowNs();

@@ -96,8 +96,8 @@ class Master : public session::Remote {
   void Heard(size_t task);
   void Ping(size_t task);
   void Lose(size_t task, Status why);
-  // Gives up what values were lost of, beyond the losses that are known.
-  void TakeLosses(uint64_t known, const PingReply& answer);
+  // Gives up what values of that task were lost of, beyond the losses that are known.
+  void TakeLosses(size_t task, uint64_t known, const PingReply& answer);
   // Tells the tasks that nobody runs these parts any more, without waiting for them. A task that does not hear it keeps them to the session's end.
   void Drop(const std::map<size_t, DropParts>& of_tasks);
   // Waits until what is left of steps that were given up and may touch `state` has ended at its tasks, so that nothing of them is done after what begins now; or until

@@ -13,11 +13,12 @@ constexpr size_t kStepsRemembered = 4096;
 
 }  // namespace
 
-void WorkerSession::Note(const Status& why, uint64_t step) {
+void WorkerSession::Note(const Status& why, uint64_t step, const std::string& peer) {
   Loss& loss = losses_.emplace_back();
   loss.set_code(static_cast<uint32_t>(why.code()));
   loss.set_text(std::string(why.message()));
   loss.set_step(step);
+  loss.set_peer(peer);
 }
 
 void WorkerSession::TellLosses(uint64_t known, PingReply* answer) {

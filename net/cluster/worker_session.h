@@ -34,7 +34,7 @@ class WorkerSession {
   Status ended;  // why, once it has
 
   // A loss that its master may not know of. step: 0: of none in particular.
-  void Note(const Status& why, uint64_t step);
+  void Note(const Status& why, uint64_t step, const std::string& peer = "");
   // What the master knows is forgotten; the rest goes into the answer.
   void TellLosses(uint64_t known, PingReply* answer);
   // The step is no longer one of its part's, whatever comes for it.

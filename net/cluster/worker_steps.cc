@@ -257,7 +257,7 @@ void Worker::LosePeer(const std::string& address, std::string_view why, bool not
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, session] : sessions_) {
-      if (noted && session->HasPeer(address) && !Planted(Bug::kLossNotTold)) session->Note(status, 0);
+      if (noted && session->HasPeer(address) && !Planted(Bug::kLossNotTold)) session->Note(status, 0, address);
       for (const auto& [key, step] : session->steps)
         if (step->part->peers.contains(address)) steps.push_back(step);
     }

@@ -164,7 +164,7 @@ TEST_P(HostileTest, AMasterOfAnotherProtocolIsToldBothVersions) {
   hello.set_protocol(kProtocol + 1);
   hello.set_version("9.8.7");
   const std::string status = peer.Call("hello", Packet(hello)).status;
-  EXPECT_NE(status.find("the master (9.8.7) speaks protocol 4, this worker (0.1.0) 3"), std::string::npos) << status;
+  EXPECT_NE(status.find("the master (9.8.7) speaks protocol 5, this worker (0.1.0) 4"), std::string::npos) << status;
 }
 
 // The worker's start, as it tells it.

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Optional
 
 from . import _core
 from ._core import DType, Operation, Output
-from .errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
+from .errors import FailedPreconditionError, InvalidArgumentError
 from .graph import Graph, default_graph
 from .runtime import Runtime, default_runtime
 
@@ -162,11 +162,7 @@ class Session(_core.SessionBase):
             return
         count = self.graph.node_count
         if count != self._seen:
-            try:
-                self._extend_graph(self.graph)
-            except AlreadyExistsError as error:
-                hint = "; gradients turn the calls and loops that they go through into other nodes: add them before the first step, or make another Session"
-                raise AlreadyExistsError(error.message + hint) from None
+            self._extend_graph(self.graph)
             self._seen = count
 
     def _type_of(self, feed):
