@@ -115,11 +115,12 @@ TEST(Signatures, OfferEveryRoleThatTheEngineAsksForOnce) {
     for (const std::string& role : op->roles) {
       // What the engine only looks for, others may play too.
       const bool is_new = players.emplace(role, op->name).second;
-      EXPECT_TRUE(is_new || role == "variable_handle" || role == "reference_variable") << role << ": " << players[role] << " and " << op->name;
+      EXPECT_TRUE(is_new || role == "variable_handle" || role == "reference_variable" || role == "read_variable_rows") << role << ": " << players[role] << " and " << op->name;
     }
   }
   for (const char* role : {"variable_handle",
                            "read_variable",
+                           "read_variable_rows",
                            "reference_variable",
                            "constant",
                            "identity",
