@@ -59,48 +59,57 @@ void Facts::FindNeeded(const graph::BranchAnalysis& branches) {
     if (needed_[id]) needed_order_.push_back(id);
 }
 
-// Backwards from fetches and targets. Behind a known value only nodes with effects are still wanted.
+namespace {
+
+// How a node is come upon. Behind a known value: by data, which nobody reads; or by a control edge somewhere, so that somebody waits for it.
+enum Why : uint8_t { kNot, kPassed, kAwaited, kWanted };
+
+}  // namespace
+
+// Backwards from fetches and targets. Behind a known value only nodes with effects are still wanted; and what somebody waits for, if it can be told that it has run.
 void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
   needed_.assign(graph_.size(), false);
-  graph::NodeMap<bool> in_order(graph_.size(), false), passed(in_order);
+  graph::NodeMap<bool> in_order(graph_.size(), false);
+  graph::NodeMap<Why> found(graph_.size(), kNot);
   for (graph::NodeId id : plan_.order()) in_order[id] = true;
-  std::vector<std::pair<graph::NodeId, bool>> stack;  // node, wanted
-  const auto follow = [&](Edge edge, bool wanted) {
-    if (edge.node && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted && !Known(edge));
+  std::vector<std::pair<graph::NodeId, Why>> stack;
+  const auto follow = [&](Edge edge, Why why) {
+    if (edge.node && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, why == kWanted && Known(edge) ? kPassed : why);
   };
   // What lies in a conditional needs its predicates, though it may hang on them by what is known alone.
   IdVector<graph::RegionId, bool> followed(branches.regions().size(), false);  // with all that are around it
   const auto follow_regions = [&](graph::RegionId region) {
     for (; region > graph::kEverywhere && !followed[region]; region = branches.regions()[region].parent) {
       followed[region] = true;
-      follow(branches.regions()[region].predicate, true);
+      follow(branches.regions()[region].predicate, kWanted);
     }
   };
-  for (const Edge& fetch : plan_.fetches()) follow(fetch, true);
-  for (graph::NodeId target : plan_.targets()) stack.emplace_back(target, true);
+  for (const Edge& fetch : plan_.fetches()) follow(fetch, kWanted);
+  for (graph::NodeId target : plan_.targets()) stack.emplace_back(target, kWanted);
   while (!stack.empty()) {
-    auto [id, wanted] = stack.back();
+    auto [id, why] = stack.back();
     stack.pop_back();
     if (!in_order[id]) continue;
-    wanted = wanted || !graph::OnlyGives(graph_.node(id));
-    if (wanted ? needed_[id] : (needed_[id] || passed[id])) continue;
-    (wanted ? needed_ : passed)[id] = true;
-    if (wanted) {
+    if (graph::HasEffect(graph_.node(id)) || (why == kAwaited && !graph::OnlyGives(graph_.node(id)))) why = kWanted;
+    if (found[id] >= why) continue;
+    found[id] = why;
+    if (why == kWanted) {
+      needed_[id] = true;
       follow_regions(branches.region_of(id));
       for (graph::FrameId frame = loops_.frame_of(id); frame > graph::kStep; frame = loops_.frame(frame).parent) follow_regions(branches.region_of_loop(frame));
-      if (const graph::BranchMerge* merge = branches.FindMerge(id)) follow(merge->predicate, true);
+      if (const graph::BranchMerge* merge = branches.FindMerge(id)) follow(merge->predicate, kWanted);
     }
     // So does a merge, which hangs on its inputs even where their values are known.
     const bool merge = graph_.node(id).has(TENON_OP_MERGE);
     for (const Edge& edge : graph_.node(id).inputs) {
-      if (merge && edge.node && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted);
-      else follow(edge, wanted);
+      if (merge && edge.node && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, why);
+      else follow(edge, why);
     }
-    for (graph::NodeId control : graph_.node(id).controls) stack.emplace_back(control, wanted);
+    for (graph::NodeId control : graph_.node(id).controls) stack.emplace_back(control, std::max(why, kAwaited));
     // A value that is sent may be known, but not how often.
-    if (!wanted || !plan_.ChannelOf(id)) continue;
+    if (why != kWanted || !plan_.ChannelOf(id)) continue;
     for (graph::FrameId frame = loops_.frame_of(id); frame > graph::kStep; frame = loops_.frame(frame).parent)
-      if (const graph::NodeId condition = loops_.frame(frame).condition) stack.emplace_back(condition, true);
+      if (const graph::NodeId condition = loops_.frame(frame).condition) stack.emplace_back(condition, kWanted);
   }
 }
 
