@@ -213,6 +213,7 @@ class BoundRun final : public Run {
 
  private:
   void ReturnBoth();
+  void LetGoOfWhatStandsBy();
   Bindings* const bindings_;
   std::shared_ptr<BoundProgram> program_;     // of `instance_`
   ProgramInstance* instance_ = nullptr;       // kept between steps of the same shapes
@@ -251,6 +252,7 @@ Status BoundRun::Go(Step* step, const tenon_tensor_view* const* feeds) {
       TENON_ASSIGN_OR_RETURN(dynamic_, AcquireFrom(*dynamic_plan_, *step));
     }
     ran_ = true;
+    LetGoOfWhatStandsBy();
     if (!bindings_->any_stands_by()) return dynamic_->Run(step, feeds);
     const uint64_t begin = NowNs();
     Status status = dynamic_->Run(step, feeds);
@@ -268,6 +270,14 @@ Status BoundRun::Go(Step* step, const tenon_tensor_view* const* feeds) {
   Status status = instance_->Run(step, feeds);
   if (status.ok() && !instance_->times().empty()) bindings_->NoteTimes(program_, instance_->times());
   return status;
+}
+
+// Its arena is not needed while the dynamic executor runs instead.
+void BoundRun::LetGoOfWhatStandsBy() {
+  if (instance_ == nullptr || !(*program_)->stands_by()) return;
+  program_->GiveBack(std::exchange(instance_, nullptr));
+  program_->DropIdle();
+  program_.reset();
 }
 
 void BoundRun::Finish() {
