@@ -78,6 +78,10 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
       return ResourceExhausted(StrCat("inlining calls made more than ", kMostNodes, " nodes; the last was ", graph.node(id).Describe()));
   }
   if (inlined.empty()) return graph;
+  // Whose state it would be matters to no node without one, and would tell equal ones apart.
+  for (const graph::NodeId id : graph.ids())
+    if (graph::Node& node = graph.mutable_node(id); !node.has(TENON_OP_STATEFUL))
+      if (const auto name = node.attrs.find(graph::kStateNameAttr); name != node.attrs.end()) node.attrs.erase(name);
   // Values pass the calls by, so that what a step does not need of a body is pruned; not where the body does something, which it does whatever is read of it.
   const std::set<std::string_view> with_effects = ScopesWithEffects(graph, to_run);
   graph::NodeMap<bool> passed(graph.size(), false);
