@@ -84,16 +84,7 @@ Status ClusterGoes::Ask(size_t index, bool first) {
   }
   asked.called_ns = trace::Trace::Now();
   asked.packet.Finish(head);
-  const std::shared_ptr<Connection>& connection = ConnectionTo(index);
-  const uint64_t call = connection->Call(kMethodGo, asked.packet.pieces(), 0,
-                                         [this, index](Status answer, tenon_span response) { Answered(index, std::move(answer), response); });
-  bool late = false;
-  {
-    const std::lock_guard lock(mutex_);
-    asked.call = call;
-    late = given_up_ && !asked.done;
-  }
-  if (late) connection->Cancel(call);
+  Call(kMethodGo, index, &asked, [this, index](Status answer, tenon_span response) { Answered(index, std::move(answer), response); });
   return Status::Ok();
 }
 

@@ -31,16 +31,7 @@ void ClusterRun::Start(size_t index, const tenon_tensor_view* const* feeds) {
   }
   if (!status.ok()) return Done(index, std::move(status), {nullptr, 0});
   open.packet.Finish(head);
-  const std::shared_ptr<Connection>& connection = ConnectionTo(index);
-  const uint64_t call = connection->Call(kMethodRun, open.packet.pieces(), 0,
-                                         [this, index](Status answer, tenon_span response) { Done(index, std::move(answer), response); });
-  bool late = false;
-  {
-    const std::lock_guard lock(mutex_);
-    open.call = call;
-    late = given_up_ && !open.done;
-  }
-  if (late) connection->Cancel(call);
+  Call(kMethodRun, index, &open, [this, index](Status answer, tenon_span response) { Done(index, std::move(answer), response); });
 }
 
 void ClusterRun::Done(size_t index, Status status, tenon_span response) {

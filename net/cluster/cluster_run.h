@@ -7,6 +7,8 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/exec/device/step.h"
@@ -43,6 +45,9 @@ class ClusterRun : public exec::Run {
     bool done = false;
     bool answered = false;  // by the task itself
   };
+  // A call into a part, of a packet that is finished; of a step that is given up meanwhile it is cancelled. of: an Open, or what is like it.
+  template <class Of, class Answer>
+  void Call(std::string_view method, size_t part, Of* of, Answer answer);
   // Calls the tasks.
   Status Begin(exec::Step* step, const tenon_tensor_view* const* feeds);
   // Until all parts have answered; then the master forgets the step.
@@ -86,6 +91,19 @@ class ClusterRun : public exec::Run {
   bool repeated_ = false;  // a planted bug's
   Status first_;
 };
+
+template <class Of, class Answer>
+void ClusterRun::Call(std::string_view method, size_t part, Of* of, Answer answer) {
+  const std::shared_ptr<Connection>& connection = ConnectionTo(part);
+  const uint64_t call = connection->Call(method, of->packet.pieces(), 0, std::move(answer));
+  bool late = false;
+  {
+    const std::lock_guard lock(mutex_);
+    of->call = call;
+    late = given_up_ && !of->done;
+  }
+  if (late) connection->Cancel(call);
+}
 
 // A worker's spans, by this process's clock.
 template <class Answer>
