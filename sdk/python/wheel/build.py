@@ -67,7 +67,7 @@ def build(python, prefix, work):
     own = environment_of(python, work)
     raw = fresh(work / "raw" / python.tag)
     settings = {"build-dir": work / "module" / python.tag, "cmake.define.Tenon_DIR": prefix / "lib" / "cmake" / "Tenon",
-                "cmake.define.TENON_WHEEL_LEAVES_OUT": ";".join(plugin_wheels.libraries())}
+                "cmake.define.TENON_WHEEL_LEAVES_OUT": ";".join(plugin_wheels.left_out(prefix))}
     run(own, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", raw,
         *(f"--config-settings={key}={value}" for key, value in settings.items()), HERE.parent)
     return finish(made_wheel(raw), own, work, python.tag)

@@ -2,7 +2,9 @@
 """Plugins that are wheels of their own, since what they link to is large: one for every Python, found through the entry point `tenon.plugins` as any stranger's is."""
 
 import pathlib
+import re
 import shutil
+import subprocess
 import sysconfig
 
 # By what is added to "tenon-engine-": the package, what it is, and its libraries, which the wheel of Tenon itself leaves out. That depends on NEEDED (pyproject.toml);
@@ -36,9 +38,24 @@ Tag: py3-none-{platform}
 """
 
 
-def libraries():
-    """All that the wheel of Tenon itself leaves out."""
-    return [library for _, _, files in PLUGINS.values() for library in files]
+def _private(prefix, libraries):
+    """The copies in lib/tenon/private that libraries need, and what those need."""
+    folder = pathlib.Path(prefix) / "lib/tenon/private"
+    found, waiting = set(), list(libraries)
+    while waiting:
+        text = subprocess.run(["readelf", "-dW", waiting.pop()], check=True, capture_output=True, text=True).stdout
+        new = {folder / name for name in re.findall(r"\(NEEDED\).*\[(libtenon_.*)\]", text) if (folder / name).is_file()} - found
+        found |= new
+        waiting += new
+    return found
+
+
+def left_out(prefix):
+    """All that the wheel of Tenon itself leaves out, relative to lib/tenon: these plugins, and the copies of libraries that they alone need."""
+    tenon = pathlib.Path(prefix) / "lib/tenon"
+    own = {tenon / "plugins" / file for _, _, files in PLUGINS.values() for file in files}
+    others = {library for library in (tenon / "plugins").glob("*.so") if library not in own} | {tenon.parent / "libtenon.so"}
+    return sorted(str(path.relative_to(tenon)) for path in own | set((tenon / "private").iterdir()) - _private(prefix, others))
 
 
 def built(prefix):
@@ -55,8 +72,9 @@ def lay_out(name, prefix, version, license_file, folder):
     (info / "licenses").mkdir(parents=True)
     (tree / package).mkdir()
     (tree / package / "__init__.py").write_text(f'"""{about}: the folder of the plugin, which Tenon searches."""\n')
-    for file in files:
-        shutil.copy(pathlib.Path(prefix) / "lib/tenon/plugins" / file, tree / package)
+    plugins = [pathlib.Path(prefix) / "lib/tenon/plugins" / file for file in files]
+    for path in [*plugins, *_private(prefix, plugins)]:
+        shutil.copy(path, tree / package)
     requires = "" if name in NEEDED else f"Requires-Dist: tenon-engine =={version}\n"
     (info / "METADATA").write_text(METADATA.format(name=name, version=version, about=about, requires=requires))
     (info / "WHEEL").write_text(WHEEL.format(platform=sysconfig.get_platform().replace("-", "_")))
