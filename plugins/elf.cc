@@ -6,9 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
+
+#include "tenon/abi.h"
 
 namespace tenon::plugins {
 namespace {
@@ -16,6 +20,7 @@ namespace {
 constexpr uint64_t kMaxTableBytes = 4u << 20;  // of section and program headers, and of .dynamic
 constexpr uint64_t kMaxNeeded = 1024;
 constexpr uint64_t kMaxNameBytes = 4096;
+constexpr uint64_t kMaxChain = 1u << 16;  // symbols of one hash
 constexpr uint32_t kNoteType = 1;
 constexpr char kNoteOwner[] = "Tenon";
 
@@ -111,35 +116,138 @@ std::optional<uint64_t> FileOffset(const std::vector<Elf64_Phdr>& segments, uint
   return std::nullopt;
 }
 
-// Appends the names of DT_NEEDED. Empty text: done; else what is wrong.
-std::string ReadNeeded(const File& file, const std::vector<Elf64_Phdr>& segments, std::vector<std::string>* out) {
-  for (const Elf64_Phdr& segment : segments) {
-    if (segment.p_type != PT_DYNAMIC) continue;
-    std::vector<Elf64_Dyn> entries;
-    if (!file.ReadTable(segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn), &entries)) {
-      return "its dynamic section stands outside the file";
+// The dynamic section of a library, as the system's loader will read it.
+class Dynamic {
+ public:
+  Dynamic(const File& file, const std::vector<Elf64_Phdr>& segments) : file_(file), segments_(segments) {}
+
+  // Empty text: done; else what is wrong.
+  std::string Read(ElfSummary* out) {
+    for (const Elf64_Phdr& segment : segments_) {
+      if (segment.p_type != PT_DYNAMIC) continue;
+      if (!file_.ReadTable(segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn), &entries_)) return "its dynamic section stands outside the file";
     }
-    uint64_t strings_address = 0, strings_size = 0;
-    std::vector<uint64_t> names;
-    for (const Elf64_Dyn& entry : entries) {
+    std::vector<uint64_t> needed;
+    for (const Elf64_Dyn& entry : entries_) {
       if (entry.d_tag == DT_NULL) break;
-      if (entry.d_tag == DT_STRTAB) strings_address = entry.d_un.d_ptr;
-      if (entry.d_tag == DT_STRSZ) strings_size = entry.d_un.d_val;
-      if (entry.d_tag == DT_NEEDED) names.push_back(entry.d_un.d_val);
+      if (entry.d_tag == DT_NEEDED) needed.push_back(entry.d_un.d_val);
     }
-    if (names.size() > kMaxNeeded) return "it names too many libraries";
-    if (names.empty()) continue;
-    const std::optional<uint64_t> strings = FileOffset(segments, strings_address);
-    if (!strings || !file.Contains(*strings, strings_size)) return "its string table stands outside the file";
-    for (const uint64_t name : names) {
-      std::optional<std::string> text;
-      if (name < strings_size) text = file.ReadString(*strings + name, *strings + strings_size);
+    if (needed.size() > kMaxNeeded) return "it names too many libraries";
+    strings_size_ = Value(DT_STRSZ).value_or(0);
+    strings_ = Place(DT_STRTAB);
+    symbols_ = Place(DT_SYMTAB);
+    if (strings_size_ == 0 && needed.empty()) return {};
+    if (!strings_ || !file_.Contains(*strings_, strings_size_)) return "its string table stands outside the file";
+    for (const uint64_t name : needed) {
+      std::optional<std::string> text = Text(name);
       if (!text) return "the name of a needed library stands outside its string table";
-      out->push_back(*std::move(text));
+      out->needed.push_back(*std::move(text));
     }
+    if (!symbols_) return {};
+    out->has_entry = Exports(TENON_QUERY_SYMBOL);
+    return ReadWanted(&out->wanted);
   }
-  return {};
-}
+
+ private:
+  std::optional<uint64_t> Value(int64_t tag) const {
+    for (const Elf64_Dyn& entry : entries_) {
+      if (entry.d_tag == DT_NULL) break;
+      if (entry.d_tag == tag) return entry.d_un.d_val;
+    }
+    return std::nullopt;
+  }
+  std::optional<uint64_t> Place(int64_t tag) const {
+    const std::optional<uint64_t> address = Value(tag);
+    return address ? FileOffset(segments_, *address) : std::nullopt;
+  }
+  std::optional<std::string> Text(uint64_t name) const {
+    return name < strings_size_ ? file_.ReadString(*strings_ + name, *strings_ + strings_size_) : std::nullopt;
+  }
+  template <typename T>
+  std::optional<T> At(uint64_t offset) const {
+    T value;
+    return file_.Read(offset, sizeof(T), &value) ? std::optional<T>(value) : std::nullopt;
+  }
+  std::optional<Elf64_Sym> Symbol(uint64_t index) const { return At<Elf64_Sym>(*symbols_ + index * sizeof(Elf64_Sym)); }
+
+  // Whether the symbol is a function of that name that others may call.
+  bool IsExport(uint64_t index, std::string_view name) const {
+    const std::optional<Elf64_Sym> symbol = Symbol(index);
+    return symbol && symbol->st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL && Text(symbol->st_name) == name;
+  }
+
+  struct GnuTable {
+    uint32_t buckets, first_symbol, bloom_words, shift;
+  };
+
+  // As dlsym looks for it: by the table of hashes, of either kind.
+  bool Exports(std::string_view name) const {
+    if (const auto at = Place(DT_GNU_HASH)) {
+      const auto table = At<GnuTable>(*at);
+      if (!table || table->buckets == 0) return false;
+      uint32_t hash = 5381;
+      for (const char letter : name) hash = hash * 33 + static_cast<unsigned char>(letter);
+      const uint64_t buckets = *at + sizeof(GnuTable) + uint64_t{table->bloom_words} * sizeof(Elf64_Xword);
+      const uint64_t chains = buckets + uint64_t{table->buckets} * sizeof(uint32_t);
+      const auto first = At<uint32_t>(buckets + uint64_t{hash % table->buckets} * sizeof(uint32_t));
+      if (!first || *first < table->first_symbol) return false;
+      for (uint64_t index = *first; index < *first + kMaxChain; ++index) {
+        const auto found = At<uint32_t>(chains + (index - table->first_symbol) * sizeof(uint32_t));
+        if (!found) return false;
+        if ((*found | 1) == (hash | 1) && IsExport(index, name)) return true;
+        if ((*found & 1) != 0) return false;
+      }
+      return false;
+    }
+    const auto at = Place(DT_HASH);
+    const auto counts = at ? At<std::array<uint32_t, 2>>(*at) : std::nullopt;  // of buckets, of symbols
+    if (!counts || (*counts)[0] == 0) return false;
+    uint32_t hash = 0;
+    for (const char letter : name) {
+      hash = (hash << 4) + static_cast<unsigned char>(letter);
+      const uint32_t high = hash & 0xf0000000;
+      hash = (hash ^ (high >> 24)) & ~high;
+    }
+    const uint64_t heads = *at + sizeof(*counts);
+    auto index = At<uint32_t>(heads + uint64_t{hash % (*counts)[0]} * sizeof(uint32_t));
+    for (uint64_t steps = 0; index && *index != 0 && steps < kMaxChain; ++steps) {
+      if (IsExport(*index, name)) return true;
+      index = At<uint32_t>(heads + (uint64_t{(*counts)[0]} + *index) * sizeof(uint32_t));
+    }
+    return false;
+  }
+
+  // Symbols that are undefined come before those that GNU's table finds; the other table counts them all.
+  std::string ReadWanted(std::vector<std::string>* out) const {
+    uint64_t count = 0;
+    if (const auto at = Place(DT_GNU_HASH)) {
+      const auto table = At<GnuTable>(*at);
+      count = table ? table->first_symbol : 0;
+    } else if (const auto counted = Place(DT_HASH)) {
+      const auto counts = At<std::array<uint32_t, 2>>(*counted);
+      count = counts ? (*counts)[1] : 0;
+    }
+    std::vector<Elf64_Sym> symbols;
+    if (!file_.ReadTable(*symbols_, count, &symbols)) return "its table of symbols stands outside the file or is too large";
+    std::vector<Elf64_Half> versions;
+    if (const auto at = Place(DT_VERSYM); at && !file_.ReadTable(*at, count, &versions)) return "its table of versions stands outside the file";
+    constexpr Elf64_Half kFirstNamed = 2;  // 0 and 1: of no version
+    for (uint64_t i = 1; i < symbols.size(); ++i) {
+      if (symbols[i].st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbols[i].st_info) != STB_GLOBAL) continue;
+      if (i < versions.size() && (versions[i] & 0x7fff) >= kFirstNamed) continue;
+      std::optional<std::string> name = Text(symbols[i].st_name);
+      if (!name) return "the name of a symbol stands outside its string table";
+      if (!name->starts_with("__")) out->push_back(*std::move(name));
+    }
+    return {};
+  }
+
+  const File& file_;
+  const std::vector<Elf64_Phdr>& segments_;
+  std::vector<Elf64_Dyn> entries_;
+  std::optional<uint64_t> strings_, symbols_;  // in the file
+  uint64_t strings_size_ = 0;
+};
 
 // Looks for our note in one section of notes. Empty text: no error.
 std::string ReadNotes(const File& file, const Elf64_Shdr& section, std::optional<std::string>* out) {
@@ -176,6 +284,18 @@ std::optional<ElfSummary> Refuse(LoadReport* report, const std::string& path, Re
   return std::nullopt;
 }
 
+// "64 bits, little-endian, machine 62 (x86-64)"
+std::string KindOf(bool wide, bool little, uint16_t machine) {
+  const char* name = machine == EM_X86_64 ? " (x86-64)" : machine == EM_AARCH64 ? " (aarch64)" : machine == EM_386 ? " (i386)" : machine == EM_ARM ? " (arm)" : machine == EM_RISCV ? " (RISC-V)" : "";
+  return StrCat(wide ? "64" : "32", " bits, ", little ? "little" : "big", "-endian, machine ", machine, name);
+}
+std::string Kind(const Elf64_Ehdr& header) {
+  const bool little = header.e_ident[EI_DATA] != ELFDATA2MSB;
+  const auto swapped = static_cast<uint16_t>(header.e_machine << 8 | header.e_machine >> 8);
+  return KindOf(header.e_ident[EI_CLASS] == ELFCLASS64, little, little ? header.e_machine : swapped);
+}
+std::string OwnKind() { return KindOf(true, true, kMachine); }
+
 std::optional<ElfSummary> ReadOpened(const File& file, const std::string& path, LoadReport* report) {
   Elf64_Ehdr header;
   if (file.size() < SELFMAG || !file.Read(0, std::min<uint64_t>(file.size(), sizeof(header)), &header) ||
@@ -183,10 +303,8 @@ std::optional<ElfSummary> ReadOpened(const File& file, const std::string& path, 
     return Refuse(report, path, Reason::kNotALibrary, "it is not an ELF file");
   }
   if (file.size() < sizeof(header)) return Refuse(report, path, Reason::kDamaged, "it ends within its ELF header");
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-      (kMachine != EM_NONE && header.e_machine != kMachine)) {
-    return Refuse(report, path, Reason::kWrongArchitecture,
-                  StrCat("it was built for another machine (ELF machine ", header.e_machine, ", this is ", kMachine, ")"));
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB || (kMachine != EM_NONE && header.e_machine != kMachine)) {
+    return Refuse(report, path, Reason::kWrongArchitecture, StrCat("it was built for another machine: ", Kind(header), "; this one takes ", OwnKind()));
   }
   if (header.e_type != ET_DYN) return Refuse(report, path, Reason::kNotALibrary, "it is an ELF file but no shared library");
 
@@ -203,7 +321,7 @@ std::optional<ElfSummary> ReadOpened(const File& file, const std::string& path, 
       return Refuse(report, path, Reason::kDamaged, "it is cut off: a segment ends after the file");
     }
   }
-  std::string wrong = ReadNeeded(file, segments, &summary.needed);
+  std::string wrong = Dynamic(file, segments).Read(&summary);
   if (!wrong.empty()) return Refuse(report, path, Reason::kDamaged, std::move(wrong));
 
   if (header.e_shnum == 0) return summary;  // stripped of sections: no note

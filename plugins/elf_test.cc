@@ -54,6 +54,15 @@ TEST_F(Elf, FindsTheNoteAndTheNeededLibraries) {
   EXPECT_FALSE(needy->note.has_value());
 }
 
+TEST_F(Elf, FindsTheEntryAndWhatIsWantedOfOthers) {
+  LoadReport report;
+  EXPECT_TRUE(ReadElf(FixturePath("good"), &report)->has_entry);
+  EXPECT_EQ(ReadElf(FixturePath("good"), &report)->wanted, std::vector<std::string>{});
+  EXPECT_FALSE(ReadElf(FixturePath("no_entry"), &report)->has_entry);
+  EXPECT_EQ(ReadElf(FixturePath("missing_symbol"), &report)->wanted, std::vector<std::string>{"tenon_test_defined_nowhere"});
+  EXPECT_TRUE(ReadElf(FixturePath("old_hash"), &report)->has_entry) << "System V's table of hashes";
+}
+
 TEST_F(Elf, SaysWhatAFileIsThatIsNoLibrary) {
   EXPECT_EQ(Refused(folder_.At("nowhere.so")).reason, Reason::kNotFound);
   EXPECT_EQ(RefusedBytes("").reason, Reason::kNotALibrary);
@@ -73,6 +82,10 @@ TEST_F(Elf, RefusesAnotherMachineAndAnotherKindOfFile) {
   bytes = good_;
   bytes[EI_CLASS] = ELFCLASS32;
   EXPECT_EQ(RefusedBytes(bytes).reason, Reason::kWrongArchitecture);
+  EXPECT_EQ(RefusedBytes(bytes).text.find("it was built for another machine: 32 bits, little-endian, machine "), 0u);
+  bytes = good_;
+  bytes[EI_DATA] = ELFDATA2MSB;
+  EXPECT_NE(RefusedBytes(bytes).text.find(": 64 bits, big-endian, "), std::string::npos);
   bytes = good_;
   reinterpret_cast<Elf64_Ehdr*>(bytes.data())->e_type = ET_EXEC;
   EXPECT_EQ(RefusedBytes(bytes).reason, Reason::kNotALibrary);

@@ -86,7 +86,7 @@ LoadReport ExplainOpenError(const std::string& path, const std::string& error) {
   return Reject(path, Reason::kOpenFailed, error, "the text is what the system's loader said");
 }
 
-const Library* Library::Open(const std::string& path, FileIdentity identity, LoadReport* out_report) {
+const Library* Library::Open(const std::string& path, FileIdentity identity, const std::vector<std::string>& wanted, LoadReport* out_report) {
   Opened& opened = AllOpened();
   const std::lock_guard<std::mutex> lock(opened.mutex);
   std::unique_ptr<Library>& slot = opened.libraries[identity];
@@ -96,6 +96,13 @@ const Library* Library::Open(const std::string& path, FileIdentity identity, Loa
     if (!library.has(TENON_QUERY_SYMBOL)) {
       *out_report = Reject(path, Reason::kNoEntryPoint, StrCat("it does not export ", TENON_QUERY_SYMBOL),
                            "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin", TENON_QUERY_SYMBOL);
+      return nullptr;
+    }
+    // Looked for in the library and in those that it needs, as every host sees them.
+    for (const std::string& name : wanted) {
+      if (dlsym(library.native(), name.c_str()) != nullptr) continue;
+      *out_report = Reject(path, Reason::kMissingSymbol, StrCat("it takes ", name, " from the process, since no library that it names defines it: another host will not have it"),
+                           StrCat("link the library that defines ", name, ", or build with -Wl,--no-undefined to find out which; the engine is called through the table that load() gets"), name);
       return nullptr;
     }
     auto query = &library.get<const tenon_plugin*(tenon_query_args*)>(TENON_QUERY_SYMBOL);
@@ -109,14 +116,14 @@ const Library* Library::Open(const std::string& path, FileIdentity identity, Loa
   return nullptr;
 }
 
-const Library* Library::Open(const std::string& path, const FileStamp& seen, LoadReport* out_report) {
+const Library* Library::Open(const std::string& path, const FileStamp& seen, const std::vector<std::string>& wanted, LoadReport* out_report) {
   const auto changed = [&] {
     if (StampOf(path) == seen) return false;
     *out_report = Reject(path, Reason::kChanged, "it was written or replaced after it was looked at", "let what installs it end, and try again");
     return true;
   };
   if (changed()) return nullptr;
-  const Library* opened = Open(path, seen.identity, out_report);
+  const Library* opened = Open(path, seen.identity, wanted, out_report);
   return opened != nullptr && changed() ? nullptr : opened;
 }
 

@@ -11,7 +11,7 @@ namespace {
 LoadReport OpenError(const std::string& path) {
   LoadReport report;
   const auto elf = ReadElf(path, &report);
-  EXPECT_EQ(Library::Open(path, elf ? elf->identity : FileIdentity{1, 1}, &report), nullptr) << path;
+  EXPECT_EQ(Library::Open(path, elf ? elf->identity : FileIdentity{1, 1}, elf ? elf->wanted : std::vector<std::string>(), &report), nullptr) << path;
   return report;
 }
 
@@ -19,10 +19,10 @@ TEST(Library, OpensAPluginAndGivesItsEntryPoint) {
   LoadReport report;
   const auto elf = ReadElf(FixturePath("good"), &report);
   ASSERT_TRUE(elf.has_value());
-  const Library* library = Library::Open(FixturePath("good"), elf->identity, &report);
+  const Library* library = Library::Open(FixturePath("good"), elf->identity, elf->wanted, &report);
   ASSERT_NE(library, nullptr) << report.text;
   ASSERT_NE(library->query(), nullptr);
-  EXPECT_EQ(Library::Open(FixturePath("good"), elf->identity, &report), library);
+  EXPECT_EQ(Library::Open(FixturePath("good"), elf->identity, elf->wanted, &report), library);
 }
 
 TEST(Library, AMissingSymbolIsNamed) {

@@ -40,6 +40,16 @@ bool Better(const Package& a, const Package& b) {
   return key(a) != key(b) ? key(a) > key(b) : a.path < b.path;
 }
 
+// A library of another framework that is needed directly: its ops are not ours, and it brings libraries of its own that meet those of this process.
+std::string Framework(const std::vector<std::string>& needed) {
+  for (const std::string& library : needed) {
+    for (const std::string_view framework : {"libtensorflow", "libtorch", "libc10", "libonnxruntime", "libjax", "libxla", "libmxnet", "libpaddle"}) {
+      if (library.starts_with(framework)) return library;
+    }
+  }
+  return {};
+}
+
 // Direct dependencies on the full libprotobuf; the lite one is harmless.
 std::string FullProtobuf(const std::vector<std::string>& needed) {
   for (const std::string& library : needed) {
@@ -122,6 +132,8 @@ std::optional<Package> Loader::Examine(const Candidate& candidate, Trust* trust,
   package.identity = inspection->elf.identity;
   package.stamp = inspection->elf.stamp;
   package.needed = std::move(inspection->elf.needed);
+  package.wanted = std::move(inspection->elf.wanted);
+  package.has_entry = inspection->elf.has_entry;
   package.manifest = std::move(inspection->manifest);
   package.named = candidate.named;
   package.rank = candidate.rank;
@@ -140,7 +152,14 @@ bool Loader::CheckBeforeOpening(const Package& package, LoadReport* report) cons
   *report = LoadReport();
   report->path = package.path;
   bool good = true;
-  if (const std::string library = FullProtobuf(package.needed); !library.empty() && !options_.allow_protobuf) {
+  if (const std::string library = Framework(package.needed); !library.empty()) {
+    refuse(Reason::kForbiddenLibrary, StrCat("it needs ", library, ", so it is a part of that framework", package.has_entry ? "" : " and no plugin of Tenon"),
+           "write its ops and kernels against tenon/plugin.h (sdk/templates/op_plugin), without that library; or run graphs that need it in the framework itself", library);
+    good = false;
+  } else if (!package.has_entry) {
+    refuse(Reason::kNoEntryPoint, StrCat("it does not export ", TENON_QUERY_SYMBOL), "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin", TENON_QUERY_SYMBOL);
+    good = false;
+  } else if (const std::string library = FullProtobuf(package.needed); !library.empty() && !options_.allow_protobuf) {
     refuse(Reason::kForbiddenLibrary,
            StrCat("it needs ", library, "; two libraries with the same .proto end the process when they share it"),
            "link libprotobuf-lite or a static, hidden protobuf; or allow protobuf in the load options", library);
@@ -333,7 +352,7 @@ OpenResult Loader::OpenUnopened(const Package& package, const OptionsOf& options
   const Library* library = nullptr;
   {
     const PluginCall mark(package.path, "its library's constructors");
-    library = Library::Open(package.path, package.stamp, &report);
+    library = Library::Open(package.path, package.stamp, package.wanted, &report);
   }
   if (library == nullptr) {
     if (package.manifest) std::tie(report.id, report.version) = std::tie(package.manifest->id, package.manifest->version);

@@ -50,7 +50,8 @@ struct Package {
   std::string path;
   FileIdentity identity;
   FileStamp stamp;
-  std::vector<std::string> needed;
+  std::vector<std::string> needed, wanted;  // as in ElfSummary
+  bool has_entry = false;
   std::optional<Manifest> manifest;  // nullopt only for a file that the caller named: open it with OpenFile()
   bool named = false;
   int rank = 0;

@@ -190,6 +190,21 @@ TEST_F(LoaderTest, RefusesFilesThatAreNoLibraries) {
   EXPECT_EQ(Refused(folder_.At("none.so")).reason, Reason::kNotFound);
 }
 
+// Both end the process when they are opened.
+TEST_F(LoaderTest, OpensNothingThatIsNoPluginOrIsOfAnotherFramework) {
+  ExpectRefused("no_entry_traps", Reason::kNoEntryPoint, "it does not export tenon_plugin_query", "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin");
+  const LoadReport report = Refused(FixturePath("framework"));
+  EXPECT_EQ(report.reason, Reason::kForbiddenLibrary);
+  EXPECT_EQ(report.missing, "libtensorflow_of_a_test.so");
+  EXPECT_EQ(report.text, "it needs libtensorflow_of_a_test.so, so it is a part of that framework");
+}
+
+TEST_F(LoaderTest, RefusesWhatThisProcessAloneHappensToDefine) {
+  const LoadReport report = Refused(FixturePath("of_the_process"));
+  EXPECT_EQ(report.reason, Reason::kMissingSymbol) << report.text;
+  EXPECT_EQ(report.missing, "cos");
+}
+
 TEST_F(LoaderTest, RefusesTheFullProtobufUnlessAllowed) {
   const LoadReport report = Refused(FixturePath("protobuf"));
   EXPECT_EQ(report.reason, Reason::kForbiddenLibrary);

@@ -137,7 +137,7 @@ TEST_F(TrustTest, ALibraryThatWasReplacedAfterItWasLookedAtIsNotOpened) {
   ASSERT_TRUE(elf.has_value());
   const std::string other = folder_.Copy("missing_symbol", "other.so");  // which could not be opened, and would give another reason
   std::filesystem::rename(other, path);
-  EXPECT_EQ(Library::Open(path, elf->stamp, &report), nullptr);
+  EXPECT_EQ(Library::Open(path, elf->stamp, elf->wanted, &report), nullptr);
   EXPECT_EQ(ReasonName(report.reason), "CHANGED");
 }
 

@@ -21,7 +21,14 @@ __attribute__((used)) static uint32_t call(void) { return tenon_test_defined_now
 extern uint32_t tenon_test_absent(void);
 __attribute__((used)) static uint32_t call(void) { return tenon_test_absent(); }
 #endif
-#ifdef FIXTURE_NO_ENTRY
+#ifdef FIXTURE_OF_THE_PROCESS /* which the test's program happens to have */
+extern double cos(double x);
+__attribute__((used)) static double call(double x) { return cos(x); }
+#endif
+#if defined(FIXTURE_FRAMEWORK) || defined(FIXTURE_NO_ENTRY_TRAPS) /* opening it would end the process */
+__attribute__((constructor)) static void trap(void) { __builtin_trap(); }
+#endif
+#if defined(FIXTURE_NO_ENTRY) || defined(FIXTURE_NO_ENTRY_TRAPS)
 #define tenon_plugin_query tenon_plugin_query_by_another_name
 #endif
 
