@@ -21,7 +21,8 @@ struct MakeHandle {
     // its anonymous name makes a fresh one. Both take the node's name here.
     if (name.empty() || (!kReference && name == "cd2c89b7-88b7-44c8-ad83-06c2a9158347")) name = c.name();
     const tenon_create_args& args = c.args();
-    c.Check(args.services->resource_handle(args.context, ToSpan(container), ToSpan(name), ToSpan("variable"), 0, &handle));
+    const std::string type = std::string(TypeName(c.Type("dtype"))) + " variable";  // one of another type under the same name is refused here
+    c.Check(args.services->resource_handle(args.context, ToSpan(container), ToSpan(name), ToSpan(type), 0, &handle));
   }
   void Run(RunContext c) const { *c.output<tenon_resource*>(0) = handle; }
   tenon_resource* handle = nullptr;

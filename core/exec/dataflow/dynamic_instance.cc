@@ -90,8 +90,9 @@ Status DynamicInstance::Drive(First first) {
 Status DynamicInstance::ReadFetched(size_t fetch) {
   Fetched& fetched = fetched_[fetch];
   if (fetched.variable == nullptr) return Status::Ok();
-  Status status = ReadVariable(fetched.variable, nullptr, &fetched.view, nullptr, step_->cancellation);
-  if (!status.ok()) return std::move(status).Annotate(plan_->plan().graph().node(plan_->plan().fetches()[fetch].node).Describe());
+  const graph::Edge& edge = plan_->plan().fetches()[fetch];
+  Status status = Dereference(fetched.variable, BaseType(plan_->plan().graph().TypeOf(edge)), nullptr, &work_, QueueId(), step_->cancellation, &fetched.view);
+  if (!status.ok()) return std::move(status).Annotate(plan_->plan().graph().node(edge.node).Describe());
   fetched.owned = true;
   return Status::Ok();
 }
@@ -582,7 +583,7 @@ Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteratio
     if (info.kind == Kind::kMerge && dereference.input != iteration->states[info.local].live) continue;
     Resource* resource = *static_cast<Resource**>(DataOf(from.view));
     const SessionDevice* owner = dereference.memory == 0 ? nullptr : &plan_->plan().env().devices[dereference.memory];
-    Status status = Dereference(resource, owner == nullptr ? nullptr : owner->device, &work_, owner == nullptr ? QueueId() : owner->first_queue,
+    Status status = Dereference(resource, dereference.dtype, owner == nullptr ? nullptr : owner->device, &work_, owner == nullptr ? QueueId() : owner->first_queue,
                                 step_->cancellation, &to.view);
     if (!status.ok()) return std::move(status).Annotate(StrCat(info.node->Describe(), ", input ", dereference.input));
     to.shape_id = 0;

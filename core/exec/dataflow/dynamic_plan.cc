@@ -206,7 +206,7 @@ Status DynamicPlan::Connect() {
       const DType type = graph.TypeOf(edge);
       if (feed < 0 && IsRef(type) && !IsRef(info.node->input_types[i])) {
         const int32_t to = AddSlot(info.frame);
-        frame.dereferences.push_back({i, slot, to, plan_->MemoryOf(edge)});
+        frame.dereferences.push_back({i, slot, to, plan_->MemoryOf(edge), info.node->input_types[i]});
         ++info.dereference_count;
         slot = to;
       }

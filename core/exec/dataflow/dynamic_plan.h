@@ -43,6 +43,7 @@ class DynamicPlan {
   struct Dereference {
     int32_t input, from, to;
     int32_t memory;  // of the variable
+    DType dtype;     // that the node wants
   };
   struct NodeInfo {
     Kind kind = Kind::kKernel;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/device/transfer.h"
 
+#include "core/exec/device/entry.h"
 #include "core/exec/device/environment.h"
 
 namespace tenon::exec {
@@ -19,10 +20,17 @@ tenon_copy_args CopyArgs(const Environment& env, const void* source, int32_t fro
   return {TENON_HEAD(tenon_copy_args), source, target, bytes, handle(from), handle(to)};
 }
 
-Status Dereference(Resource* resource, const Device* device, QueueWork* work, QueueId queue, const Cancellation* cancellation,
+Status Dereference(Resource* resource, DType dtype, const Device* device, QueueWork* work, QueueId queue, const Cancellation* cancellation,
                    tenon_tensor_view* out_view) {
   if (device != nullptr) TENON_RETURN_IF_ERROR(work->AwaitWrite(queue, resource));
-  return ReadVariable(resource, device, out_view, nullptr, cancellation);
+  tenon_tensor_view value;
+  TENON_RETURN_IF_ERROR(ReadVariable(resource, device, &value, nullptr, cancellation));
+  if (Status status = CheckEntry(value, dtype); !status.ok()) {
+    Release(value.buffer);
+    return std::move(status).Annotate(StrCat("variable '", resource->name, "'"));
+  }
+  *out_view = value;
+  return Status::Ok();
 }
 
 }  // namespace tenon::exec

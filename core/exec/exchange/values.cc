@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/exchange/values.h"
 
+#include "core/exec/device/entry.h"
 #include "core/graph/attr.h"
 #include "core/graph/node.h"
 
@@ -22,7 +23,11 @@ Status SendValue(Rendezvous* rendezvous, const RendezvousKey& key, const tenon_t
 
 Result<Message> Unpacked(Message message, DType dtype, BufferPool* pool) {
   // A short value may also be what was sent.
-  return dtype == TENON_DT_FLOAT ? Lengthen(std::move(message), pool) : std::move(message);
+  if (dtype == TENON_DT_FLOAT) {
+    TENON_ASSIGN_OR_RETURN(message, Lengthen(std::move(message), pool));
+  }
+  if (!message.dead()) TENON_RETURN_IF_ERROR(CheckEntry(message.view(), dtype).Annotate("what came"));
+  return message;
 }
 
 }  // namespace tenon::exec

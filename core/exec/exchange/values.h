@@ -19,7 +19,7 @@ std::string DescribeTransfer(const graph::Node& node, const tenon_tensor_view* v
 
 // Sends what the view shows, in that precision. What is sent is the view's memory where nobody will change it, else a copy.
 Status SendValue(Rendezvous* rendezvous, const RendezvousKey& key, const tenon_tensor_view& value, TransferPrecision precision);
-// What came, as it was before it was sent; `dtype` is what the receive is for. A dead value is its own.
+// What came, as it was before it was sent; `dtype` is what the receive is for, and what it must be of: INVALID_ARGUMENT. A dead value is its own.
 Result<Message> Unpacked(Message message, DType dtype, BufferPool* pool);
 
 }  // namespace tenon::exec

@@ -131,7 +131,7 @@ tenon_status* ProgramInstance::RunRead(tenon_kernel*, const tenon_prepared*, ten
   Status status = context->instance->BeforeWork(context);
   // Not before: its memory may be another's then.
   ReleaseOutput(output);
-  if (status.ok()) status = Dereference(resource, device, &context->instance->work_, operation.queue, context->step->cancellation, output);
+  if (status.ok()) status = Dereference(resource, to.dtype, device, &context->instance->work_, operation.queue, context->step->cancellation, output);
   if (status.ok() && operation.queue) status = context->instance->AfterWork(context);
   if (!status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
   const Shape& planned = to.shape;
