@@ -128,6 +128,16 @@ Status FileGrants::Refuse(std::string_view path, bool write, std::string_view wh
                        granted.empty() ? "nothing" : granted, "). Whoever starts it grants files with --files ", folder, write ? "" : kReadOnly));
 }
 
+bool FileGrants::IsAbove(std::string_view path) const {
+  if (!SchemeOf(path).empty()) return false;
+  const std::string absolute = Absolute(path);
+  return std::any_of(grants_.begin(), grants_.end(), [&](const FileGrant& grant) { return SchemeOf(grant.root).empty() && (Below(absolute, grant.root) || Below(absolute, grant.given)); });
+}
+
+bool FileGrants::HasReadOnlyBelow(const std::string& root) const {
+  return std::any_of(grants_.begin(), grants_.end(), [&](const FileGrant& grant) { return grant.read_only && Below(root, grant.root); });
+}
+
 Result<GrantedPath> FileGrants::Find(std::string_view path, bool write) const {
   const bool scheme = !SchemeOf(path).empty();
   const std::string absolute = scheme ? std::string(path) : Absolute(path);

@@ -46,6 +46,10 @@ class FileGrants {
   Result<GrantedPath> Find(std::string_view path, bool write) const;
   // The same for one that is renamed or removed: no grant stands at it or below it.
   Result<GrantedPath> FindMovable(std::string_view path) const;
+  // Whether the folder is above one that was granted, which whoever reaches that one may know to be there.
+  bool IsAbove(std::string_view path) const;
+  // Whether a link below the folder of a grant may lead to where one may only read.
+  bool HasReadOnlyBelow(const std::string& root) const;
   Status Refuse(std::string_view path, bool write, std::string_view why) const;
 
  private:

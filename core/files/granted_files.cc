@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <utility>
 
@@ -124,6 +125,14 @@ Descriptor OpenFile(const GrantedPath& path, int flags) {
   return Descriptor(root.ok() ? OpenBeneath(root.get(), path.rest.c_str(), flags, 0666) : -1);
 }
 
+// Where what is open stands, as the kernel says: without links. Empty: it does not.
+std::string PathOf(const Descriptor& opened) {
+  std::string path(PATH_MAX, '\0');
+  const ssize_t size = readlink(StrCat("/proc/self/fd/", opened.get()).c_str(), path.data(), path.size());
+  path.resize(size < 0 || static_cast<size_t>(size) == path.size() ? 0 : static_cast<size_t>(size));
+  return path;
+}
+
 Descriptor OpenFolder(const GrantedPath& path) {
   const Descriptor root(OpenRoot(path.root));
   return Descriptor(root.ok() ? OpenBeneath(root.get(), path.rest.empty() ? "." : path.rest.c_str(), O_RDONLY | O_DIRECTORY, 0) : -1);
@@ -136,11 +145,42 @@ tenon_status* GrantedFiles::Explain(const char* what, bool write, int error) con
   return SystemFileError(what, path_, error);
 }
 
+// Links stay in the folder that was granted, and may lead into one below it that was granted for reading alone: what is written is looked at where it stands.
+Status GrantedFiles::CheckMayWrite(const GrantedPath& granted, const std::string& stands) const {
+  if (!grants_.HasReadOnlyBelow(granted.root)) return Status::Ok();
+  if (!stands.empty() && grants_.Find(stands, /*write=*/true).ok()) return Status::Ok();
+  return grants_.Refuse(path_, /*write=*/true, stands.empty() ? "the kernel does not say where it stands (is /proc there?)" : "a link on its way leads into a folder that was granted for reading alone");
+}
+
+Result<int> GrantedFiles::OpenToWrite(const GrantedPath& granted, const char* what, int flags) const {
+  if (!grants_.HasReadOnlyBelow(granted.root)) {
+    Descriptor file = OpenFile(granted, flags);
+    if (!file.ok()) return Status(Explain(what, true, errno));
+    return file.release();
+  }
+  if (const Descriptor there = OpenFile(granted, O_PATH); there.ok()) {
+    TENON_RETURN_IF_ERROR(CheckMayWrite(granted, PathOf(there)));
+    const int file = open(StrCat("/proc/self/fd/", there.get()).c_str(), (flags & ~O_CREAT) | O_CLOEXEC);
+    if (file < 0) return Status(Explain(what, true, errno));
+    return file;
+  }
+  if (errno != ENOENT) return Status(Explain(what, true, errno));
+  const Place place = PlaceOf(granted);
+  if (!place.folder.ok()) return Status(Explain(what, true, errno));
+  TENON_RETURN_IF_ERROR(CheckMayWrite(granted, StrCat(PathOf(place.folder), "/", place.name)));
+  const int file = openat(place.folder.get(), place.name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file < 0) return Status(Explain(what, true, errno));
+  return file;
+}
+
 tenon_status* GrantedFiles::Open(const char* what, bool write, int flags, tenon_file** out_file) const {
   auto found = grants_.Find(path_, write);
   if (!found.ok()) return Status(found.status()).release();
   // A pipe that nobody writes or reads is not waited for.
-  Descriptor file = OpenFile(*found, flags | O_NONBLOCK | O_NOCTTY);
+  const int how = flags | O_NONBLOCK | O_NOCTTY;
+  const Result<int> opened = write ? OpenToWrite(*found, what, how) : OpenFile(*found, how).release();
+  if (!opened.ok()) return Status(opened.status()).release();
+  Descriptor file(*opened);
   struct stat info;
   if (!file.ok() || fstat(file.get(), &info) != 0) return Explain(what, write, errno);
   if (!S_ISREG(info.st_mode)) return InvalidArgument(StrCat("cannot ", what, " '", path_, "': it is no ordinary file")).release();
@@ -157,6 +197,9 @@ tenon_status* GrantedFiles::RenameTo(std::string_view to) const {
   auto target = grants_.FindMovable(to);
   if (!from.ok() || !target.ok()) return Status(from.ok() ? target.status() : from.status()).release();
   const Place source = PlaceOf(*from), destination = PlaceOf(*target);
+  for (const auto& [granted, place] : {std::pair(&*from, &source), std::pair(&*target, &destination)})
+    if (place->folder.ok())
+      if (Status status = CheckMayWrite(*granted, StrCat(PathOf(place->folder), "/", place->name)); !status.ok()) return status.release();
   const bool done = source.folder.ok() && destination.folder.ok() &&
                     renameat(source.folder.get(), source.name.c_str(), destination.folder.get(), destination.name.c_str()) == 0;
   return done ? nullptr : Explain(StrCat("rename to '", to, "'").c_str(), true, errno);
@@ -167,6 +210,7 @@ tenon_status* GrantedFiles::Remove() const {
   if (!found.ok()) return Status(found.status()).release();
   const Place place = PlaceOf(*found);
   if (!place.folder.ok()) return Explain("remove", true, errno);
+  if (Status status = CheckMayWrite(*found, StrCat(PathOf(place.folder), "/", place.name)); !status.ok()) return status.release();
   if (unlinkat(place.folder.get(), place.name.c_str(), 0) == 0) return nullptr;
   const bool is_folder = errno == EISDIR || errno == EPERM;
   if (is_folder && unlinkat(place.folder.get(), place.name.c_str(), AT_REMOVEDIR) == 0) return nullptr;
@@ -175,12 +219,12 @@ tenon_status* GrantedFiles::Remove() const {
 
 tenon_status* GrantedFiles::MakeDirectory() const {
   auto found = grants_.Find(path_, /*write=*/true);
-  // Whoever makes a path makes each folder on it, from the top. Nothing is done to one that is there, so that the error is that of the first
-  // thing that would be done, and a folder that was granted may be made.
-  struct stat info;
-  if (!found.ok() && stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return nullptr;
+  // Whoever makes a path makes each folder on it, from the top. Nothing is done to those above what was granted, which are there if that is; of others it is not told.
+  if (!found.ok() && grants_.IsAbove(path_)) return nullptr;
   if (!found.ok()) return Status(found.status()).release();
   const Place place = PlaceOf(*found);
+  if (place.folder.ok())
+    if (Status status = CheckMayWrite(*found, StrCat(PathOf(place.folder), "/", place.name)); !status.ok()) return status.release();
   const bool there = place.folder.ok() && (mkdirat(place.folder.get(), place.name.c_str(), 0777) == 0 || errno == EEXIST);
   return there ? nullptr : Explain("make the folder", true, errno);
 }
@@ -188,8 +232,7 @@ tenon_status* GrantedFiles::MakeDirectory() const {
 tenon_status* GrantedFiles::SyncDirectory() const {
   auto found = grants_.Find(path_, /*write=*/false);
   // After a folder was made, or found there, each one above it is synced: that shows nothing and changes nothing.
-  struct stat info;
-  if (!found.ok() && stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return SystemFiles()->sync_directory(Span(path_));
+  if (!found.ok() && grants_.IsAbove(path_)) return SystemFiles()->sync_directory(Span(path_));
   if (!found.ok()) return Status(found.status()).release();
   const Descriptor folder = OpenFolder(*found);
   if (!folder.ok()) return Explain("open the folder", false, errno);

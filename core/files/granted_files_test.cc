@@ -112,7 +112,7 @@ TEST_F(GrantedFilesTest, NothingElseIsAndTheErrorSaysWhatWouldGrantIt) {
   EXPECT_EQ(Read(alike).code(), Code::kPermissionDenied);
   EXPECT_EQ(Write(top_ + "/out/new").code(), Code::kPermissionDenied);
   EXPECT_EQ(MakeFolder(top_ + "/out/new").code(), Code::kPermissionDenied);
-  EXPECT_TRUE(MakeFolder(top_ + "/out").ok()) << "it is there, so nothing is done";
+  EXPECT_EQ(MakeFolder(top_ + "/out").code(), Code::kPermissionDenied) << "that it is there is not told";
   EXPECT_TRUE(MakeFolder("/").ok());
   EXPECT_EQ(Remove(secret).code(), Code::kPermissionDenied);
   EXPECT_EQ(Rename(secret, top_ + "/in/stolen").code(), Code::kPermissionDenied);
@@ -175,6 +175,42 @@ TEST_F(GrantedFilesTest, ReadOnlyFilesAndTheMostSpecialGrant) {
   EXPECT_TRUE(Read(top_ + "/out/vocabulary").ok());
   EXPECT_EQ(Write(top_ + "/out/vocabulary").code(), Code::kPermissionDenied);
   EXPECT_EQ(Read(top_ + "/out/secret").code(), Code::kPermissionDenied);
+}
+
+TEST_F(GrantedFilesTest, NoLinkLeadsToWhereOneMayOnlyRead) {
+  fs::create_directory(top_ + "/in/ro");
+  Put(top_ + "/in/ro/kept", "kept");
+  fs::create_symlink("ro", top_ + "/in/rolink");
+  fs::create_symlink("ro/kept", top_ + "/in/filelink");
+  fs::create_symlink("ro/planted", top_ + "/in/dangling");
+  fs::create_symlink("sub", top_ + "/in/sublink");
+  Grant({top_ + "/in", top_ + "/in/ro:ro"});
+  for (const char* path : {"/in/rolink/kept", "/in/rolink/new", "/in/filelink", "/in/dangling", "/in/ro/new"}) {
+    const Status status = Write(top_ + path);
+    EXPECT_EQ(status.code(), Code::kPermissionDenied) << path << ": " << status.message();
+  }
+  EXPECT_EQ(Status(Files()->remove(Span(top_ + "/in/rolink/kept"))).code(), Code::kPermissionDenied);
+  EXPECT_EQ(Status(Files()->make_directory(Span(top_ + "/in/rolink/made"))).code(), Code::kPermissionDenied);
+  EXPECT_EQ(Status(Files()->rename(Span(top_ + "/in/mine"), Span(top_ + "/in/rolink/mine"))).code(), Code::kPermissionDenied);
+  EXPECT_EQ(Status(Files()->rename(Span(top_ + "/in/rolink/kept"), Span(top_ + "/in/taken"))).code(), Code::kPermissionDenied);
+  EXPECT_FALSE(fs::exists(top_ + "/in/ro/new") || fs::exists(top_ + "/in/ro/planted") || fs::exists(top_ + "/in/ro/made"));
+  std::string text;
+  EXPECT_TRUE(Read(top_ + "/in/rolink/kept", &text).ok());
+  EXPECT_EQ(text, "kept");
+  // Others go on.
+  EXPECT_TRUE(Write(top_ + "/in/sublink/new").ok());
+  EXPECT_TRUE(Write(top_ + "/in/sublink/new").ok()) << "it is there already";
+  EXPECT_TRUE(Status(Files()->rename(Span(top_ + "/in/mine"), Span(top_ + "/in/sublink/mine"))).ok());
+}
+
+TEST_F(GrantedFilesTest, WhetherAFolderIsThereIsToldOfGrantedOnesAlone) {
+  Grant({top_ + "/in"});
+  for (const char* path : {"/out", "/nowhere"}) {
+    EXPECT_EQ(Status(Files()->make_directory(Span(top_ + path))).code(), Code::kPermissionDenied) << path;
+    EXPECT_EQ(Status(Files()->sync_directory(Span(top_ + path))).code(), Code::kPermissionDenied) << path;
+  }
+  EXPECT_TRUE(Status(Files()->make_directory(Span(top_))).ok()) << "above what was granted";
+  EXPECT_TRUE(Status(Files()->sync_directory(Span(top_))).ok());
 }
 
 TEST_F(GrantedFilesTest, AFolderMayBeMadeLater) {
