@@ -10,12 +10,19 @@
 #include "core/base/log.h"
 #include "core/base/plugin_call.h"
 #include "core/base/table_check.h"
+#include "core/place/device_name.h"
 
 namespace tenon::session {
 namespace {
 
 constexpr uint32_t kMostDevices = 1024;
 constexpr uint32_t kMostMemoryKinds = 64;
+
+// Whether a wish is a device's name in one of the spellings that graphs have: "cpu:0", "/gpu:0", "/device:GPU:*".
+bool Means(std::string_view wish, const std::string& device) {
+  const auto wanted = place::DeviceName::Parse(wish), own = place::DeviceName::Parse(device);
+  return wanted.ok() && own.ok() && !wanted->empty() && wanted->Matches(*own);
+}
 
 // That a driver's numbers are some that can be: who places nodes adds and compares them.
 Status CheckProperties(const tenon_device_properties& properties) {
@@ -205,7 +212,7 @@ Result<DeviceChoice> DeviceList::Choose(std::string_view wish) const {
                     device->handle == nullptr ? StrCat(device->type, " (", device->problem, ")") : device->name);
     if (device->handle == nullptr) continue;
     choice.devices.push_back(device.get());
-    const bool fits = !wish.empty() && (wish == device->name || wish == device->type || device->name.ends_with(wish));
+    const bool fits = !wish.empty() && (wish == device->name || wish == device->type || device->name.ends_with(wish) || Means(wish, device->name));
     if (fits && better(*device, wished)) wished = device.get();
     if (device->synchronous && better(*device, host)) host = device.get();
   }

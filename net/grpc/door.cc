@@ -195,7 +195,7 @@ tenon_status* GrpcDoor::StartServer(const Address& address, std::string* out_add
   grpc::ServerBuilder builder;
   ForEachArgument(silence_ns_, [&](const char* name, int value) { builder.AddChannelArgument(name, value); });
   int port = 0;
-  builder.AddListeningPort(address.target, std::move(credentials), &port);
+  builder.AddListeningPort(address.here.empty() ? address.target : address.here, std::move(credentials), &port);
   builder.RegisterAsyncGenericService(&service_);
   std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
   server_queue_ = queue.get();
@@ -223,7 +223,7 @@ tenon_status* GrpcDoor::Connect(std::string_view text, uint64_t deadline_ns, std
   TENON_SDK_RETURN_IF_ERROR(ParseAddress(text, &address));
   TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security_, address));
   StartThreads();
-  Caller caller(grpc::CreateCustomChannel(address.target, ConnectorCredentials(security_), ChannelArguments(security_, silence_ns_)),
+  Caller caller(grpc::CreateCustomChannel(security_.tls || address.here.empty() ? address.target : address.here, ConnectorCredentials(security_), ChannelArguments(security_, silence_ns_)),
                 queue_.get(), security_.token);
   bool late = false;
   if (caller.Wait(deadline_ns, &late)) {

@@ -9,6 +9,7 @@
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -170,6 +171,24 @@ TEST(Plaintext, IsRefusedOffThisHostUnlessAskedFor) {
   const std::string port = server.address().substr(server.address().rfind(':'));
   EXPECT_EQ(CodeOf(StatusOf("grpc://[::ffff:127.0.0.1]" + port, "")), "FAILED_PRECONDITION");
   EXPECT_EQ(StatusOf("grpc://[::ffff:127.0.0.1]" + port, R"({"plaintext": true})"), "");
+}
+
+// The host's own name, where it means this host alone (and where it has one that is known).
+TEST(Plaintext, IsLetThroughAtTheHostsOwnNameIfThatStaysHere) {
+  char name[256] = {};
+  ASSERT_EQ(gethostname(name, sizeof name - 1), 0);
+  addrinfo* found = nullptr;
+  if (getaddrinfo(name, nullptr, nullptr, &found) != 0) GTEST_SKIP() << "SKIPPED LOUDLY: this host's name, " << name << ", means nothing here";
+  bool stays = true;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    char text[NI_MAXHOST] = {};
+    getnameinfo(each->ai_addr, each->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+    stays = stays && (std::string(text).starts_with("127.") || std::string(text) == "::1");
+  }
+  freeaddrinfo(found);
+  Endpoint server(Grpc(), std::string("grpc://") + name + ":0");
+  EXPECT_EQ(CodeOf(server.open_status), stays ? "" : "FAILED_PRECONDITION") << server.open_status;
+  EXPECT_EQ(CodeOf(OpenStatus(std::string("grpc://not-") + name + ":0", "")), "FAILED_PRECONDITION");
 }
 
 // ---- Addresses ----

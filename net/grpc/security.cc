@@ -2,10 +2,16 @@
 #include "security.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <climits>
 
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/span.h"
@@ -86,6 +92,29 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost";
 }
 
+// The address of this host alone that a name of it stands for, as "ADDRESS:PORT"; empty: it is another's, or leads out as well.
+std::string Here(const std::string& host, const std::string& port) {
+  char own[HOST_NAME_MAX + 1] = {};
+  if (gethostname(own, sizeof own - 1) != 0) return {};
+  const std::string_view name = own;
+  if (host != name && host != name.substr(0, name.find('.'))) return {};
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return {};
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
+  std::string first;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    char text[NI_MAXHOST];
+    if (getnameinfo(each->ai_addr, each->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0 || !IsLoopback(text)) return {};
+    if (first.empty()) first = each->ai_family == AF_INET6 ? sdk::Concat("[", text, "]:", port) : sdk::Concat(text, ":", port);
+  }
+  return first;
+}
+
+// What is said there stays within this host.
+bool IsOnHost(const Address& address) { return address.is_unix() || !address.here.empty() || IsLoopback(address.host); }
+
 bool IsPort(std::string_view text) {
   if (text.empty() || text.size() > 5 || text.find_first_not_of("0123456789") != text.npos) return false;
   return std::stoi(std::string(text)) <= 65535;
@@ -125,11 +154,12 @@ tenon_status* ParseAddress(std::string_view text, Address* out) {
   out->host = host;
   out->port = rest.substr(colon + 1);
   out->target = rest;
+  out->here = Here(out->host, out->port);
   return nullptr;
 }
 
 tenon_status* CheckPlaintext(const Security& security, const Address& address) {
-  if (security.tls || security.plaintext || address.is_unix() || IsLoopback(address.host)) return nullptr;
+  if (security.tls || security.plaintext || IsOnHost(address)) return nullptr;
   return Failure(TENON_FAILED_PRECONDITION, "plaintext is refused at ", address.text,
                  ", which is not this host alone: give {\"tls\": {...}}, or ",
                  "{\"plaintext\": true} to let everybody on the way read and change what is sent");
@@ -137,7 +167,7 @@ tenon_status* CheckPlaintext(const Security& security, const Address& address) {
 
 tenon_status* CheckListener(const Security& security, const Address& address) {
   TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security, address));
-  if (security.plaintext || security.mutual || !security.token.empty() || address.is_unix() || IsLoopback(address.host)) return nullptr;
+  if (security.plaintext || security.mutual || !security.token.empty() || IsOnHost(address)) return nullptr;
   return Failure(TENON_FAILED_PRECONDITION, "listening at ", address.text, " is refused: with a certificate and its key alone everybody who ",
                  "reaches it is let in, from other hosts too; give a \"token\" as well, or \"mutual\": true with the \"authority\" of the ",
                  "clients' certificates");

@@ -58,6 +58,8 @@ struct tenon_runtime {
   void OpenForOp(std::string_view op);
   void OpenForKernels(std::string_view op);
   void OpenDevices();
+  // What a device that is not there may be missing for: " (refused: ...)" of packages that bring devices; empty: none was.
+  std::string RefusedDevices() const;
   // The package of that id, if there is one.
   void OpenById(const std::string& id);
   // The transport of a scheme, its package opened: "tenon.net.SCHEME", or else every one that brings transports.

@@ -205,6 +205,19 @@ void tenon_runtime::OpenDevices() {
     if (package->manifest && (!package->manifest->devices.empty() || only_compiles(*package->manifest))) OpenPackage(package->manifest->id);
 }
 
+std::string tenon_runtime::RefusedDevices() const {
+  std::lock_guard lock(mutex);
+  std::map<std::string, plugins::LoadReport> by_path;
+  for (plugins::LoadReport& report : loader.reports()) by_path.emplace(report.path, std::move(report));
+  std::string text;
+  for (const auto& package : loader.refused()) {
+    const auto report = by_path.find(package->path);
+    if (package->manifest->devices.empty() || report == by_path.end() || report->second.outcome != plugins::Outcome::kRejected) continue;
+    text += StrCat(text.empty() ? "" : "; ", package->path.substr(package->path.rfind('/') + 1), ": ", report->second.text, ", ", report->second.hint);
+  }
+  return text.empty() ? text : StrCat(" (refused: ", text, ")");
+}
+
 void tenon_runtime::OpenById(const std::string& id) {
   std::lock_guard lock(mutex);
   for (const auto& package : loader.packages())

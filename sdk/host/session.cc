@@ -98,7 +98,10 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
       TENON_ASSIGN_OR_RETURN(master, ConnectMaster(runtime, options));
     }
     options.remote = master;
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Session> session, session::Session::Create(&runtime->runtime, std::move(options)));
+    Result<std::shared_ptr<session::Session>> made = session::Session::Create(&runtime->runtime, std::move(options));
+    // A device whose plugin this machine cannot run.
+    if (made.status().code() == Code::kNotFound) return NotFound(StrCat(made.status().message(), runtime->RefusedDevices()));
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Session> session, std::move(made));
     *out_session = new tenon_session{runtime, std::move(master), std::move(session)};
     return Status::Ok();
   });

@@ -39,9 +39,9 @@ tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_opti
     // What comes lies in the transport's memory, where a limit of the worker's does not see it: no message has more than all may have.
     if (core.max_message_bytes == 0 && core.memory_limit != 0) core.max_message_bytes = std::min(core.memory_limit, kUsualMessageBytes);
     runtime->OpenDevices();
-    TENON_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Worker> worker,
-                           cluster::Worker::Start(&runtime->runtime, [runtime](const std::string& scheme) { return runtime->FindTransport(scheme); },
-                                                  std::move(core)));
+    auto started = cluster::Worker::Start(&runtime->runtime, [runtime](const std::string& scheme) { return runtime->FindTransport(scheme); }, std::move(core));
+    if (started.status().code() == Code::kNotFound) return NotFound(StrCat(started.status().message(), runtime->RefusedDevices()));
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Worker> worker, std::move(started));
     *out_worker = new tenon_worker{std::move(worker)};
     return Status::Ok();
   });

@@ -4,8 +4,9 @@
 # Covers I5. Exit code 77: skipped, and the last line says why.
 #
 # It runs in namespaces of its own (network, processes, host name), so that ports are free, a Slurm of three nodes on this host meets no other one, and
-# whatever it started is gone when it ends. There the host's name is localhost, so that plaintext is right.
+# whatever it started is gone when it ends. The host has a name there, as hosts have.
 set -euo pipefail
+export HOST_NAME=tenonbox
 launcher=$1 tenon=$2 examples=$3
 
 source "$(dirname "${BASH_SOURCE[0]}")/own_namespaces.sh"
@@ -39,7 +40,7 @@ start_slurm() {
     --seed-file="$home/munge/seed"
   cat >"$home/slurm.conf" <<END
 ClusterName=tenon
-SlurmctldHost=localhost(127.0.0.1)
+SlurmctldHost=$HOST_NAME(127.0.1.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -57,7 +58,7 @@ MpiDefault=none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
-NodeName=node[1-3] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[17001-17003] CPUs=2 State=UNKNOWN
+NodeName=node[1-3] NodeHostname=$HOST_NAME NodeAddr=127.0.1.1 Port=[17001-17003] CPUs=2 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES State=UP
 END
   export SLURM_CONF=$home/slurm.conf

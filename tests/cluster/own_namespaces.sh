@@ -20,7 +20,7 @@ need() {  # PACKAGE PROGRAM...
 }
 
 # Runs this test again in its own namespaces, with TENON_IN_NAMESPACE set to a folder that is removed afterwards, and ends as it ends.
-# There this host is called localhost. As another user than root it is root in a namespace of users, where the system allows that.
+# There this host is called HOST_NAME (localhost), which means 127.0.1.1, as Debian writes it, where it is another name. As another user than root it is root in a namespace of users, where the system allows that.
 enter_own_namespaces() {
   need iproute2 ip
   local own=(unshare --net --pid --mount --uts --fork --kill-child --mount-proc) folder
@@ -29,6 +29,11 @@ enter_own_namespaces() {
   folder=$(mktemp -d /tmp/tenon_test_XXXXXX)
   # shellcheck disable=SC2064  # of now
   trap "rm -rf '$folder'" EXIT
-  TENON_IN_NAMESPACE=$folder "${own[@]}" timeout 280 bash -c 'hostname localhost; ip link set lo up; exec bash "$@"' bash "$0" "$@"
+  TENON_IN_NAMESPACE=$folder "${own[@]}" timeout 280 env HOST_NAME="${HOST_NAME:-localhost}" bash -c '
+    hostname "$HOST_NAME"; ip link set lo up
+    if [[ $HOST_NAME != localhost ]]; then
+      printf "127.0.0.1 localhost\n127.0.1.1 %s\n" "$HOST_NAME" >"$TENON_IN_NAMESPACE/hosts" && mount --bind "$TENON_IN_NAMESPACE/hosts" /etc/hosts
+    fi
+    exec bash "$@"' bash "$0" "$@"
   exit
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DBUILD= -DSOURCE= -DFOLDER= -DGENERATOR= -DCC= -DCXX= -DREADELF= -DPYTHON= -P build_templates.cmake
+# cmake -DBUILD= -DSOURCE= -DFOLDER= -DGENERATOR= -DCC= -DCXX= -DREADELF= -DPYTHON= -DSANITIZE= -P build_templates.cmake
 # Installs the build into FOLDER, moves the prefix, and builds each template against it as its own project; one of them
 # against the build folder, too, which must serve as a prefix.
 
@@ -46,6 +46,11 @@ endfunction()
 file(REMOVE_RECURSE "${FOLDER}/first" "${FOLDER}/prefix" "${FOLDER}/installed")
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${FOLDER}/first")
 file(RENAME "${FOLDER}/first" "${FOLDER}/prefix")
+
+# What is installed takes as little from outside as in the build folder.
+if(NOT SANITIZE)
+  run("${PYTHON}" -B "${SOURCE}/tests/layers/exports.py" "${FOLDER}/prefix")
+endif()
 
 build_template(op_plugin "${FOLDER}/prefix" "${FOLDER}/op_plugin")
 check_library("${FOLDER}/op_plugin/lib/tenon/plugins/tenon_cube.so")

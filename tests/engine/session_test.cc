@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <span>
 #include <thread>
 
 #include "tests/engine/engine.h"
+#include "tests/fakes/temporary_folder.h"
 
 namespace tenon::engine {
 namespace {
@@ -673,6 +676,42 @@ TEST(SessionEffects, AnAssertionHoldsBackWhatIsKnownWithoutIt) {
       }
     }
   }
+}
+
+TEST(SessionDevice, IsNamedInAnySpellingThatGraphsHave) {
+  Graph g(TheRuntime());
+  g.Op("Neg", {g.Const(2.0f)}, {}, "y");
+  for (const char* name : {"CPU", "cpu", "CPU:0", "cpu:0", "/cpu:0", "/device:CPU:0", "/device:cpu:*", "/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/cpu:0"}) {
+    SessionOptions options;
+    options.device = name;
+    const auto session = Session::Create(TheRuntime(), g, options);
+    EXPECT_TRUE(session.ok()) << name << ": " << session.status();
+  }
+  for (const char* name : {"cpu:7", "/job:other/cpu:0", "cp", "/", "cpu:x"}) {
+    SessionOptions options;
+    options.device = name;
+    EXPECT_EQ(Session::Create(TheRuntime(), g, options).status().code(), Code::kNotFound) << name;
+  }
+}
+
+// As on a machine that is older than the one that Tenon was built on.
+TEST(SessionDevice, ThatThisMachineCannotRunIsToldOf) {
+  const std::string folder = fakes::TemporaryFolder("older_machine");
+  std::ifstream built(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_cpu.so", std::ios::binary);
+  std::string library(std::istreambuf_iterator<char>(built), {});
+  size_t levels = 0;
+  for (size_t at = 0; (at = library.find("x86-64-v", at)) != std::string::npos; at += 9, ++levels) library[at + 8] = '9';
+  ASSERT_GT(levels, 0u);
+  std::ofstream(folder + "/tenon_cpu.so", std::ios::binary) << library;
+  RuntimeOptions options;
+  options.plugins = {folder};
+  options.search = false;
+  options.log_level = TENON_LOG_ERROR + 1;
+  const auto runtime = Runtime::Create(options);
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  const Graph g(*runtime);
+  const Status status = Session::Create(*runtime, g).status();
+  EXPECT_NE(status.message().find("(refused: tenon_cpu.so: it needs the CPU feature x86-64-v9, which this machine lacks"), std::string::npos) << status;
 }
 
 }  // namespace

@@ -8,10 +8,20 @@ set -euo pipefail
 
 ps=${PS:-1}
 port=${PORT:-2222}
-addresses=()
+numbers=()
+hosts=()
 while read -r number host; do
-  addresses+=("\"$host:$((port + number))\"")
+  numbers+=("$number")
+  hosts+=("$host")
 done < <(sort -n)
+# All on this host: they speak within it, where nothing need be encrypted, whatever it is called. (With certificates they are called by their names.)
+if [[ -z ${CREDENTIALS:-} && $(printf '%s\n' "${hosts[@]}" | sort -u) == "$(hostname)" ]]; then
+  hosts=("${hosts[@]/*/localhost}")
+fi
+addresses=()
+for i in "${!hosts[@]}"; do
+  addresses+=("\"${hosts[i]}:$((port + numbers[i]))\"")
+done
 if ((${#addresses[@]} <= ps)); then
   echo "cluster_json.sh: ${#addresses[@]} tasks are too few: $ps for parameters, and at least one worker" >&2
   exit 1

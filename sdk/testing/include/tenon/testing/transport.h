@@ -143,7 +143,7 @@ class Endpoint {
       events_.place = OnPlace;
       events_.placed = OnPlaced;
     }
-    tenon_endpoint_options given = {TENON_HEAD(tenon_endpoint_options), Span(address), Span(options.credentials), options.max_message_bytes};
+    tenon_endpoint_options given = {TENON_HEAD(tenon_endpoint_options), Span(address), Span(options.credentials), options.max_message_bytes, {}};
     open_status = Text(transport.table->open(transport.self, &given, &events_, &endpoint));
   }
   ~Endpoint() { Stop(); }
