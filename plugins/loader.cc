@@ -156,9 +156,6 @@ bool Loader::CheckBeforeOpening(const Package& package, LoadReport* report) cons
     refuse(Reason::kForbiddenLibrary, StrCat("it needs ", library, ", so it is a part of that framework", package.has_entry ? "" : " and no plugin of Tenon"),
            "write its ops and kernels against tenon/plugin.h (sdk/templates/op_plugin), without that library; or run graphs that need it in the framework itself", library);
     good = false;
-  } else if (!package.has_entry) {
-    refuse(Reason::kNoEntryPoint, StrCat("it does not export ", TENON_QUERY_SYMBOL), "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin", TENON_QUERY_SYMBOL);
-    good = false;
   } else if (const std::string library = FullProtobuf(package.needed); !library.empty() && !options_.allow_protobuf) {
     refuse(Reason::kForbiddenLibrary,
            StrCat("it needs ", library, "; two libraries with the same .proto end the process when they share it"),
@@ -177,6 +174,10 @@ bool Loader::CheckBeforeOpening(const Package& package, LoadReport* report) cons
              "use a variant of the package for this machine", feature);
       good = false;
     }
+  }
+  if (good && !package.has_entry) {
+    refuse(Reason::kNoEntryPoint, StrCat("it does not export ", TENON_QUERY_SYMBOL), "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin", TENON_QUERY_SYMBOL);
+    good = false;
   }
   if (package.manifest) {
     report->id = package.manifest->id;

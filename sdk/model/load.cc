@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sdk/model/restored_variables.h"
 #include "tenon/data/file.h"
 #include "tenon/model/file_guard.h"
 #include "tenon/model/graph_index.h"
@@ -44,15 +45,33 @@ class Loader {
 
   Status Run() {
     const bool restores = !file_.checkpoint().empty();
-    if (!restores && meta_.main_op.empty()) return Status();
+    const bool misses = !restores && file_.form() == Form::kSavedModel && !meta_.saver.restore_op.empty();
+    if (!restores && !misses && meta_.main_op.empty()) return Status();
     TENON_TRY(ReadAssets());
     TENON_TRY_ASSIGN(const GraphIndex graph, GraphIndex::Build(file_.graph_def()));
     TENON_TRY(ends_.Check());
+    if (misses) TENON_TRY(CheckNothingIsGone(graph));
     if (restores) TENON_TRY(Restore(graph));
     return meta_.main_op.empty() ? Status() : RunNode(graph, meta_.main_op, feeds_, "main op");
   }
 
  private:
+  // A model that was copied without its values, which nothing else in it gives to its variables.
+  Status CheckNothingIsGone(const GraphIndex& graph) const {
+    const std::vector<RestoredVariable> variables = FindRestoredVariables(graph, meta_.saver.restore_op);
+    if (variables.empty()) return Status();
+    if (!meta_.main_op.empty()) {
+      TENON_TRY_ASSIGN(const auto runs, graph.Reach({}, {meta_.main_op}));
+      const auto is_restored = [&](const data::NodeView* node) {
+        return std::any_of(variables.begin(), variables.end(), [&](const RestoredVariable& each) { return each.variable == node->name; });
+      };
+      if (std::any_of(runs.begin(), runs.end(), is_restored)) return Status();
+    }
+    return Status(Code::kFailedPrecondition, "the values of the model's variables (" + variables.front().variable +
+                                                 (variables.size() > 1 ? " and " + std::to_string(variables.size() - 1) + " more" : std::string()) + ") are gone: there is no '" +
+                                                 data::JoinPath(file_.folder(), "variables/variables.index") + "'; copy the whole folder again");
+  }
+
   Status ReadAssets() {
     const std::string folder = data::JoinPath(file_.folder(), "assets");
     for (const Asset& asset : meta_.assets) {

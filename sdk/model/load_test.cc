@@ -49,6 +49,18 @@ TEST(Loading, EndsWhereNobodyWantsItAnyLonger) {
   EXPECT_TRUE(load({{}, &stop}).ok());
 }
 
+// A folder that was copied without its values is told of when it is loaded, and not by the first call.
+TEST(Loading, ThatMissesTheValuesOfItsVariablesSaysSo) {
+  for (const std::string name : {"keras_dense", "v1", "module"}) {
+    const std::string folder = fakes::TemporaryFolder("without_values") + "/" + name;
+    std::filesystem::copy(JoinPath(kModels, name), folder, std::filesystem::copy_options::recursive);
+    ASSERT_TRUE(LoadModel(folder).ok()) << name;
+    std::filesystem::remove_all(folder + "/variables");
+    const std::string why = WhyNot(folder);
+    EXPECT_NE(why.find("are gone: there is no '" + folder + "/variables/variables.index'; copy the whole folder again"), std::string::npos) << name << ": " << why;
+  }
+}
+
 class Goldens : public testing::TestWithParam<std::string> {};
 
 TEST_P(Goldens, GiveWhatTensorFlowGives) {

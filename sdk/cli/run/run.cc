@@ -276,7 +276,7 @@ class Runner {
   // A SavedModel that was copied without its values.
   std::string WhatIsGone(const Status& status) const {
     const bool wants_values = !model_->meta().saver.restore_op.empty() && model_->checkpoint().empty();
-    if (status.code() != Code::kFailedPrecondition || model_->form() != model::Form::kSavedModel || !wants_values)
+    if (status.code() != Code::kFailedPrecondition || model_->form() != model::Form::kSavedModel || !wants_values || status.message().ends_with("copy the whole folder again"))
       return "";
     return "; the values of the model's variables are gone: there is no '" +
            data::JoinPath(model_->folder(), "variables/variables.index") + "'; copy the whole folder again";
