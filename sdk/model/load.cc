@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "sdk/model/restored_variables.h"
+#include "sdk/model/variable_values.h"
 #include "tenon/data/file.h"
 #include "tenon/model/file_guard.h"
 #include "tenon/model/graph_index.h"
@@ -40,8 +41,8 @@ bool LinksStayInside(const std::string& folder, const std::string& path) {
 
 class Loader {
  public:
-  Loader(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends)
-      : runtime_(runtime), file_(file), meta_(file.meta()), session_(session), ends_(ends) {}
+  Loader(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends, Values values)
+      : runtime_(runtime), file_(file), meta_(file.meta()), session_(session), ends_(ends), values_(values) {}
 
   Status Run() {
     const bool restores = !file_.checkpoint().empty();
@@ -52,7 +53,7 @@ class Loader {
     TENON_TRY(ends_.Check());
     if (misses) TENON_TRY(CheckNothingIsGone(graph));
     if (restores) TENON_TRY(Restore(graph));
-    return meta_.main_op.empty() ? Status() : RunNode(graph, meta_.main_op, feeds_, "main op");
+    return meta_.main_op.empty() ? Status() : RunNode(graph, session_, meta_.main_op, feeds_, "main op");
   }
 
  private:
@@ -99,7 +100,32 @@ class Loader {
     TENON_TRY(CheckCheckpointFiles());
     std::vector<std::pair<std::string, Tensor>> feeds = feeds_;
     TENON_TRY(AddPath(saver.filename_tensor, file_.checkpoint(), feeds));
-    return RunNode(graph, saver.restore_op, feeds, "restoring '" + file_.checkpoint() + "'");
+    const std::string what = "restoring '" + file_.checkpoint() + "'";
+    if (values_ == Values::kReadBySession) return RunNode(graph, session_, saver.restore_op, feeds, what);
+    TENON_TRY_ASSIGN(const GraphPart part, CutGraph(graph, {saver.restore_op}, Devices::kDropped));
+    TENON_TRY_ASSIGN(Session here, Session::Create(runtime_));
+    TENON_TRY(here.Extend(part.graph_def));
+    TENON_TRY(RunNode(graph, here, saver.restore_op, feeds, what));
+    return SendValues(part, here).Annotate("sending the values of '" + file_.checkpoint() + "'");
+  }
+
+  // One by one: each is a message.
+  Status SendValues(const GraphPart& part, Session& here) {
+    TENON_TRY_ASSIGN(const std::vector<Tensor> values, ReadValues(runtime_, here, part.graph_def, part.variables));
+    TENON_TRY_ASSIGN(host::Graph nodes, host::Graph::Import(runtime_, file_.graph_def()));
+    std::vector<std::pair<host::Output, host::Operation>> assignments;
+    for (const PartVariable& variable : part.variables) {
+      TENON_TRY_ASSIGN(const host::Operation node, nodes.Find(variable.name));
+      const host::Output value = nodes.Placeholder(variable.name + "/value_sent", variable.dtype, Shape::Unknown());
+      const host::Attrs dtype = {{variable.is_reference ? "T" : "dtype", variable.dtype}};
+      assignments.emplace_back(value, nodes.AddNode(variable.is_reference ? "Assign" : "AssignVariableOp", {node, value}, dtype, variable.name + "/take_value_sent"));
+    }
+    TENON_TRY(session_.Extend(nodes));
+    for (size_t i = 0; i < values.size(); ++i) {
+      TENON_TRY(ends_.Check());
+      TENON_TRY(session_.Run({{assignments[i].first, View(values[i])}}, {}, {assignments[i].second}, ends_.run).status());
+    }
+    return Status();
   }
 
   Status CheckCheckpointFiles() const {
@@ -114,7 +140,7 @@ class Loader {
   }
 
   // Feeds that the node does not need are left away: an asset's tensor may be nobody's.
-  Status RunNode(const GraphIndex& graph, const std::string& node, const std::vector<std::pair<std::string, Tensor>>& given, const std::string& what) {
+  Status RunNode(const GraphIndex& graph, Session& session, const std::string& node, const std::vector<std::pair<std::string, Tensor>>& given, const std::string& what) {
     std::vector<std::string> names;
     std::vector<host::Feed> feeds;
     for (const auto& [name, value] : given) {
@@ -124,7 +150,7 @@ class Loader {
     }
     const std::string target(data::NodeOfInput(node));
     Status done = CheckFiles(runtime_, graph, names, names, {target});
-    if (done.ok()) done = session_.Run(feeds, {}, {target}, ends_.run).status();
+    if (done.ok()) done = session.Run(feeds, {}, {target}, ends_.run).status();
     return done.Annotate(what);
   }
 
@@ -133,6 +159,7 @@ class Loader {
   const MetaGraph& meta_;
   Session& session_;
   const LoadEnds& ends_;
+  const Values values_;
   std::vector<std::pair<std::string, Tensor>> feeds_;  // paths of assets
 };
 
@@ -184,14 +211,16 @@ Status LoadEnds::Check() const {
   return stop != nullptr && stop->load() ? Status(Code::kCancelled, "the loading was ended") : Status();
 }
 
-Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends) {
+Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends, Values values) {
   TENON_TRY(ends.Check());
   TENON_TRY(session.Extend(file.graph_def()));
   TENON_TRY(ends.Check());
-  return Restore(runtime, file, session, ends);
+  return Restore(runtime, file, session, ends, values);
 }
 
-Status Restore(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends) { return Loader(runtime, file, session, ends).Run(); }
+Status Restore(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends, Values values) {
+  return Loader(runtime, file, session, ends, values).Run();
+}
 
 Result<std::string> TensorOf(const Signature& signature, const TensorInfo& info) {
   if (info.kind == TensorInfo::Kind::kDense && !info.tensor.empty()) return info.tensor;
@@ -269,11 +298,11 @@ void Model::NoteRefused(const Runtime& runtime) {
 
 Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options, FileAccess access, const LoadEnds& ends) {
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
-  return LoadInto(runtime, file, std::move(session), access, ends);
+  return LoadInto(runtime, file, std::move(session), access, ends, options.master.empty() ? Values::kReadBySession : Values::kSent);
 }
 
-Result<Model> Model::LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access, const LoadEnds& ends) {
-  TENON_TRY(model::LoadInto(runtime, file, session, ends).Annotate("model '" + file.path() + "'"));
+Result<Model> Model::LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access, const LoadEnds& ends, Values values) {
+  TENON_TRY(model::LoadInto(runtime, file, session, ends, values).Annotate("model '" + file.path() + "'"));
   Model model(file, std::move(session));
   if (access == FileAccess::kNone && file.form() == Form::kSavedModel) model.NoteRefused(runtime);
   for (const Signature& signature : model.meta().signatures)

@@ -479,10 +479,10 @@ Status GraphTraining::RunOnce(const Session& session, const std::vector<std::str
   return session.RunTargets(std::vector<Name>(nodes.begin(), nodes.end())).Annotate(what);
 }
 
-Status GraphTraining::Load(Session& session) {
+Status GraphTraining::Load(Session& session, model::Values values) {
   TENON_TRY(session.Extend(graph_));
   TENON_TRY(RunOnce(session, variable_initialisers_, "the variables' first values"));
-  TENON_TRY(model::Restore(runtime_, file_, session));
+  TENON_TRY(model::Restore(runtime_, file_, session, {}, values));
   TENON_TRY(RunOnce(session, table_initialisers_, "filling the tables"));
   std::vector<host::Feed> feeds;
   for (const TrainingFeed& feed : options_.fixed) feeds.push_back({feed.tensor, View(feed.array.rows)});

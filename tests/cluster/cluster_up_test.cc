@@ -11,6 +11,8 @@
 
 #include "tests/cluster/program.h"
 #include "tests/engine/engine.h"
+#include "tenon/model/load.h"
+#include "tests/fakes/model_golden.h"
 #include "tests/fakes/temporary_folder.h"
 
 namespace tenon::engine {
@@ -162,6 +164,24 @@ TEST(ClusterUp, ItsTasksTouchTheFilesThatItGrants) {
   EXPECT_TRUE(fs::exists(folder + "/in/saved.index"));
   const Status allowed = run("read", folder + "/in/words");
   EXPECT_TRUE(allowed.ok()) << allowed;
+}
+
+// The tasks see none of its files: this process reads the values, and sends them.
+TEST(ClusterUp, RunsAModelWhoseFilesItsTasksDoNotSee) {
+  ClusterUp cluster({"--workers=1", "--ps=1"});
+  for (const std::string name : {"keras_dense", "v1_frames", "partitioned"}) {
+    const auto file = model::ModelFile::Open(TENON_TEST_SOURCE_DIR "/tests/golden/models/" + name);
+    ASSERT_TRUE(file.ok()) << file.status();
+    const auto loaded = model::Model::Load(TheRuntime(), *file, cluster.Options());
+    ASSERT_TRUE(loaded.ok()) << name << ": " << loaded.status();
+    for (const auto& golden : fakes::ModelGoldens()[name]) {
+      model::NamedTensors inputs;
+      for (const auto& [key, value] : golden["inputs"].items()) inputs.emplace_back(key, fakes::TensorOf(value));
+      const auto outputs = loaded->Run(golden["signature"].get<std::string>(), inputs);
+      ASSERT_TRUE(outputs.ok()) << name << ": " << outputs.status();
+      for (const auto& [key, value] : *outputs) fakes::ExpectGolden(value, golden["outputs"][key], name + " " + key);
+    }
+  }
 }
 
 TEST(ClusterUp, ATaskThatWasKilledIsStartedAgainAfterAPause) {

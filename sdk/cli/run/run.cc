@@ -192,7 +192,7 @@ class Runner {
 
   Status RunSteps() {
     if (whole_signature_ && !calibrates()) TENON_TRY(AddDefaults(*runtime_, *signature_, &feeds_));
-    TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, {.run = run_options_}));
+    TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, {.run = run_options_}, arguments_.session.Given("master").empty() ? model::Values::kReadBySession : model::Values::kSent));
     if (!arguments_.init.empty() && !arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, feeds_, arguments_.init));
     TENON_TRY(Initialize());
     if (arguments_.freeze) TENON_TRY(session_->Freeze());

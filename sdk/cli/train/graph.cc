@@ -274,7 +274,7 @@ class GraphJob {
     TENON_TRY_ASSIGN(Session session, Session::Create(*runtime_, options));
     trainer_->Leave();
     session_.emplace(std::move(session));
-    TENON_TRY(training_->Load(*session_));
+    TENON_TRY(training_->Load(*session_, options.master.empty() ? model::Values::kReadBySession : model::Values::kSent));
     TENON_TRY(trainer_->Begin(*session_));
     if (trainer_->step() >= steps_) Say(CompleteText(trainer_->step(), steps_));
     return trainer_->Run();

@@ -32,12 +32,16 @@ struct LoadEnds {
   Status Check() const;                       // CANCELLED once it is set
 };
 
+// Who reads the values of a model's variables: the session's own restore op, or this process, which then sends them, so that tasks elsewhere (SessionOptions::master)
+// need not see its files. For a moment this process holds them once more.
+enum class Values { kReadBySession, kSent };
+
 // Adds the graph to a session, restores the variables where the model has a checkpoint, and runs its main op where it has one. After a failure the session holds
 // what was added.
-Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends = {});
+Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends = {}, Values values = Values::kReadBySession);
 
 // The same in a session that has the graph already.
-Status Restore(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends = {});
+Status Restore(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends = {}, Values values = Values::kReadBySession);
 
 // What a model's graph may do with files when it is run.
 enum class FileAccess {
@@ -65,10 +69,12 @@ Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, con
 // A loaded model: what its author named can be called by these names. Any thread may run it, several at once.
 class Model {
  public:
+  // Where the options name a master, the values are sent.
   static Result<Model> Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options = {},
                             FileAccess access = FileAccess::kNone, const LoadEnds& ends = {});
   // Into a session that has no nodes yet.
-  static Result<Model> LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access = FileAccess::kNone, const LoadEnds& ends = {});
+  static Result<Model> LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access = FileAccess::kNone, const LoadEnds& ends = {},
+                                Values values = Values::kReadBySession);
 
   const Session& session() const { return session_; }
   Session& session() { return session_; }

@@ -88,7 +88,8 @@ class GraphTraining {
   // Called once. This outlives the trainer.
   std::unique_ptr<Trainer> MakeTrainer(TrainingOptions options);
   // Puts what is needed of the graph into the session and gives what a step needs its first values. Each session once, which outlives the input (StopInput).
-  Status Load(Session& session);
+  // values: who reads the model's checkpoint; kSent where the session's tasks may not see it (tenon/model/load.h).
+  Status Load(Session& session, model::Values values = model::Values::kReadBySession);
   // Ends the queue runners; their first failure. Again: ok.
   Status StopInput();
 
