@@ -16,7 +16,9 @@
 #include "tenon/data/file.h"
 #include "tenon/data/graph_def.h"
 #include "tenon/model/load.h"
+#include "tenon/model/graph_index.h"
 #include "tenon/model/write_saved_model.h"
+#include "tenon/model/write_values.h"
 #include "text.h"
 
 namespace tenon::python {
@@ -119,6 +121,23 @@ void Write(const RuntimeBox& runtime, const SessionBox& session, nb::bytes graph
   Check(model::WriteSavedModel(*runtime.runtime, *Live(session), bytes, folder, options));
 }
 
+// A loaded model with the values that it has now; gives what can be opened, and what stayed as it was.
+nb::tuple WriteTrained(const ModelBox& self, const std::string& folder, bool replace) {
+  model::WrittenValues written;
+  {
+    const WithoutLock unlocked;
+    const model::ModelFile& file = self.model->file();
+    const std::string there = data::JoinPath(folder, file.form() == model::Form::kSavedModel ? "saved_model.pb" : "model.meta");
+    if (!replace && data::FileExists(there)) Check(Status(Code::kAlreadyExists, "writing the model '" + folder + "': there is a model already; replace=True replaces it"));
+    const model::GraphIndex graph = Take(model::GraphIndex::Build(file.graph_def()));
+    std::vector<std::string> variables;
+    for (const data::NodeView& node : graph.graph().nodes)
+      if (node.op == "VarHandleOp" || node.op == "VariableV2" || node.op == "Variable") variables.emplace_back(node.name);
+    written = Take(model::WriteWithValues(*self.runtime, self.model->session(), file, variables, folder));
+  }
+  return nb::make_tuple(ToStr(written.path), written.notes);
+}
+
 // (queue, enqueue ops, close op, cancel op, names of the codes by which an enqueue op ends) of each.
 nb::list QueueRunners(const ModelBox& self) {
   nb::list all;
@@ -155,6 +174,7 @@ void BindModels(nb::module_& module) {
       .def("_signatures", &Signatures)
       .def("_run_signature", &RunSignature, nb::arg("name"), nb::arg("inputs"), nb::arg("timeout").none(), nb::arg("cancellation").none())
       .def("_check_run", &CheckRun)
+      .def("_write_trained", &WriteTrained)
       .def("_session_of", [](const ModelBox& self, SessionBox& session) {
         session.runtime = self.runtime;
         session.session = std::shared_ptr<host::Session>(self.model, &self.model->session());

@@ -2,6 +2,7 @@
 """Models as files: SavedModels, GraphDefs and MetaGraphs, read, run and written."""
 
 import os
+import warnings
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from . import _core
@@ -133,7 +134,10 @@ def save(what, path, *, inputs: Optional[dict] = None, outputs: Optional[dict] =
          replace: bool = False):
     """Writes a Graph as a GraphDef file, or a Session as a SavedModel folder that TensorFlow loads, with the values that its variables have.
 
-    A SavedModel has signatures: {name: (inputs, outputs)}, each a dict from names to Outputs or names of tensors; inputs and outputs alone are the default
+    A Model that was loaded is written as its file has it, with its own signatures, tags and assets and the values that its variables have now: a SavedModel as a folder,
+    a MetaGraph or GraphDef as model.meta in the folder, with a checkpoint beside it.
+
+    Another SavedModel has signatures: {name: (inputs, outputs)}, each a dict from names to Outputs or names of tensors; inputs and outputs alone are the default
     signature's. replace: a model that the folder has.
     """
     path = os.fspath(path)
@@ -141,8 +145,14 @@ def save(what, path, *, inputs: Optional[dict] = None, outputs: Optional[dict] =
         if inputs or outputs or signatures:
             raise InvalidArgumentError("a Graph is written as a GraphDef, which has no signatures; give the Session for a SavedModel")
         return _core._write_file(path, what.graph_def())
+    if isinstance(what, Model):
+        if inputs or outputs or signatures or tuple(tags) != ("serve",):
+            raise InvalidArgumentError("a loaded model keeps its own signatures and tags; leave inputs, outputs, signatures and tags out")
+        for note in what._write_trained(path, replace)[1]:
+            warnings.warn(note, stacklevel=2)
+        return
     if not isinstance(what, Session) or what.graph is None:
-        raise InvalidArgumentError(f"save takes a Graph, or a Session of a Graph; found {what!r}")
+        raise InvalidArgumentError(f"save takes a Graph, a Session of a Graph, or a loaded Model (itself, not its session); found {what!r}")
     wanted = dict(signatures or {})
     if outputs:
         wanted[DEFAULT_SIGNATURE] = (inputs or {}, outputs)

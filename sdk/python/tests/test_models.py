@@ -107,6 +107,39 @@ def test_a_model_may_touch_no_file_unless_it_is_let(tmp_path, graph):
     assert tenon.load(tmp_path / "reader", allow_files=True)(prefix=secret)["value"].tolist() == [7]
 
 
+def test_a_loaded_model_that_was_trained_is_saved_with_its_signatures(tmp_path, graph):
+    x = tenon.placeholder("float32", [None, 3], name="x")
+    weights = tenon.train.Model(graph)
+    y = weights.dense("layer", x, 2)
+    weight = weights.variables[0]
+    step = tenon.ops.AssignAddVariableOp(weight.handle, tenon.ops.OnesLike(weight.value))
+    session = tenon.Session(graph, seed=3)
+    session.run(weights.initialize_all())
+    with tenon.control_dependencies([step]):
+        done = tenon.ops.Identity(tenon.constant(1.0))
+    tenon.save(session, tmp_path / "first", inputs={"x": x}, outputs={"y": y}, signatures={"train": ({}, {"done": done})})
+    model = tenon.load(tmp_path / "first")
+    value = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+    before = model(x=value)["y"]
+    for _ in range(3):
+        model.signatures["train"]()
+    after = model(x=value)["y"]
+    assert not numpy.array_equal(before, after)
+    tenon.save(model, tmp_path / "second")
+    again = tenon.load(tmp_path / "second")
+    assert list(again.signatures) == list(model.signatures)
+    numpy.testing.assert_array_equal(again(x=value)["y"], after)
+    numpy.testing.assert_array_equal(tenon.load(tmp_path / "first")(x=value)["y"], before)
+    with pytest.raises(tenon.AlreadyExistsError, match="replace=True"):
+        tenon.save(again, tmp_path / "second" / ".." / "first")
+    tenon.save(again, tmp_path / "first", replace=True)
+    numpy.testing.assert_array_equal(tenon.load(tmp_path / "first")(x=value)["y"], after)
+    with pytest.raises(tenon.InvalidArgumentError, match="its own signatures"):
+        tenon.save(again, tmp_path / "third", outputs={"y": y})
+    with pytest.raises(tenon.InvalidArgumentError, match="itself, not its session"):
+        tenon.save(again.session, tmp_path / "third")
+
+
 def test_what_is_saved_is_loaded(tmp_path, graph):
     model = tenon.train.Model(graph)
     x = tenon.placeholder("float32", [None, 3], name="x")
