@@ -288,5 +288,94 @@ TEST(Diagonals, ThatAMatrixDoesNotHaveAreRefused) {
     EXPECT_EQ(part(lower, upper, {3, 2}).code, static_cast<uint32_t>(TENON_INVALID_ARGUMENT)) << lower << " to " << upper;
 }
 
+// ---- Steps that are given up ----
+
+// One matrix of which a kernel makes something, and how many operations that takes per cube of its side, at least.
+struct Long {
+  const char* op;
+  double operations;
+  int64_t side;
+  std::function<Result(KernelCase*, const Dense<double>&)> run;
+};
+void PrintTo(const Long& c, std::ostream* out) { *out << c.op; }
+
+class GivenUp : public ::testing::TestWithParam<Long> {
+ public:
+  // Asks of a run that is given up at number `last`.
+  std::pair<Result, int64_t> RunUntil(int64_t last) {
+    int64_t asks = 0;
+    KernelCase kernel = Kernel<double>(GetParam().op);
+    kernel.GivenUpWhen([&] { return ++asks >= last; });
+    Dense<double> matrix = Random<double>(GetParam().side, GetParam().side, 8, 2);
+    if (std::string_view(GetParam().op) == "Cholesky")
+      for (int64_t i = 0; i < matrix.rows; ++i) matrix.at(i, i) += 4.0 * static_cast<double>(matrix.rows);
+    Result result = GetParam().run(&kernel, matrix);
+    return {std::move(result), asks};
+  }
+};
+
+// What is between two questions is not the whole, and who is told goes on no more.
+TEST_P(GivenUp, EndsInTheMiddleOfAMatrix) {
+  const auto [whole, asks] = RunUntil(std::numeric_limits<int64_t>::max());
+  ASSERT_EQ(whole.text(), "");
+  const auto side = static_cast<double>(GetParam().side);
+  EXPECT_LT(GetParam().operations * side * side * side / static_cast<double>(asks), 1e7);
+  for (const int64_t last : {asks / 4, asks / 2, asks - 1}) {
+    const auto [part, asked] = RunUntil(last);
+    EXPECT_EQ(part.code, static_cast<uint32_t>(TENON_CANCELLED)) << part.text();
+    EXPECT_EQ(asked, last);
+  }
+}
+
+Result Square(KernelCase* kernel, const Dense<double>& a) { return kernel->Run({a.tensor()}, {Out<double>({a.rows, a.rows})}); }
+Result Solved(KernelCase* kernel, const Dense<double>& a) { return kernel->Run({a.tensor(), a.tensor()}, {Out<double>({a.rows, a.rows})}); }
+std::function<Result(KernelCase*, const Dense<double>&)> LeastSquares(bool fast) {
+  return [fast](KernelCase* kernel, const Dense<double>& a) { return kernel->Attr("fast", fast).Run({a.tensor(), a.tensor(), Scalar<double>(1)}, {Out<double>({a.rows, a.rows})}); };
+}
+
+constexpr int64_t kLong = 500;
+
+INSTANTIATE_TEST_SUITE_P(Kernels, GivenUp, ::testing::ValuesIn(std::vector<Long>{
+  {"Cholesky", 1.0 / 3, kLong, Square},
+  {"Lu", 2.0 / 3, kLong, [](KernelCase* kernel, const Dense<double>& a) {
+     return kernel->Attr("output_idx_type", Type{TENON_DT_INT32}).Run({a.tensor()}, {Out<double>({a.rows, a.rows}), Out<int32_t>({a.rows})});
+   }},
+  {"MatrixInverse", 2, kLong, [](KernelCase* kernel, const Dense<double>& a) { return Square(&kernel->Attr("adjoint", false), a); }},
+  {"MatrixSolve", 2, kLong, [](KernelCase* kernel, const Dense<double>& a) { return Solved(&kernel->Attr("adjoint", false), a); }},
+  {"MatrixTriangularSolve", 1, kLong, [](KernelCase* kernel, const Dense<double>& a) { return Solved(&kernel->Attr("lower", true).Attr("adjoint", false), a); }},
+  {"MatrixDeterminant", 2.0 / 3, kLong, [](KernelCase* kernel, const Dense<double>& a) { return kernel->Run({a.tensor()}, {Out<double>()}); }},
+  {"LogMatrixDeterminant", 2.0 / 3, kLong, [](KernelCase* kernel, const Dense<double>& a) { return kernel->Run({a.tensor()}, {Out<double>(), Out<double>()}); }},
+  {"Qr", 4.0 / 3, kLong, [](KernelCase* kernel, const Dense<double>& a) {
+     return kernel->Attr("full_matrices", false).Run({a.tensor()}, {Out<double>({a.rows, a.rows}), Out<double>({a.rows, a.rows})});
+   }},
+  {"MatrixSolveLs", 2, kLong, LeastSquares(true)},
+  {"MatrixSolveLs", 4.0 / 3, kLong, LeastSquares(false)},
+  {"SelfAdjointEigV2", 9, 200, [](KernelCase* kernel, const Dense<double>& a) {
+     return kernel->Attr("compute_v", true).Run({a.tensor()}, {Out<double>({a.rows}), Out<double>({a.rows, a.rows})});
+   }},
+  {"Eig", 25, 120, [](KernelCase* kernel, const Dense<double>& a) {
+     return kernel->Attr("compute_v", true).Attr("Tout", Type{TENON_DT_COMPLEX128}).Run({a.tensor()}, {Out<std::complex<double>>({a.rows}), Out<std::complex<double>>({a.rows, a.rows})});
+   }},
+  {"Svd", 10, 200, [](KernelCase* kernel, const Dense<double>& a) {
+     return kernel->Attr("compute_uv", true).Attr("full_matrices", false).Run({a.tensor()}, {Out<double>({a.rows}), Out<double>({a.rows, a.rows}), Out<double>({a.rows, a.rows})});
+   }},
+  {"MatrixExponential", 20, 200, Square},
+  {"MatrixSquareRoot", 25, 120, Square},
+}), [](const auto& info) { return std::string(info.param.op) + std::to_string(info.index); });
+
+TEST(GivenUpLogarithm, EndsInTheMiddleOfAMatrix) {
+  using T = std::complex<double>;
+  const Dense<T> a = Random<T>(100, 100, 6, 20);
+  const auto run = [&](int64_t last) {
+    int64_t asks = 0;
+    const Result result = Kernel<T>("MatrixLogarithm").GivenUpWhen([&] { return ++asks >= last; }).Run({a.tensor()}, {Out<T>({100, 100})});
+    return std::pair(result.code, asks);
+  };
+  const auto [whole, asks] = run(std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(whole, static_cast<uint32_t>(TENON_OK));
+  EXPECT_GT(asks, 100);
+  EXPECT_EQ(run(asks / 2), std::pair(static_cast<uint32_t>(TENON_CANCELLED), asks / 2));
+}
+
 }  // namespace
 }  // namespace tenon::ops

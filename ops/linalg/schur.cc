@@ -33,7 +33,7 @@ struct EigKernel {
     Computed::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       using Number = ComplexOf<T>;
       ForEachMatrix(c, stack.count, 3 * stack.rows, [&](int64_t i) {
-        const Complexes matrix = Load<T>(c, 0, stack, i).template cast<std::complex<double>>();
+        const Complexes matrix = LoadAs<std::complex<double>, T>(c, 0, stack, i);
         const Eigen::ComplexEigenSolver<Complexes> factors(matrix, vectors);
         if (factors.info() != Eigen::Success || !matrix.allFinite()) Fail(TENON_INVALID_ARGUMENT, "Eigen decomposition was not successful: that of matrix ", i, " does not converge. Is all of it finite?");
         StorePrecise(factors.eigenvalues(), c.output<Number>(0) + i * stack.rows);
@@ -90,7 +90,7 @@ void ApplyToTriangles(const RunContext& c, const Function& function) {
   const Stack stack = Stack::OfSquare(c.input_view(0));
   if (stack.size() == 0) return;
   ForEachMatrix(c, stack.count, 4 * stack.rows, [&](int64_t i) {
-    const Complexes matrix = Load<T>(c, 0, stack, i).template cast<std::complex<double>>();
+    const Complexes matrix = LoadAs<std::complex<double>, T>(c, 0, stack, i);
     T* const out = c.output<T>(0) + i * stack.size();
     if (matrix.allFinite()) {
       // Squares of elements must be numbers.

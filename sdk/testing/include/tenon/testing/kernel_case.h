@@ -297,6 +297,11 @@ class KernelCase {
     options_.cancelled = true;
     return *this;
   }
+  // What kernels are told that ask whether their step was given up; from any thread.
+  KernelCase& GivenUpWhen(std::function<bool()> asked) {
+    step_->is_cancelled = std::move(asked);
+    return *this;
+  }
   // The plugin's instance: Loaded::self of the library that the package is of.
   KernelCase& Self(tenon_plugin_self* self) {
     step_->self = self;
