@@ -136,9 +136,16 @@ void DeadlineWatcher::Follow(uint64_t token, const PluginTrail* trail) {
   if (const auto it = Find(token); it != entries_.end()) it->second.trail = trail;
 }
 
+void DeadlineWatcher::CancelLate(const Entry& entry) {
+  entry.cancellation->Cancel(Status::Of(Code::kDeadlineExceeded, "the step did not end within its deadline of ", entry.timeout_ns / 1000000, " ms"));
+}
+
 void DeadlineWatcher::Forget(uint64_t token) {
   std::lock_guard lock(mutex_);
-  if (const auto it = Find(token); it != entries_.end()) entries_.erase(it);
+  const auto it = Find(token);
+  if (it == entries_.end()) return;
+  if (!it->second.cancelled && it->first <= NowNs()) CancelLate(it->second);  // the thread was not quick enough
+  entries_.erase(it);
 }
 
 void DeadlineWatcher::NameWhoRuns(const Entry& entry) {
@@ -171,8 +178,7 @@ void DeadlineWatcher::Loop() {
       continue;
     }
     // Under the lock, so that Forget is a barrier; callbacks must not watch deadlines.
-    first->second.cancellation->Cancel(
-        Status::Of(Code::kDeadlineExceeded, "the step did not end within its deadline of ", first->second.timeout_ns / 1000000, " ms"));
+    CancelLate(first->second);
     // Who does not end is named a while later; who works on it then, if nobody does now.
     auto entry = entries_.extract(first);
     entry.mapped().cancelled = true;

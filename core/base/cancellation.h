@@ -81,7 +81,7 @@ class DeadlineWatcher {
   Result<uint64_t> Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns, const PluginTrail* trail = nullptr);
   // Another thread does the work now; nullptr: none.
   void Follow(uint64_t token, const PluginTrail* trail);
-  // After this neither the cancellation nor what the trail leads to is touched any more.
+  // After this neither the cancellation nor what the trail leads to is touched any more. A deadline that has passed has cancelled.
   void Forget(uint64_t token);
 
  private:
@@ -94,6 +94,7 @@ class DeadlineWatcher {
     bool cancelled;
   };
   static void NameWhoRuns(const Entry& entry);
+  static void CancelLate(const Entry& entry);
   std::multimap<uint64_t, Entry>::iterator Find(uint64_t token);
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -201,6 +201,18 @@ TEST(DeadlineWatcher, DoesNotMakeASoonerDeadlineWaitForALaterOne) {
   watcher.Forget(token);
 }
 
+// Also where its thread has not come to it.
+TEST(DeadlineWatcher, HasCancelledWhatItForgetsTooLate) {
+  for (int i = 0; i < 200; ++i) {
+    Cancellation late;
+    DeadlineWatcher watcher;
+    const uint64_t token = *watcher.Watch(&late, NowNs(), 1'000'000);
+    watcher.Forget(token);
+    ASSERT_TRUE(late.cancelled());
+    EXPECT_EQ(late.reason().ToString(), "DEADLINE_EXCEEDED: the step did not end within its deadline of 1 ms");
+  }
+}
+
 TEST(DeadlineWatcher, LeavesWhatItWasToldToForgetAlone) {
   Watched last;
   DeadlineWatcher watcher;

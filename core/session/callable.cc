@@ -240,13 +240,22 @@ Status Callable::ExecuteIn(Context* context, const RunOptions& options, const te
   return Conclude(context, std::move(status), take);
 }
 
+Status Callable::OutcomeOf(const Context& context, Status status) {
+  const Cancellation& cancellation = context.cancellation;
+  if (!cancellation.cancelled()) return status;
+  // Nobody waits for it any more, whatever it has come to.
+  if (status.ok()) return cancellation.reason().Annotate("it was done too late");
+  // A kernel that left off knows that the step was cancelled, and not why.
+  Status why = cancellation.reason();
+  return status.code() == Code::kCancelled && why.code() != Code::kCancelled ? std::move(why).Annotate(std::string(status.message())) : status;
+}
+
 Status Callable::Conclude(Context* context, Status status, const Taker& take) {
   exec::Run& run = *context->run;
+  status = OutcomeOf(*context, std::move(status));
   for (size_t i = 0; i < fetch_count() && status.ok(); ++i) status = Guarded([&] { return take(i, run.fetch(i), run.fetch_is_own(i)); });
   run.Finish();
-  // A kernel that left off knows that the step was cancelled, and not why.
-  if (status.code() != Code::kCancelled || !context->cancellation.cancelled() || context->cancellation.reason().code() == Code::kCancelled) return status;
-  return context->cancellation.reason().Annotate(std::string(status.message()));
+  return status;
 }
 
 Status Callable::MayBegin(const RunOptions& options) const {
@@ -347,17 +356,17 @@ Status StepInGoes::Go(const RunOptions& options, std::function<bool()> enough) {
 Status StepInGoes::Drive(const RunOptions& options) {
   RunOptions own = options;
   own.rendezvous = rendezvous_;
-  const Callable::Ends ends(&callable_->steps_->runtime->deadlines(), &context_->cancellation, own);
+  Callable::Ends ends(&callable_->steps_->runtime->deadlines(), &context_->cancellation, own);
   exec::Run& run = *context_->run;
-  Status status;
   if (!begun_ && context_->cancellation.cancelled()) {
     ended_ = true;
     return context_->cancellation.reason();
   }
-  status = Guarded([&] { return std::exchange(begun_, true) ? run.GoOn() : run.Go(&context_->step, nullptr); });
+  Status status = Guarded([&] { return std::exchange(begun_, true) ? run.GoOn() : run.Go(&context_->step, nullptr); });
+  ends.ForgetDeadline();
+  status = Callable::OutcomeOf(*context_, std::move(status));
   ended_ = !status.ok() || !run.stands_still();
-  if (status.code() != Code::kCancelled || !context_->cancellation.cancelled() || context_->cancellation.reason().code() == Code::kCancelled) return status;
-  return context_->cancellation.reason().Annotate(std::string(status.message()));
+  return status;
 }
 
 void StepInGoes::End() {

@@ -96,6 +96,8 @@ class Callable : public std::enable_shared_from_this<Callable> {
   void Begin(Context* context, const RunOptions& options, BufferPool* keeps, std::span<const tenon_tensor_view* const> places);
   // What has run, well or not: its fetches are taken, and all that it has is let go.
   Status Conclude(Context* context, Status status, const Taker& take);
+  // What its caller is told of a run that came to `status`: of one that was cancelled meanwhile the reason, also where it went on to its end.
+  static Status OutcomeOf(const Context& context, Status status);
   void Count(Context* context);
   // What a traced step took, if the session wants to know.
   void Record(const RunOptions& options, const tenon_tensor_view* const* feeds) const;

@@ -203,6 +203,39 @@ TEST_F(CallableTest, SaysWhyAStepWasCancelledAndNotHowItNoticed) {
   EXPECT_EQ(runnable_->returned, 2) << "what such a run keeps is of use to others";
 }
 
+// One that must not end half-way goes on to its end.
+TEST_F(CallableTest, TakesNothingOfAStepThatIsDoneTooLate) {
+  const auto goes_on = [](exec::Step* step, float*) {
+    while (!step->cancellation->cancelled()) std::this_thread::yield();
+    return Status::Ok();
+  };
+  runnable_->go = goes_on;
+  RunOptions options;
+  options.timeout_ns = 1'000'000;
+  std::vector<Tensor> fetches;
+  EXPECT_EQ(callable_->Run(options, &feed_, &fetches).ToString(), "DEADLINE_EXCEEDED: it was done too late: the step did not end within its deadline of 1 ms");
+  for (const Tensor& fetch : fetches) EXPECT_EQ(fetch.dtype(), TENON_DT_INVALID);
+  EXPECT_EQ(runnable_->finished, 1);
+  // Whoever has no thread that waits is told the same.
+  Status told;
+  std::vector<Tensor> values;
+  callable_->RunAsync(options, &feed_, nullptr, [&](Status status, std::vector<Tensor> of) {
+    told = std::move(status);
+    values = std::move(of);
+  });
+  EXPECT_EQ(told.code(), Code::kDeadlineExceeded) << told.ToString();
+  EXPECT_TRUE(values.empty());
+
+  Cancellation cancellation;
+  runnable_->go = [&](exec::Step*, float*) {
+    cancellation.Cancel(Status(Code::kUnavailable, "the caller is gone"));
+    return Status::Ok();
+  };
+  RunOptions gone;
+  gone.cancellation = &cancellation;
+  EXPECT_EQ(Run(gone).ToString(), "UNAVAILABLE: it was done too late: the caller is gone");
+}
+
 TEST_F(CallableTest, TellsTheStepsThatRunAndNoOther) {
   ASSERT_TRUE(Run().ok());
   const auto cancel_all = [this] {
