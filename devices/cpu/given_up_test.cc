@@ -67,6 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, GivenUp, ::testing::ValuesIn(std::vector<Case>
    }},
   {"TopKV2", [] { return Long("TopKV2").Attr("sorted", true).Run({Zeros<float>({1, 1 << 24}), Scalar<int32_t>(1 << 22)}, {Out<float>({1, 1 << 22}), Out<int32_t>({1, 1 << 22})}); }},
   {"TopKV2Unsorted", [] { return Long("TopKV2").Attr("sorted", false).Run({Zeros<float>({1, 1 << 24}), Scalar<int32_t>(1 << 22)}, {Out<float>({1, 1 << 22}), Out<int32_t>({1, 1 << 22})}); }},
+  {"NthElement", [] { return Long("NthElement").Attr("reverse", false).Run({Zeros<float>({1, 1 << 25}), Scalar<int32_t>(1 << 20)}, {Out<float>({1})}); }},
   {"MatMul", [] { return Long("MatMul", TENON_DT_FLOAT).Attr("transpose_a", false).Attr("transpose_b", false).Run({Zeros<float>({4096, 4096}), Zeros<float>({4096, 4096})}, {Out<float>({4096, 4096})}); }},
   {"MatMulHalf", [] { return Long("MatMul", TENON_DT_HALF).Attr("transpose_a", false).Attr("transpose_b", false).Run({Plain(TENON_DT_HALF, {4096, 4096}), Plain(TENON_DT_HALF, {4096, 4096})}, {{TENON_DT_HALF, {4096, 4096}}}); }},
   {"BatchMatMulV2", [] { return Long("BatchMatMulV2", TENON_DT_FLOAT).Attr("adj_x", false).Attr("adj_y", false).Run({Zeros<float>({2, 3072, 3072}), Zeros<float>({2, 3072, 3072})}, {Out<float>({2, 3072, 3072})}); }},

@@ -17,20 +17,24 @@ namespace tenon::ops::sparse {
 
 // Numbers of elements, in memory of the session's.
 struct Chosen {
-  explicit Chosen(const sdk::RunContext& c) : memory(c), numbers(&memory) {}
+  explicit Chosen(const sdk::RunContext& c) : memory(c), numbers(&memory), poll(c) {}
   // All, in their order.
   Chosen(const sdk::RunContext& c, int64_t count) : Chosen(c) {
     numbers.resize(static_cast<size_t>(count));
     std::iota(numbers.begin(), numbers.end(), int64_t{0});
   }
   int64_t count() const { return static_cast<int64_t>(numbers.size()); }
-  // By less(number, number); equal ones keep their order.
+  // By less(number, number), which polls itself where a comparison takes more than that of a few numbers; equal ones keep their order.
   template <class Less>
   void Sort(const Less& less) {
-    std::sort(numbers.begin(), numbers.end(), [&less](int64_t a, int64_t b) { return less(a, b) || (!less(b, a) && a < b); });
+    std::sort(numbers.begin(), numbers.end(), [&](int64_t a, int64_t b) {
+      poll(20);
+      return less(a, b) || (!less(b, a) && a < b);
+    });
   }
   sdk::StepMemory memory;
   std::pmr::vector<int64_t> numbers;
+  sdk::CancelPoll poll;
 };
 
 // Output `index`, named in dynamic_outputs: a vector of those elements of a tensor, of any plain type or strings.

@@ -16,13 +16,17 @@ using sparse::Chosen;
 using sparse::Parts;
 
 // Texts as bytes, numbers as what they are.
-int CompareValues(const tenon_tensor_view& a, int64_t i, const tenon_tensor_view& b, int64_t k) {
+int CompareValues(CancelPoll& poll, const tenon_tensor_view& a, int64_t i, const tenon_tensor_view& b, int64_t k) {
   const auto numbers = [&]<class T>(T) {
     const T x = Data<const T>(a)[i], y = Data<const T>(b)[k];
     return x < y ? -1 : x > y ? 1 : 0;
   };
   switch (a.dtype) {
-    case TENON_DT_STRING: return StringAt(a, i).compare(StringAt(b, k));
+    case TENON_DT_STRING: {
+      const std::string_view x = StringAt(a, i), y = StringAt(b, k);
+      poll(static_cast<int64_t>(std::min(x.size(), y.size()) / 8) + 1);
+      return x.compare(y);
+    }
     case TENON_DT_INT8: return numbers(int8_t{});
     case TENON_DT_INT16: return numbers(int16_t{});
     case TENON_DT_INT32: return numbers(int32_t{});
@@ -64,14 +68,17 @@ class Sets {
     Count(group_dims());  // that they can be counted
     members_.Sort([this](int64_t a, int64_t b) { return Before(a, b); });
     auto& numbers = members_.numbers;
-    numbers.erase(std::unique(numbers.begin(), numbers.end(), [this](int64_t a, int64_t b) { return !Before(a, b) && !Before(b, a); }), numbers.end());
-    c.CheckCancelled();
+    const auto same = [this](int64_t a, int64_t b) {
+      members_.poll(20);
+      return !Before(a, b) && !Before(b, a);
+    };
+    numbers.erase(std::unique(numbers.begin(), numbers.end(), same), numbers.end());
   }
   static int64_t Count(Dims dims) { return sdk::Count(dims); }
   static int64_t Count(const tenon_tensor_view& view) { return sdk::Count(view); }
-  bool Before(int64_t a, int64_t b) const {
+  bool Before(int64_t a, int64_t b) {
     const int64_t x = GroupOf(a), y = GroupOf(b);
-    return x != y ? x < y : CompareValues(values_, a, values_, b) < 0;
+    return x != y ? x < y : CompareValues(members_.poll, values_, a, values_, b) < 0;
   }
   const tenon_tensor_view& values_;
   Dims dims_;
@@ -104,7 +111,7 @@ struct SetsKernel {
         int order = i == x.size() ? 1 : k == y.size() ? -1 : 0;
         if (order == 0) {
           const int64_t p = a.GroupOf(x[i]), q = b.GroupOf(y[k]);
-          order = p != q ? (p < q ? -1 : 1) : CompareValues(a.values(), x[i], b.values(), y[k]);
+          order = p != q ? (p < q ? -1 : 1) : CompareValues(poll, a.values(), x[i], b.values(), y[k]);
         }
         const bool wanted = operation == Operation::kUnion || (operation == Operation::kIntersection && order == 0) || (operation == Operation::kAMinusB && order < 0) ||
                             (operation == Operation::kBMinusA && order > 0);
@@ -178,7 +185,11 @@ struct SetSize {
     c.AllocOutput(0, sets.group_dims());
     auto* out = c.output<int32_t>(0);
     std::fill_n(out, Count(sets.group_dims()), 0);
-    for (const int64_t element : sets.members().numbers) ++out[sets.GroupOf(element)];
+    CancelPoll poll(c);
+    for (const int64_t element : sets.members().numbers) {
+      poll(5);
+      ++out[sets.GroupOf(element)];
+    }
   }
   bool validate;
 };

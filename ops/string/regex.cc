@@ -48,6 +48,19 @@ Pattern PatternOf(CreateContext& c) {
   return made;
 }
 
+// ---- What a match may take ----
+
+// A match is one call of RE2's, which asks nobody whether the step was given up. It may take as many steps as the pattern has instructions, for each byte: with groups, where
+// they are looked for (some 4 ns a step), and without where an automaton of the pattern would have too many states; mostly it takes 2 ns a byte.
+constexpr int64_t kMostSteps = int64_t{1} << 31, kMostStepsWithGroups = int64_t{1} << 25;
+
+bool Pays(const RE2& pattern, size_t bytes, int64_t most) { return bytes < static_cast<uint64_t>(most / std::max(pattern.ProgramSize(), 1)); }
+void CheckPays(const RE2& pattern, size_t bytes, int64_t most, std::string_view what) {
+  if (Pays(pattern, bytes, most)) return;
+  Fail(TENON_RESOURCE_EXHAUSTED, "to look for ", what, " in ", bytes, " bytes of one text by a pattern of ", pattern.ProgramSize(), " instructions may take as many steps as these multiply to; at most ", most,
+       " are taken, because nothing can end them. Take a shorter pattern, ", most == kMostStepsWithGroups ? "groups that are not counted, as (?:a|b), " : "", "or parts of the text");
+}
+
 // ---- Matches ----
 
 void Match(const RunContext& c, const RE2& pattern) {
@@ -55,6 +68,7 @@ void Match(const RunContext& c, const RE2& pattern) {
   CancelPoll poll(c);
   for (int64_t i = 0, count = Count(input); i < count; ++i) {
     const std::string_view text = StringAt(input, i);
+    CheckPays(pattern, text.size(), kMostSteps, "a match");
     c.output<bool>(0)[i] = RE2::FullMatch(PieceOf(text), pattern);
     poll(static_cast<int64_t>(text.size()) * 10 + 100);
   }
@@ -144,8 +158,20 @@ struct Replacement {
  private:
   using Groups = std::array<re2::StringPiece, 10>;
   bool Find(std::string_view text, size_t from, Groups* groups, Texts* texts) const {
-    texts->Poll(16 * (text.size() - from));  // an estimate, and not less where little is found
-    return pattern.Match(PieceOf(text), from, text.size(), RE2::UNANCHORED, groups->data(), rewrite.groups() + 1);
+    const size_t bytes = text.size() - from;
+    texts->Poll(16 * bytes);  // an estimate, and not less where little is found
+    const auto match = [&](size_t begin, size_t end, RE2::Anchor anchor, int groups_to_find) {
+      return pattern.Match(PieceOf(text), begin, end, anchor, groups->data(), groups_to_find);
+    };
+    CheckPays(pattern, bytes, kMostSteps, "a match");
+    if (rewrite.groups() == 0 || Pays(pattern, bytes, kMostStepsWithGroups)) return match(from, text.size(), RE2::UNANCHORED, rewrite.groups() + 1);
+    // Where a match is, is found at once; its groups are looked for there alone.
+    if (!match(from, text.size(), RE2::UNANCHORED, 1)) return false;
+    const auto begin = static_cast<size_t>((*groups)[0].data() - text.data());
+    const size_t end = begin + (*groups)[0].size();
+    CheckPays(pattern, end - begin, kMostStepsWithGroups, "groups");
+    texts->Poll(16 * bytes);
+    return match(begin, end, RE2::ANCHOR_BOTH, rewrite.groups() + 1);
   }
   void Once(std::string_view text, Texts* texts) const {
     Groups groups;

@@ -233,10 +233,12 @@ struct NthElementKernel {
     Numbers::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(sdk::Count(dims) / columns, 100 + 5.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
         std::vector<T> row(static_cast<size_t>(columns));
+        sdk::CancelPoll poll(c);
         for (int64_t i = begin; i < end; ++i) {
           std::copy_n(c.input<T>(0) + i * columns, columns, row.begin());
           // NaN comes last, so that there is an order.
-          std::nth_element(row.begin(), row.begin() + wanted, row.end(), [](const T& a, const T& b) {
+          std::nth_element(row.begin(), row.begin() + wanted, row.end(), [&poll](const T& a, const T& b) {
+            poll(2);
             const Wide<T> u = a, v = b;
             if constexpr (kIsReal<T>) {
               if (u != u || v != v) return u == u;
