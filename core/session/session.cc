@@ -282,8 +282,8 @@ Result<tenon_function*> Session::MakeFunction(const graph::FunctionRef& function
   return new SessionFunction(std::move(code), function.name);
 }
 
-Status Session::Extend(std::string_view graph_def) {
-  const Allowance allowance(&state_->steps.closed, pool_);
+Status Session::Extend(std::string_view graph_def, const RunOptions& options) {
+  const Planning planning = StartPlanning(options);
   std::unique_lock lock(graph_mutex_);
   return graph::ImportGraphDef(graph_def, &graph_, graph::Unknown::kLeaveOut);
 }

@@ -54,7 +54,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // that the first one gave who closed it.
   void Close(const Status& why = Status::Of(Code::kCancelled, "the session was closed"));
 
-  Status Extend(std::string_view graph_def);
+  Status Extend(std::string_view graph_def, const RunOptions& options = {});
   // Adds the nodes of `graph` whose names this session does not know.
   Status ExtendGraph(const graph::Graph& graph);
 

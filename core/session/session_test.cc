@@ -8,6 +8,7 @@
 
 #include "core/exec/plan/plan.h"
 #include "core/graph/function/function_def.h"
+#include "core/graph/graphdef/convert.h"
 #include "core/session/runtime.h"
 #include "core/session/session_placer.h"
 #include "tenon/ext/draft/collective.h"
@@ -236,6 +237,23 @@ TEST_F(SessionTest, EndsAStepByItsOwnErrorAlone) {
   EXPECT_EQ(Run("mystery", -1).status().ToString(), "OUT_OF_RANGE: node 'mystery' (Mystery): it is below zero");
   Expect("mystery", 2, 2);
   EXPECT_EQ(session_->metrics().plans_built, 1u);
+}
+
+TEST_F(SessionTest, IsNotExtendedForWhoHasGivenUp) {
+  const Edge x = Feed(TENON_DT_FLOAT, {}, "x");
+  Add("Plus", {x, x}, {}, "y");
+  const auto bytes = graph::ExportGraphDef(graph);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().ToString();
+  Cancellation cancellation;
+  cancellation.Cancel(Status(Code::kUnavailable, "the caller is gone"));
+  RunOptions gone;
+  gone.cancellation = &cancellation;
+  const Status status = session_->Extend(*bytes, gone);
+  EXPECT_EQ(status.code(), Code::kUnavailable) << status.ToString();
+  EXPECT_NE(status.message().find("the caller is gone"), std::string::npos) << status.ToString();
+  EXPECT_EQ(Run("y", 1).status().code(), Code::kNotFound) << "nothing was added";
+  ASSERT_TRUE(session_->Extend(*bytes).ok());
+  Expect("y", 1, 2);
 }
 
 TEST_F(SessionTest, CancelsWhatRunsWhenItClosesAndRunsNothingAfter) {

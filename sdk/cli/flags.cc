@@ -206,7 +206,7 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
     }
     return Status();
   });
-  command.add_option("--deadline", deadline, "Longest time of one step, and of preparing it, such as 500ms")
+  command.add_option("--deadline", deadline, "Longest time of one step, and of all that prepares it, such as 500ms")
       ->type_name("TIME")
       ->check(CheckTime);
 }

@@ -15,6 +15,7 @@
 #include "sdk/host/objects.h"
 #include "sdk/host/read_options.h"
 #include "tenon/ext/draft/graph_pass.h"
+#include "tenon/extend.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
 
@@ -115,6 +116,13 @@ void tenon_session_release(tenon_session* session) {
 
 tenon_status* tenon_session_extend(tenon_session* session, tenon_span graph_def) {
   return host::Guard([&] { return session->session->Extend(View(graph_def)); });
+}
+tenon_status* tenon_session_extend_within(tenon_session* session, const tenon_run_options* options, tenon_span graph_def) {
+  return host::Guard([&]() -> Status {
+    Run run(options);
+    TENON_RETURN_IF_ERROR(std::move(run.status));
+    return session->session->Extend(View(graph_def), run.core);
+  });
 }
 tenon_status* tenon_session_extend_graph(tenon_session* session, const tenon_app_graph* graph) {
   return host::Guard([&] { return session->session->ExtendGraph(graph->graph); });

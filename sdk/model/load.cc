@@ -7,6 +7,7 @@
 #include "sdk/model/restored_variables.h"
 #include "sdk/model/variable_values.h"
 #include "tenon/data/file.h"
+#include "tenon/extend.h"
 #include "tenon/model/file_guard.h"
 #include "tenon/model/graph_index.h"
 #include "tenon/sdk/wire.h"
@@ -213,7 +214,7 @@ Status LoadEnds::Check() const {
 
 Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends, Values values) {
   TENON_TRY(ends.Check());
-  TENON_TRY(session.Extend(file.graph_def()));
+  TENON_TRY(Status::Take(tenon_session_extend_within(session.get(), host::internal::CRunOptions(ends.run).get(), host::Span(file.graph_def()))));
   TENON_TRY(ends.Check());
   return Restore(runtime, file, session, ends, values);
 }

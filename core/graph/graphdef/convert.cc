@@ -58,6 +58,7 @@ class Importer {
   Status Run() {
     const size_t count = def_.node_size();
     for (size_t i = 0; i < count; ++i) {
+      TENON_RETURN_IF_ERROR(CheckAllowance());
       const std::string& name = Def(i).name();
       if (graph_->Find(name) || graph_->IsMissing(name)) return AlreadyExists(StrCat("the graph already has a node '", name, "'"));
       if (!by_name_.emplace(name, i).second) return InvalidArgument(StrCat("two nodes have the name '", name, "'"));
@@ -66,7 +67,7 @@ class Importer {
     users_.resize(count);
     for (size_t i = 0; i < count; ++i) TENON_RETURN_IF_ERROR(CountInputs(i));
     if (of_ == Of::kWhole) TENON_RETURN_IF_ERROR(CheckColocations());
-    if (unknown_ == Unknown::kLeaveOut) FindMissing();
+    if (unknown_ == Unknown::kLeaveOut) TENON_RETURN_IF_ERROR(FindMissing());
     std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
     for (size_t i = 0; i < count; ++i)
       if (pending_[i] == 0) ready.push(i);
@@ -97,6 +98,7 @@ class Importer {
   Status CountInputs(size_t i) {
     bool control_seen = false;
     for (const std::string& text : Def(i).input()) {
+      TENON_RETURN_IF_ERROR(CheckAllowance());
       Input input;
       if (!ParseInput(text, &input)) return Bad(i, StrCat("input '", text, "' is malformed"));
       if (control_seen && !input.control) return Bad(i, StrCat("the data input '", text, "' stands after a control input"));
@@ -123,6 +125,7 @@ class Importer {
   Status CheckColocations() const {
     constexpr std::string_view kWith = "loc:@";
     for (size_t i = 0; i < pending_.size(); ++i) {
+      TENON_RETURN_IF_ERROR(CheckAllowance());
       const auto it = Def(i).attr().find("_class");
       if (it == Def(i).attr().end()) continue;
       for (const std::string_view name : it->second.list().s()) {
@@ -150,10 +153,12 @@ class Importer {
   }
 
   // Such nodes, and all that read them, also around a loop.
-  void FindMissing() {
-    for (size_t i = 0; i < pending_.size(); ++i)
+  Status FindMissing() {
+    for (size_t i = 0; i < pending_.size(); ++i) {
+      TENON_RETURN_IF_ERROR(CheckAllowance());
       if (Status why = WhyUnknown(i); !why.ok()) missing_.insert_or_assign(i, std::move(why));
-    if (missing_.empty()) return;
+    }
+    if (missing_.empty()) return Status::Ok();
     std::vector<std::vector<size_t>> users = users_;
     for (size_t i = 0; i < pending_.size(); ++i) {
       if (!HasTrait(i, TENON_OP_MERGE)) continue;
@@ -168,9 +173,11 @@ class Importer {
     while (!left.empty()) {
       const size_t i = left.back();
       left.pop_back();
+      TENON_RETURN_IF_ERROR(CheckAllowance());
       for (size_t user : users[i])
         if (missing_.emplace(user, missing_.at(i)).second) left.push_back(user);
     }
+    return Status::Ok();
   }
 
   Result<const OpDef*> FindOp(size_t i) {
@@ -207,6 +214,7 @@ class Importer {
 
   Status CloseLoops() {
     for (const Open& open : open_) {
+      TENON_RETURN_IF_ERROR(CheckAllowance());
       const NodeId node = graph_->Find(Def(open.node).name());
       const NodeId source = graph_->Find(open.input.node);
       if (open.input.index != 0) return Bad(open.node, StrCat("'", open.input.node, "' has no output ", open.input.index));
@@ -260,6 +268,7 @@ std::vector<std::string_view> OfLibrary(std::string_view graph_def, int number) 
 Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, const std::vector<std::string_view>& file_bytes, Graph* graph, int64_t* budget) {
   FunctionLibrary& library = graph->library();
   for (int i = 0; i < proto.function_size(); ++i) {
+    TENON_RETURN_IF_ERROR(CheckAllowance());
     TENON_ASSIGN_OR_RETURN(FunctionDef function, FunctionFromProto(proto.function(i), budget));
     if (function.name.empty()) return InvalidArgument("a function has no name");
     if (Status status = CheckFunctionName(graph->registry(), function.name); !status.ok()) return std::move(status).Annotate("the graph's library");
@@ -294,7 +303,7 @@ bool WriteLibrary(const FunctionLibrary& library, std::string* out) {
   return true;
 }
 
-// A parsed message whose memory is charged to the allowance as it grows: two bytes of a file can make an object of a hundred.
+// A parsed message whose memory is charged to the allowance as it grows, and whose parsing ends with it: two bytes of a file can make an object of a hundred.
 class ChargedGraphDef {
  public:
   ChargedGraphDef() : arena_(Options()) {}
@@ -324,6 +333,7 @@ class ChargedGraphDef {
   }
   // The arena has no argument for who asks. Parsing keeps to its thread.
   static void* Allocate(size_t bytes) {
+    if (current_ != nullptr && current_->refused_.ok()) current_->refused_ = CheckAllowance();
     if (current_ != nullptr && current_->refused_.ok()) current_->refused_ = current_->charge_.Add(bytes);
     void* const block = current_ != nullptr && !current_->refused_.ok() ? nullptr : std::malloc(bytes);
     if (block == nullptr) throw std::bad_alloc();

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -44,6 +45,7 @@ class Runner {
   explicit Runner(const RunArguments& arguments) : arguments_(arguments), repeat_(arguments.repeat) {}
 
   Status Run() {
+    begin_ = std::chrono::steady_clock::now();
     if (arguments_.accuracy) CheckAccuracy();
     if (arguments_.freeze && !arguments_.session.Given("master").empty()) WrongFlag("--freeze", "others may write to the variables of a cluster; it is for steps in this process, so leave --master out");
     TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());  // whose plugins may bring the file systems of the paths
@@ -190,9 +192,23 @@ class Runner {
     return Status();
   }
 
+  // Of what there is to do before the first step, reading the graph included: it has the time of a step, all together. Steps that initialise have theirs.
+  RunOptions Preparing() const {
+    RunOptions preparing = run_options_;
+    if (preparing.timeout.count() > 0) preparing.timeout = std::max<std::chrono::nanoseconds>(preparing.timeout - (std::chrono::steady_clock::now() - begin_), std::chrono::nanoseconds(1));
+    return preparing;
+  }
+
+  Status ReadyInTime(const Status& status) const {
+    if (status.code() != Code::kDeadlineExceeded) return status;
+    return Status(status.code(), fmt::format("the step was not ready to begin within its deadline of {} ms: {}", std::chrono::duration_cast<std::chrono::milliseconds>(run_options_.timeout).count(), status.message()));
+  }
+
   Status RunSteps() {
     if (whole_signature_ && !calibrates()) TENON_TRY(AddDefaults(*runtime_, *signature_, &feeds_));
-    TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, {.run = run_options_}, arguments_.session.Given("master").empty() ? model::Values::kReadBySession : model::Values::kSent));
+    const bool initialises = !model_->checkpoint().empty() || !model_->meta().main_op.empty() || !arguments_.init.empty();
+    const model::Values values = arguments_.session.Given("master").empty() ? model::Values::kReadBySession : model::Values::kSent;
+    TENON_TRY(ReadyInTime(model::LoadInto(*runtime_, *model_, *session_, {.run = initialises ? run_options_ : Preparing()}, values)));
     if (!arguments_.init.empty() && !arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, feeds_, arguments_.init));
     TENON_TRY(Initialize());
     if (arguments_.freeze) TENON_TRY(session_->Freeze());
@@ -208,7 +224,9 @@ class Runner {
         if (!node.empty()) runs.push_back(node);
     }
     if (!arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, feeds_, runs));
-    TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names, {}, {}, run_options_));
+    Result<Callable> prepared = session_->Prepare(feed_names, fetch_names, target_names, {}, {}, initialises ? run_options_ : Preparing());
+    TENON_TRY(ReadyInTime(prepared.status()));
+    callable_ = *std::move(prepared);
     TENON_TRY(RepeatBesideRunners());
     if (!arguments_.session.Given("costs").empty()) {
       TENON_TRY_ASSIGN(const std::string costs, session_->Costs());
@@ -348,6 +366,7 @@ class Runner {
   std::optional<Session> session_;
   std::optional<Callable> callable_;
   RunOptions run_options_;
+  std::chrono::steady_clock::time_point begin_;
   std::vector<Tensor> values_;
   Repeat repeat_;
   std::string trace_;

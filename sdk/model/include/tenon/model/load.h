@@ -27,7 +27,7 @@ namespace tenon::model {
 
 // What ends a loading before it is done.
 struct LoadEnds {
-  host::RunOptions run = {};                  // of the steps that restore and run the main op
+  host::RunOptions run = {};                  // of the steps that restore and run the main op, and of adding the graph
   const std::atomic<bool>* stop = nullptr;    // set by whoever wants it no longer, from any thread: looked at between the loading's parts, of which adding the graph is one
   Status Check() const;                       // CANCELLED once it is set
 };
