@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 #include <new>
+#include <tuple>
 
 #include "core/base/checked.h"
 #include "core/base/guard.h"
@@ -13,6 +14,18 @@ namespace tenon {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
+
+// What a buffer takes beside its memory: the record, and what malloc adds to both and loses to the alignment. Charged with the memory: a graph can ask for
+// millions of the smallest.
+constexpr uint64_t kRecordBytes = sizeof(Buffer) + 88;
+constexpr int32_t kInlineDims = std::tuple_size_v<decltype(Buffer::inline_dims)>;
+uint64_t RecordBytes(int32_t rank) { return kRecordBytes + (rank <= kInlineDims ? 0 : static_cast<uint64_t>(rank) * sizeof(int64_t)); }
+
+// Charged where nothing can be refused: the next one who asks is.
+void ChargeAnyway(MemoryBudget& budget, uint64_t bytes) { budget.Refund(0 - bytes); }
+
+// Whether so much may lie unused beside what is in use: a limit is one of both.
+bool HasRoomFor(const MemoryBudget& budget, uint64_t unused) { return budget.limit() == 0 || budget.in_use() + unused <= budget.limit(); }
 
 void* HostAllocate(void*, uint64_t bytes, Status*) { return std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment)); }
 void HostFree(void*, void* data, uint64_t) { std::free(data); }
@@ -34,7 +47,7 @@ int SizeClass(uint64_t bytes, uint64_t* class_bytes) {
 
 void SetDims(Buffer* buffer, tenon_shape shape) {
   buffer->rank = shape.rank;
-  if (shape.rank <= static_cast<int32_t>(buffer->inline_dims.size())) {
+  if (shape.rank <= kInlineDims) {
     buffer->dims = buffer->inline_dims.data();
   } else {
     buffer->many_dims.resize(shape.rank);
@@ -105,7 +118,7 @@ Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
   uint64_t class_bytes = 0;
   if (bytes > kMaxBytes) return Charge(bytes);
   const int size_class = SizeClass(bytes, &class_bytes);
-  TENON_RETURN_IF_ERROR(Charge(class_bytes));
+  TENON_RETURN_IF_ERROR(Charge(class_bytes + RecordBytes(shape.rank)));
   Lock();
   Buffer* buffer = free_[size_class];
   if (buffer != nullptr) {
@@ -119,6 +132,7 @@ Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
   }
   Unlock();
   if (buffer == nullptr) {
+    if (!HasRoomFor(own_, cached_bytes_) || (shared_ != nullptr && !HasRoomFor(*shared_, cached_bytes_))) Trim();
     Status why;
     void* data = allocator_.allocate(allocator_.context, class_bytes, &why);
     if (data == nullptr) {
@@ -128,6 +142,7 @@ Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
     buffer = data == nullptr ? nullptr : new (std::nothrow) Buffer;
     if (buffer == nullptr) {
       if (data != nullptr) allocator_.free(allocator_.context, data, class_bytes);
+      Refund(RecordBytes(shape.rank));
       return Refuse(class_bytes, std::move(why), StrCat("a tensor of shape ", Shape(shape).ToString()));
     }
     allocations_.fetch_add(1, std::memory_order_relaxed);
@@ -153,6 +168,8 @@ Buffer* BufferPool::Alias(Buffer* parent, tenon_shape shape) {
   if (buffer != nullptr) free_aliases_ = buffer->next;
   Unlock();
   if (buffer == nullptr) buffer = new Buffer;
+  ChargeAnyway(own_, RecordBytes(shape.rank));
+  if (shared_ != nullptr) ChargeAnyway(*shared_, RecordBytes(shape.rank));
   parent = HomeOf(parent);
   Retain(parent);
   buffer->parent = parent;
@@ -186,6 +203,8 @@ void BufferPool::Recycle(Buffer* buffer) {
   }
   if (buffer->parent != nullptr) {
     Buffer* parent = std::exchange(buffer->parent, nullptr);
+    Refund(RecordBytes(buffer->rank));
+    if (buffer->rank > kInlineDims) buffer->many_dims = {};
     Lock();
     buffer->next = free_aliases_;
     free_aliases_ = buffer;
@@ -193,12 +212,14 @@ void BufferPool::Recycle(Buffer* buffer) {
     Release(parent);
     return Unref();
   }
-  Refund(buffer->capacity);
+  Refund(buffer->capacity + RecordBytes(buffer->rank));
+  if (buffer->rank > kInlineDims) buffer->many_dims = {};
   Fit(buffer, 0);
   // Small pieces are always kept; of large ones at most what is in use again, so that a peak does not stay for ever.
   Lock();
   const bool keep = !closed_.load(std::memory_order_relaxed) &&
-                    (buffer->capacity <= 65536 || cached_bytes_ < (uint64_t{64} << 20) + peak_bytes());
+                    (buffer->capacity <= 65536 || cached_bytes_ < (uint64_t{64} << 20) + peak_bytes()) &&
+                    HasRoomFor(own_, cached_bytes_ + buffer->capacity) && (shared_ == nullptr || HasRoomFor(*shared_, cached_bytes_ + buffer->capacity));
   if (keep) {
     buffer->next = free_[buffer->size_class];
     free_[buffer->size_class] = buffer;

@@ -3,6 +3,7 @@
 // Covers E6.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <thread>
@@ -39,6 +40,8 @@ struct CountingAllocator {
             this};
   }
 };
+
+constexpr uint64_t kRecord = 256;  // charged for a buffer beside its memory
 
 TEST(BufferPool, GivesAlignedMemoryWithTheDimsAskedFor) {
   BufferPool* pool = BufferPool::Create(HostAllocator(), 0);
@@ -84,11 +87,11 @@ TEST(BufferPool, SharesABudgetWithOtherPoolsAlsoWhenItIsClosed) {
   const auto budget = std::make_shared<MemoryBudget>(1024, "the house");
   BufferPool* one = BufferPool::Create(HostAllocator(), 0, budget);
   BufferPool* other = BufferPool::Create(HostAllocator(), 512, budget);
-  auto kept = one->Allocate(768, {nullptr, 0, 0});
+  auto kept = one->Allocate(768 - kRecord, {nullptr, 0, 0});
   ASSERT_TRUE(kept.ok());
   one->Close();
   EXPECT_EQ(budget->in_use(), 768u);
-  EXPECT_EQ(other->Allocate(512, {nullptr, 0, 0}).status().ToString(),
+  EXPECT_EQ(other->Allocate(512 - kRecord, {nullptr, 0, 0}).status().ToString(),
             "RESOURCE_EXHAUSTED: 512 more bytes would pass the memory limit of the house, 1024 bytes; 768 are in use; raise the limit or "
             "make the step smaller");
   EXPECT_EQ(other->bytes_in_use(), 0u);
@@ -135,21 +138,58 @@ TEST(BufferPool, UsesReleasedMemoryAgain) {
 
 TEST(BufferPool, RefusesWhatWouldPassItsLimitAndNamesIt) {
   BufferPool* pool = BufferPool::Create(HostAllocator(), 1024);
-  auto first = pool->Allocate(768, {nullptr, 0, 0});
+  auto first = pool->Allocate(512, {nullptr, 0, 0});
   ASSERT_TRUE(first.ok());
-  const auto second = pool->Allocate(512, {nullptr, 0, 0});
+  const auto second = pool->Allocate(256, {nullptr, 0, 0});
   EXPECT_EQ(second.status().ToString(),
             "RESOURCE_EXHAUSTED: 512 more bytes would pass the memory limit of 1024 bytes; 768 are in use; raise the limit or "
             "make the step smaller");
-  EXPECT_EQ(pool->bytes_in_use(), 768u);
+  EXPECT_EQ(pool->bytes_in_use(), 512 + kRecord);
   EXPECT_FALSE(pool->AllocateRaw(512).ok());
   Release(*first);
   EXPECT_EQ(pool->bytes_in_use(), 0u);
-  auto third = pool->Allocate(1024, {nullptr, 0, 0});
+  auto third = pool->Allocate(1024 - kRecord, {nullptr, 0, 0});
   ASSERT_TRUE(third.ok());
   EXPECT_EQ(pool->peak_bytes(), 1024u);
   Release(*third);
   pool->Close();
+}
+
+// Whatever has dims of its own has a record, which a graph may ask for by the million.
+TEST(BufferPool, ChargesTheRecordOfEachBufferUntilItGoes) {
+  const auto budget = std::make_shared<MemoryBudget>(0);
+  BufferPool* pool = BufferPool::Create(HostAllocator(), 0, budget);
+  auto whole = pool->Allocate(1, {nullptr, 0, 0});
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(pool->bytes_in_use(), 64 + kRecord);
+  const std::vector<int64_t> ones(200, 1);
+  Buffer* view = pool->Alias(*whole, {ones.data(), 200, 0});
+  EXPECT_EQ(pool->bytes_in_use(), 64 + 2 * kRecord + 200 * sizeof(int64_t));
+  EXPECT_EQ(budget->in_use(), pool->bytes_in_use());
+  Release(*whole);
+  Release(view);
+  EXPECT_EQ(pool->bytes_in_use(), 0u);
+  EXPECT_EQ(budget->in_use(), 0u);
+  pool->Close();
+}
+
+// A limit holds for what is in use and what lies ready to be used again: small pieces of many sizes, one size after the other, are not kept all.
+TEST(BufferPool, KeepsNoMoreThanItsLimitReadyToBeUsedAgain) {
+  for (const bool shared : {false, true}) {
+    constexpr uint64_t kLimit = 1 << 20;
+    CountingAllocator memory;
+    BufferPool* pool = BufferPool::Create(memory.allocator(), shared ? 0 : kLimit, shared ? std::make_shared<MemoryBudget>(kLimit) : nullptr);
+    int64_t most = 0;
+    for (const uint64_t size : {64, 128, 192, 256, 512, 1024, 4096, 65536}) {
+      std::vector<Buffer*> all;
+      for (uint64_t i = 0; i < kLimit / (size + kRecord); ++i) all.push_back(*pool->Allocate(size, {nullptr, 0, 0}));
+      most = std::max(most, memory.live_bytes);
+      for (Buffer* each : all) Release(each);
+    }
+    EXPECT_LE(static_cast<uint64_t>(most), kLimit) << shared;
+    pool->Close();
+    EXPECT_EQ(memory.live, 0);
+  }
 }
 
 TEST(BufferPool, RefusesMoreThanAnyMachineHasWithoutAskingForIt) {
@@ -177,7 +217,7 @@ TEST(BufferPool, GivesItsCacheBackBeforeItSaysThatTheSystemHasNothing) {
   memory.refusals = 2;
   EXPECT_EQ(pool->Allocate(5000, Shape({2, 3}).c()).status().ToString(),
             "RESOURCE_EXHAUSTED: the system has no 5120 bytes for a tensor of shape [2,3]");
-  EXPECT_EQ(pool->bytes_in_use(), (*after)->capacity);
+  EXPECT_EQ(pool->bytes_in_use(), (*after)->capacity + kRecord);
   Release(*after);
   pool->Close();
   EXPECT_EQ(memory.live, 0);

@@ -416,7 +416,7 @@ TEST_F(Variable, SaysWhenThereIsNoMemoryForAnUpdate) {
   tenon_tensor_view before, after;
   const Shape shape{1000};
   EXPECT_EQ(BeginUpdate(variable_, {&a_, &cancellation_, small, false}, TENON_UPDATE_INITIALIZE, TENON_DT_FLOAT, shape.c(), 0, &before, &after).ToString(),
-            "RESOURCE_EXHAUSTED: variable 'v': 4096 more bytes would pass the memory limit of 64 bytes; 0 are in use; raise the limit or "
+            "RESOURCE_EXHAUSTED: variable 'v': 4352 more bytes would pass the memory limit of 64 bytes; 0 are in use; raise the limit or "
             "make the step smaller");
   small->Close();
   Assign(1, 2);
