@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "core/exec/device/environment.h"
 #include "core/exec/device/step.h"
@@ -65,8 +66,21 @@ void FunctionSignatureOf(const tenon_function* function, tenon_function_signatur
 }
 
 void FunctionRetain(tenon_function* function) { function->references.fetch_add(1, std::memory_order_relaxed); }
+
+// A function has kernels, and those have functions: what goes with one goes after it, however long the row is.
+thread_local tenon_function* functions_to_go = nullptr;
+thread_local bool a_function_goes = false;
+
 void FunctionRelease(tenon_function* function) {
-  if (function != nullptr && function->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete function;
+  if (function == nullptr || function->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  function->next = std::exchange(functions_to_go, function);
+  if (std::exchange(a_function_goes, true)) return;
+  while (functions_to_go != nullptr) {
+    tenon_function* const next = functions_to_go;
+    functions_to_go = next->next;
+    delete next;
+  }
+  a_function_goes = false;
 }
 
 tenon_status* BackgroundBegin(tenon_frame* frame, tenon_span name, tenon_work** out_work) {

@@ -33,6 +33,7 @@ struct tenon_function {
   std::string name;
   std::vector<tenon::DType> argument_types, result_types;  // fixed
   std::atomic<int64_t> references{1};
+  tenon_function* next = nullptr;  // of those to let go of, once nobody has it
 };
 
 #endif  // TENON_CORE_EXEC_WORK_FUNCTION_H_
