@@ -396,7 +396,7 @@ Callable::Taker Callable::TakeInto(std::vector<Tensor>* out_fetches) const {
     if (!IsPlain(view.dtype) && view.dtype != TENON_DT_STRING)
       return InvalidArgument(StrCat("fetch ", index, " is a ", TypeName(view.dtype), ", which cannot leave the session"));
     // What stays on a device is in a buffer of its own; what another fetch shares already is not any more.
-    if (!exec::OnHost(view) || (own && IsUnique(view.buffer))) return Share(index, view, out_fetches);
+    if (!exec::OnHost(view) || (own && IsUnique(view.buffer) && IsUnique(HomeOf(view.buffer)))) return Share(index, view, out_fetches);
     // The caller's own copy: it may outlive the session, and the runtime.
     TENON_ASSIGN_OR_RETURN((*out_fetches)[index], Tensor::CopyOf(GlobalPool(), view));
     return Status::Ok();

@@ -4,6 +4,7 @@
 #include "core/files/files.h"
 #include "core/session/runtime.h"
 #include "core/tensor/buffer.h"
+#include "tenon/ext/draft/keeping.h"
 #include "tenon/ext/files.h"
 
 namespace tenon::session {
@@ -24,8 +25,35 @@ void HostLog(uint32_t level, tenon_span message) { Log(level, View(message)); }
 void BufferRetain(tenon_buffer* buffer) { Retain(buffer); }
 void BufferRelease(tenon_buffer* buffer) { Release(buffer); }
 
+// ---- Keeping: an account is a pool ----
+
+BufferPool* PoolOf(tenon_account* account) { return reinterpret_cast<BufferPool*>(account); }
+tenon_status* Keep(tenon_buffer* buffer, uint64_t bytes) {
+  return Guarded([&] { return buffer->pool->ChargeOutside(bytes); }).release();
+}
+void DropKept(tenon_buffer* buffer, uint64_t bytes) {
+  buffer->pool->RefundOutside(bytes);
+  Release(buffer);
+}
+tenon_account* AccountOf(tenon_buffer* buffer) {
+  buffer->pool->Ref();
+  return reinterpret_cast<tenon_account*>(buffer->pool);
+}
+void AccountRetain(tenon_account* account) { PoolOf(account)->Ref(); }
+void AccountRelease(tenon_account* account) { PoolOf(account)->Unref(); }
+tenon_status* ChargeAccount(tenon_account* account, uint64_t bytes) {
+  return Guarded([&] { return PoolOf(account)->ChargeOutside(bytes); }).release();
+}
+void RefundAccount(tenon_account* account, uint64_t bytes) { PoolOf(account)->RefundOutside(bytes); }
+
+const tenon_keeping* Keeping() {
+  static constexpr tenon_keeping table = {TENON_HEAD(tenon_keeping), &Keep, &DropKept, &AccountOf, &AccountRetain, &AccountRelease, &ChargeAccount, &RefundAccount};
+  return &table;
+}
+
 const void* GetExtension(tenon_span id) {
   if (View(id) == TENON_EXTENSION_FILES) return files::Files();
+  if (View(id) == TENON_EXTENSION_KEEPING) return Keeping();
   return nullptr;
 }
 

@@ -84,14 +84,17 @@ class Row {
 
 namespace {
 
-Variant* Make(std::string_view type, std::string_view metadata, std::shared_ptr<Row> row, uint64_t version, uint64_t count) {
-  auto* made = new Variant;
+// pool: that it is charged to; nullptr: none.
+Result<Variant*> Make(BufferPool* pool, std::string_view type, std::string_view metadata, std::shared_ptr<Row> row, uint64_t version, uint64_t count) {
+  auto made = std::make_unique<Variant>();
+  constexpr uint64_t kMalloc = 64;  // its own of the pieces
+  if (pool != nullptr) TENON_RETURN_IF_ERROR(made->charge.Take(pool, sizeof(Variant) + sizeof(Row) + type.size() + metadata.size() + kMalloc));
   made->type = type;
   made->metadata = metadata;
   made->row = std::move(row);
   made->version = version;
   made->count = count;
-  return made;
+  return made.release();
 }
 
 // Whether the change can be made in the row of `base`, whose mutex is held.
@@ -149,7 +152,7 @@ Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view m
     TENON_RETURN_IF_ERROR(CheckElement(elements[i]));
     row->places()[i] = MakePlace(pool, elements[i], 0);
   }
-  return Make(type, metadata, std::move(row), 0, count);
+  return Make(pool, type, metadata, std::move(row), 0, count);
 }
 
 Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view metadata, uint64_t count, uint64_t index,
@@ -174,13 +177,13 @@ Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view 
     place = MakePlace(pool, *element, version);
   }
   row->used = std::max(row->used, count);
-  return Make(base.type, metadata, std::move(row), version, count);
+  return Make(pool, base.type, metadata, std::move(row), version, count);
 }
 
 Result<Variant*> Hold(std::string_view type, std::string_view metadata, void* object, void (*destroy)(void* object)) {
   if (object == nullptr || destroy == nullptr || type.empty())
     return Internal(StrCat("a variant of type '", type, "' that holds an object needs a type, the object, and a function that ends it"));
-  Variant* made = Make(type, metadata, std::make_shared<Row>(), 0, 0);
+  TENON_ASSIGN_OR_RETURN(Variant * made, Make(nullptr, type, metadata, std::make_shared<Row>(), 0, 0));
   made->object = object;
   made->destroy = destroy;
   return made;

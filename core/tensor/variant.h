@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "core/tensor/buffer.h"
+#include "core/tensor/pool_charge.h"
 
 namespace tenon::variant {
 class Row;
@@ -32,6 +33,7 @@ struct tenon_variant {
   uint64_t count = 0;
   void* object = nullptr;  // of the plugin's, which `destroy` ends; such a value has no elements
   void (*destroy)(void* object) = nullptr;
+  tenon::PoolCharge charge;  // for this record, and for a row of its own
 
   tenon_variant() = default;
   tenon_variant(const tenon_variant&) = delete;
@@ -53,7 +55,7 @@ Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view m
 // See tenon_frame_services.variant_derive. metadata: of the result.
 Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view metadata, uint64_t count, uint64_t index,
                         const tenon_tensor_view* element);
-// See tenon_work_services.variant_hold. With one reference.
+// See tenon_work_services.variant_hold. With one reference. It is charged by who makes the object.
 Result<Variant*> Hold(std::string_view type, std::string_view metadata, void* object, void (*destroy)(void* object));
 // The object, where the value holds one of this type.
 void* Held(const Variant& variant, std::string_view type);

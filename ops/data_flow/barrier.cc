@@ -65,6 +65,7 @@ void Barrier::CheckOpen(size_t inserts) const {
 
 Barrier::Begun& Barrier::Begin(const RunContext& c, std::string_view key) {
   Begun begun;
+  begun.charge = Charge(c, sizeof(Begun) + key.size() + types().size() * sizeof(std::optional<Component>));
   KeptTensor index = NewTensor(c, TENON_DT_INT64, {});
   *Data<int64_t>(index.view()) = next_index_;
   begun.leading.emplace_back(std::move(index));

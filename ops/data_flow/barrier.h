@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "queue.h"
+#include "tenon/sdk/kernel/charge.h"
 
 namespace tenon::ops {
 
@@ -47,7 +48,8 @@ class Barrier {
 
  private:
   struct Begun {
-    Element leading;  // index and key
+    sdk::Charge charge;  // for this, and places for all components, however few have come
+    Element leading;     // index and key
     std::vector<std::optional<Component>> components;
   };
   // Below: under the mutex.

@@ -28,10 +28,10 @@ class MapStage::Putting final : public Attempt {
     if (!stage_.HasMemory(bytes_) || (whole && !stage_.HasRoom(stage_.whole_.size()))) return Progress::kNone;
     stage_.width_ = width_;
     if (whole) {
-      if (const auto [at, fresh] = stage_.whole_.try_emplace(key_, width_); fresh) Fill(&at->second);
+      if (const auto [at, fresh] = stage_.whole_.try_emplace(key_, width_, OfStep()); fresh) Fill(&at->second);
       return Progress::kEnd;
     }
-    Pieces& pieces = stage_.incomplete_.try_emplace(key_, width_).first->second;
+    Pieces& pieces = stage_.incomplete_.try_emplace(key_, width_, OfStep()).first->second;
     Fill(&pieces);
     if (std::all_of(pieces.begin(), pieces.end(), [](const auto& piece) { return piece.has_value(); })) Complete();
     return Progress::kEnd;
@@ -39,6 +39,7 @@ class MapStage::Putting final : public Attempt {
   std::string Waiting() const override { return Concat("waiting for room in the ", stage_.Describe()); }
 
  private:
+  Pieces::allocator_type OfStep() const { return Pieces::allocator_type(Account(context_)); }
   void CheckAbsent(const Pieces& pieces) const {
     for (const int64_t place : places_)
       if (pieces[static_cast<size_t>(place)].has_value()) Fail(TENON_INVALID_ARGUMENT, "value ", place, " of key ", key_, " is in the ", stage_.Describe(), " already");
@@ -96,7 +97,7 @@ class MapStage::Taking final : public Attempt {
   void Remove(std::map<int64_t, Pieces>::iterator at) {
     for (const int64_t place : places_) at->second[static_cast<size_t>(place)].reset();
     for (const Component& value : values_) stage_.bytes_ -= BytesOf(value.view());
-    if (std::none_of(at->second.begin(), at->second.end(), [](const auto& piece) { return piece.has_value(); })) stage_.whole_.erase(at);
+    if (std::none_of(at->second.begin(), at->second.end(), [](const auto& piece) { return piece.has_value(); })) emptied_ = stage_.whole_.extract(at);
     removed_ = true;
   }
   MapStage& stage_;
@@ -105,6 +106,7 @@ class MapStage::Taking final : public Attempt {
   const std::vector<int64_t> places_;
   const std::vector<uint32_t> types_;
   Element values_;
+  std::map<int64_t, Pieces>::node_type emptied_;  // by what was taken, so that it can go back without memory
   bool removed_ = false;
 };
 
@@ -122,14 +124,17 @@ void MapStage::Taking::CheckPieces(const Pieces& pieces) const {
 void MapStage::Taking::PutBack() noexcept {
   if (!std::exchange(removed_, false)) return;
   try {
-    Pieces& pieces = stage_.whole_.try_emplace(key_, stage_.width_).first->second;
+    if (!emptied_.empty()) stage_.whole_.insert(std::move(emptied_));
+    auto at = stage_.whole_.find(key_);
+    if (at == stage_.whole_.end()) at = stage_.whole_.try_emplace(key_, stage_.width_, Pieces::allocator_type(Account(context_))).first;
+    Pieces& pieces = at->second;
     for (size_t i = 0; i < places_.size(); ++i) {
       std::optional<Component>& piece = pieces[static_cast<size_t>(places_[i])];
       if (piece.has_value()) continue;
       stage_.bytes_ += BytesOf(values_[i].view());
       piece.emplace(std::move(values_[i]));
     }
-  } catch (const std::bad_alloc&) {  // goes with the attempt
+  } catch (...) {  // without memory it goes with the attempt
   }
 }
 

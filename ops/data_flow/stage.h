@@ -20,6 +20,7 @@
 
 #include "element.h"
 #include "place.h"
+#include "tenon/sdk/kernel/charge.h"
 
 namespace tenon::ops {
 
@@ -86,7 +87,7 @@ class MapStage final : public Stage {
  private:
   class Putting;
   class Taking;
-  using Pieces = std::vector<std::optional<Component>>;
+  using Pieces = std::vector<std::optional<Component>, sdk::ChargingAllocator<std::optional<Component>>>;  // places for all, however few have come
   void CheckPlaces(const std::vector<int64_t>& places, size_t width) const;
 
   // The mutex guards both.

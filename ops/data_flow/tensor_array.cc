@@ -10,7 +10,8 @@
 namespace tenon::ops {
 using namespace sdk;
 
-TensorArray::TensorArray(const RunContext& c, TensorArrayOptions options, int64_t size) : options_(std::move(options)) {
+TensorArray::TensorArray(const RunContext& c, TensorArrayOptions options, int64_t size)
+    : own_charge_(c, sizeof(TensorArray) + options.name.size() + static_cast<uint64_t>(std::max(options.element_shape.rank(), 0)) * sizeof(int64_t)), options_(std::move(options)) {
   if (size < 0) Refuse(sdk::Concat("a size of ", size));
   if (options_.dtype != TENON_DT_STRING && ElementSize(options_.dtype) == 0) Refuse(sdk::Concat("elements of ", TypeName(options_.dtype)));
   Grow(c, size);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "element.h"
+#include "tenon/sdk/kernel/charge.h"
 #include "tenon/sdk/shape.h"
 
 namespace tenon::ops {
@@ -56,6 +57,7 @@ class TensorArray {
   // Makes room for `size` elements, in the session's memory too: its limit holds for elements that nobody writes.
   void Grow(const sdk::RunContext& c, int64_t size);
 
+  const sdk::Charge own_charge_;  // for this without its slots
   TensorArrayOptions options_;  // element_shape gets more precise
   mutable std::mutex mutex_;
   std::vector<Slot> slots_;

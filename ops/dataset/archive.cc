@@ -24,7 +24,7 @@ constexpr int64_t kMostComponents = 1 << 20;
 
 void Iterator::State(Archive& archive) { Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept", archive.reading() ? " and was not" : ""); }
 
-Archive::Archive(const Pass& pass, std::vector<tenon_tensor_view> pieces) : pass_(pass), reading_(true), pieces_(std::move(pieces)) {
+Archive::Archive(const Pass& pass, std::vector<tenon_tensor_view> pieces) : pass_(&pass), reading_(true), pieces_(std::move(pieces)) {
   for (const tenon_tensor_view& piece : pieces_) {
     if (piece.dtype != TENON_DT_UINT8 || piece.dl.ndim != 1) Refuse("it is not made of bytes");
     left_ += static_cast<uint64_t>(Count(piece));
@@ -40,7 +40,7 @@ void Archive::Write(const char* bytes, uint64_t count) {
     if (room_ == 0) {
       const uint64_t before = blocks_.empty() ? kFirstBlock / 2 : static_cast<uint64_t>(Count(blocks_.back().view()));
       const int64_t dims[] = {static_cast<int64_t>(std::max(std::min(before * 2, kLargestBlock), std::min(std::bit_ceil(count), kLargestBlock)))};
-      blocks_.push_back(pass_.work().NewTensor(TENON_DT_UINT8, dims));
+      blocks_.push_back(pass_->work().NewTensor(TENON_DT_UINT8, dims));
       room_ = static_cast<uint64_t>(dims[0]);
     }
     const tenon_tensor_view block = blocks_.back().view();
@@ -73,7 +73,7 @@ std::vector<KeptTensor> Archive::Take() {
   if (room_ > 0) {
     const tenon_tensor_view last = blocks_.back().view();
     const int64_t dims[] = {Count(last) - static_cast<int64_t>(room_)};
-    KeptTensor exact = pass_.work().NewTensor(TENON_DT_UINT8, dims);
+    KeptTensor exact = pass_->work().NewTensor(TENON_DT_UINT8, dims);
     std::memcpy(Data<char>(exact.view()), Data<const char>(last), static_cast<size_t>(dims[0]));
     blocks_.back() = std::move(exact);
     room_ = 0;
@@ -115,7 +115,7 @@ int64_t Archive::Int(int64_t value, int64_t least, int64_t most) {
 
 void Archive::Charge(uint64_t bytes) const {
   const int64_t dims[] = {static_cast<int64_t>(bytes)};
-  (void)pass_.work().NewTensor(TENON_DT_UINT8, dims);
+  (void)pass_->work().NewTensor(TENON_DT_UINT8, dims);
 }
 
 void Archive::Text(std::string& text, int64_t most) {
@@ -138,7 +138,7 @@ void Archive::Of(const Dataset& dataset, IteratorPtr& iterator) {
   bool there = iterator != nullptr;
   Flag(there);
   if (!there) iterator.reset();
-  else if (iterator == nullptr) iterator = dataset.NewIterator(pass_);
+  else if (iterator == nullptr) iterator = dataset.NewIterator(*pass_);
   if (there) iterator->State(*this);
 }
 
@@ -166,9 +166,9 @@ enum : int64_t { kNothing, kSparsePart, kRagged };
 
 // Of a dataset's variant, or an op's.
 std::vector<tenon_tensor_view> Archive::TensorsOf(const tenon_variant* variant, std::string_view type) const {
-  const std::span<const tenon_tensor_view> held = TensorsHeld(pass_.work().services(), variant, type);
+  const std::span<const tenon_tensor_view> held = TensorsHeld(pass_->work().services(), variant, type);
   std::vector<tenon_tensor_view> tensors(held.begin(), held.end());
-  const tenon_frame_services* const frames = pass_.frames();
+  const tenon_frame_services* const frames = pass_->frames();
   if (!tensors.empty() || frames == nullptr || !TENON_CALLABLE(frames, variant_info) || !TENON_CALLABLE(frames, variant_element)) return tensors;
   tenon_variant_info info{};
   frames->variant_info(variant, &info);
@@ -218,7 +218,7 @@ void Archive::ReadHeld(tenon_variant** cell) {
     tensors.push_back(ReadTensor());
     if (tensors.back().view().dtype == TENON_DT_VARIANT) Refuse("it has variants within variants");
   }
-  *cell = HoldTensors(pass_.work().services(), kind == kSparsePart ? kTensorVariant : kRaggedVariant, std::move(tensors));
+  *cell = HoldTensors(pass_->work().services(), kind == kSparsePart ? kTensorVariant : kRaggedVariant, std::move(tensors));
 }
 
 void Archive::WriteTensor(const tenon_tensor_view& view) {
@@ -236,7 +236,7 @@ void Archive::WriteTensor(const tenon_tensor_view& view) {
   } else if (dtype == TENON_DT_VARIANT && rank == 0 && !IsOfTensors(view)) {
     int64_t kind = kDataset;
     Number(kind);
-    const DatasetPtr dataset = DatasetIn(pass_.work().services(), view, "a component of an element");
+    const DatasetPtr dataset = DatasetIn(pass_->work().services(), view, "a component of an element");
     const auto* const held = dynamic_cast<const Held*>(dataset.get());
     if (held == nullptr) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has an element that is a dataset, ", dataset->who(), ", whose elements are not in memory");
     if (++within_ > kMostWithin) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: datasets lie in one another deeper than ", kMostWithin);
@@ -283,7 +283,7 @@ KeptTensor Archive::ReadTensor() {
     }
     if (++within_ > kMostWithin) Refuse("variants lie in one another too deep");
     if (count > Left()) Refuse("a tensor is larger than what is left");
-    KeptTensor cells = pass_.work().NewTensor(TENON_DT_VARIANT, dims);
+    KeptTensor cells = pass_->work().NewTensor(TENON_DT_VARIANT, dims);
     for (int64_t i = 0; i < count; ++i) ReadHeld(Data<tenon_variant*>(cells.view()) + i);
     --within_;
     return cells;
@@ -292,7 +292,7 @@ KeptTensor Archive::ReadTensor() {
   if (size == 0) Refuse("it has a tensor of a type that has no values");
   if (static_cast<uint64_t>(count) > left_ / size) Refuse("a tensor is larger than what is left");  // before memory is taken
   if (dtype != TENON_DT_STRING) {
-    KeptTensor tensor = pass_.work().NewTensor(dtype, dims);
+    KeptTensor tensor = pass_->work().NewTensor(dtype, dims);
     Read(Data<char>(tensor.view()), static_cast<uint64_t>(count) * size);
     return tensor;
   }
@@ -300,7 +300,7 @@ KeptTensor Archive::ReadTensor() {
   std::vector<std::string> texts(static_cast<size_t>(count));
   for (std::string& text : texts) Text(text);
   const std::vector<std::string_view> views(texts.begin(), texts.end());
-  return NewStrings(pass_.work(), dims, views);
+  return NewStrings(pass_->work(), dims, views);
 }
 
 KeptTensor Archive::ReadDataset() {
@@ -314,7 +314,7 @@ KeptTensor Archive::ReadDataset() {
   std::vector<Element> elements;
   Elements(elements);
   --within_;
-  return NewDataset(pass_.work(), std::make_shared<const Held>(Held::Node{std::move(who), std::move(types), std::vector<Shape>(static_cast<size_t>(components))}, std::move(elements)));
+  return NewDataset(pass_->work(), std::make_shared<const Held>(Held::Node{std::move(who), std::move(types), std::vector<Shape>(static_cast<size_t>(components))}, std::move(elements)));
 }
 
 }  // namespace tenon::ops

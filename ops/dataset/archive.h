@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dataset.h"
@@ -19,12 +20,24 @@ namespace tenon::ops {
 class Archive {
  public:
   // Writes; the bytes are in memory of the pass's session.
-  explicit Archive(const Pass& pass) : pass_(pass), reading_(false) {}
+  explicit Archive(const Pass& pass) : pass_(&pass), reading_(false) {}
   // Reads these pieces, uint8 vectors, which outlive it.
   Archive(const Pass& pass, std::vector<tenon_tensor_view> pieces);
 
   bool reading() const { return reading_; }
-  const Pass& pass() const { return pass_; }
+  const Pass& pass() const { return *pass_; }
+  // While it lives, what is written or read is of a pass within the one before.
+  class Within {
+   public:
+    Within(Archive& archive, const Pass& pass) : archive_(archive), outer_(std::exchange(archive.pass_, &pass)) {}
+    ~Within() { archive_.pass_ = outer_; }
+    Within(const Within&) = delete;
+    Within& operator=(const Within&) = delete;
+
+   private:
+    Archive& archive_;
+    const Pass* const outer_;
+  };
 
   // An integer, or what std::vector calls a size.
   template <class Integer>
@@ -85,7 +98,7 @@ class Archive {
   void WriteHeld(const tenon_variant* variant);
   void ReadHeld(tenon_variant** cell);
 
-  const Pass& pass_;
+  const Pass* pass_;
   const bool reading_;
   std::vector<sdk::KeptTensor> blocks_;    // written
   uint64_t room_ = 0;                      // left in the last block

@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "archive.h"
+
 namespace tenon::ops {
 using namespace sdk;
 
@@ -64,6 +66,11 @@ DatasetPtr Captured::CallForDataset(const Pass& pass, const Element& element, co
   DatasetPtr dataset = DatasetIn(pass.work().services(), results[0].view(), Concat(who_, ": what its function gives"));
   if (dataset->types() != types) Fail(TENON_INVALID_ARGUMENT, who_, ": its function gave ", dataset->who(), ", whose components have other types than output_types");
   return dataset;
+}
+
+void Opened::State(Archive& archive) const {
+  const Archive::Within within(archive, *pass_);
+  iterator_->State(archive);
 }
 
 }  // namespace tenon::ops

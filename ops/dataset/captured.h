@@ -32,6 +32,47 @@ class Captured {
   const Element others_;
 };
 
+// A pass over a dataset that a function gave in the middle of another pass.
+class Opened {
+ public:
+  Opened() = default;
+  Opened(Opened&&) noexcept = default;
+  Opened& operator=(Opened&& other) noexcept {
+    Close();  // the iterator before what it is of
+    dataset_ = std::move(other.dataset_);
+    pass_ = std::move(other.pass_);
+    iterator_ = std::move(other.iterator_);
+    return *this;
+  }
+  bool is_open() const { return iterator_ != nullptr; }
+  Iterator& operator*() const { return *iterator_; }
+  Iterator* operator->() const { return iterator_.get(); }
+  // make(pass, dataset): the iterator. RESOURCE_EXHAUSTED, thrown: such passes lie in one another too deep.
+  template <class Make>
+  void Open(const Pass& outer, DatasetPtr dataset, const Make& make) {
+    Close();
+    auto pass = std::make_unique<const Pass>(outer, *dataset);
+    iterator_ = make(*pass, *dataset);
+    pass_ = std::move(pass);
+    dataset_ = std::move(dataset);
+  }
+  void Open(const Pass& outer, DatasetPtr dataset) {
+    Open(outer, std::move(dataset), [](const Pass& pass, const Dataset& of) { return of.NewIterator(pass); });
+  }
+  void Close() {
+    iterator_.reset();
+    pass_.reset();
+    dataset_.reset();
+  }
+  // Of what is open.
+  void State(Archive& archive) const;
+
+ private:
+  DatasetPtr dataset_;
+  std::unique_ptr<const Pass> pass_;
+  IteratorPtr iterator_;
+};
+
 }  // namespace tenon::ops
 
 #endif  // TENON_OPS_DATASET_CAPTURED_H_

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "element.h"
+#include "tenon/sdk/kernel/charge.h"
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/kernel/work.h"
 
@@ -28,18 +29,27 @@ inline constexpr int64_t kAutotune = -1;                 // "as many as is good"
 
 inline constexpr int64_t kFew = 4096;                    // elements, or passes over nothing, for which nobody needs a thread (Dataset::waits)
 
-// What the iterators of one tree share; outlives them.
+class Dataset;
+
+// What the iterators of one tree share; outlives them. Where a function gives a dataset in the middle of a pass, what is opened of that is a tree of its own, with a pass
+// within the outer one.
 class Pass {
  public:
+  // Over that dataset, whose iterators are charged as long as the pass lives.
   // resting: nothing is made ahead of what is asked for until Go().
   // frames: what kernels of this host may ask for, by which variants that ops made are looked into.
-  explicit Pass(const sdk::Work& work, bool resting = false, const tenon_frame_services* frames = nullptr) : work_(work), frames_(frames), resting_(resting) {}
+  Pass(const sdk::Work& work, const Dataset& dataset, bool resting = false, const tenon_frame_services* frames = nullptr);
+  // Over what a function gave in the outer pass, which outlives this. RESOURCE_EXHAUSTED, thrown: passes lie in one another deeper than Dataset::kMostDepth.
+  Pass(const Pass& outer, const Dataset& dataset);
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
   const sdk::Work& work() const { return work_; }
+  const sdk::Account& account() const { return account_; }
   const tenon_frame_services* frames() const { return frames_; }
-  bool cancelled() const { return given_up_.load(std::memory_order_relaxed) || work_.cancelled(); }
-  // Nobody will ask any more. Any thread.
+  bool cancelled() const { return outermost_.given_up_.load(std::memory_order_relaxed) || work_.cancelled(); }
+  // Nobody will ask any more. Any thread. This, and what follows, of the outermost one.
   void GiveUp() { given_up_.store(true, std::memory_order_relaxed); }
-  bool resting() const { return resting_; }
+  bool resting() const { return outermost_.resting_; }
   void Go() { resting_ = false; }  // before the pass has tasks
   // Fails when nobody wants elements any more.
   void CheckCancelled() const {
@@ -48,7 +58,11 @@ class Pass {
 
  private:
   const sdk::Work work_;
+  const sdk::Account account_;
   const tenon_frame_services* const frames_;
+  const Pass& outermost_;
+  const int depth_;  // of the datasets of the passes that it lies in, and its own
+  const sdk::Charge charge_;
   bool resting_;
   std::atomic<bool> given_up_ = false;
 };
@@ -73,7 +87,6 @@ class Iterator {
 };
 using IteratorPtr = std::unique_ptr<Iterator>;
 
-class Dataset;
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
 class Dataset {
@@ -112,6 +125,9 @@ class Dataset {
   const std::vector<uint32_t>& types() const { return types_; }
   const std::vector<sdk::Shape>& shapes() const { return shapes_; }
   int depth() const { return depth_; }
+  int64_t iterators() const { return iterators_; }  // of one pass
+  // The memory of this one, from the first time on that it is given to others, which is before two threads have it.
+  void ChargeTo(const sdk::Account& account) const;
   // Whether to make an element may take long: it may wait, or there may be much to do.
   bool waits() const { return waits_; }
   const std::string& who() const { return who_; }  // "MapDataset 'node'", for messages
@@ -127,6 +143,8 @@ class Dataset {
   int depth_ = 1;
   int64_t iterators_ = 1;
   bool waits_;
+  mutable bool charged_ = false;
+  mutable sdk::Charge charge_;
 };
 
 // ---- In kernels ----

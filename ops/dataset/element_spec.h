@@ -43,6 +43,13 @@ struct ElementSpec {
     }
   }
 
+  // What a copy takes.
+  uint64_t bytes() const {
+    uint64_t all = sizeof *this + types.size() * sizeof(uint32_t);
+    for (const sdk::Shape& shape : shapes) all += sizeof shape + static_cast<uint64_t>(std::max(shape.rank(), 0)) * sizeof(int64_t);
+    return all;
+  }
+
   std::vector<uint32_t> types;
   std::vector<sdk::Shape> shapes;
 };

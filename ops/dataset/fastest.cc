@@ -172,13 +172,13 @@ struct ChooseFastestBranchDataset final : OverOne {
       Tried(const ChooseFastestBranchDataset& of, const Pass& in) : dataset(of), pass(in), times(of.branches.size()) { source->from = of.input->NewIterator(in); }
       bool Next(Element* out) override {
         pass.CheckCancelled();
-        if (iterator == nullptr) Open();
-        if (Chosen()) return iterator->Next(out);
+        if (!branch.is_open()) Open();
+        if (Chosen()) return branch->Next(out);
         bool some = false;
-        const Outcome failure = Timed(*iterator, out, &some, &times[turn]);
+        const Outcome failure = Timed(*branch, out, &some, &times[turn]);
         if (++given >= dataset.each) {
           given = 0;
-          Close();
+          branch.Close();
           if (++turn == times.size()) fastest = Fastest(times);
         }
         if (!failure.ok()) Fail(failure.code, failure.message);
@@ -189,12 +189,7 @@ struct ChooseFastestBranchDataset final : OverOne {
         const Dataset& of = *dataset.input;
         Element argument;
         argument.push_back(NewDataset(pass.work(), std::make_shared<const RestOf>(RestOf::Node{dataset.who(), of.types(), of.shapes()}, of.waits(), source, Chosen() ? -1 : dataset.inputs_each)));
-        branch = dataset.branches[Chosen() ? fastest : turn].CallForDataset(pass, argument, dataset.types());
-        iterator = branch->NewIterator(pass);
-      }
-      void Close() {
-        iterator.reset();
-        branch.reset();
+        branch.Open(pass, dataset.branches[Chosen() ? fastest : turn].CallForDataset(pass, argument, dataset.types()));
       }
       void State(Archive& archive) override {
         archive.There(*dataset.input, source->from);
@@ -202,18 +197,17 @@ struct ChooseFastestBranchDataset final : OverOne {
         archive.Number(turn, 0, count);
         archive.Number(fastest, 0, count - 1);
         archive.Number(given, 0, dataset.each - 1);
-        bool open = iterator != nullptr;
+        bool open = branch.is_open();
         archive.Flag(open);
-        if (archive.reading()) Close();
+        if (archive.reading()) branch.Close();
         if (!open) return;
         if (archive.reading()) Open();
-        iterator->State(archive);
+        branch.State(archive);
       }
       const ChooseFastestBranchDataset& dataset;
       const Pass& pass;
       const std::shared_ptr<Source> source = std::make_shared<Source>();
-      DatasetPtr branch;     // of which is open
-      IteratorPtr iterator;  // goes before the source
+      Opened branch;  // goes before the source
       std::vector<Clock::duration> times;
       size_t turn = 0, fastest = 0;
       int64_t given = 0;

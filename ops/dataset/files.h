@@ -28,7 +28,8 @@ class FileDataset : public Dataset, public std::enable_shared_from_this<FileData
     explicit Attrs(sdk::CreateContext& c) : Node(c, true) {}
   };
   // inputs: filenames, ..., and by their places: compression (-1: none), buffer_size.
-  FileDataset(const Node& node, const sdk::RunContext& c, int32_t compression, int32_t buffer_size) : Dataset(node, {}, true) {
+  FileDataset(const Node& node, const sdk::RunContext& c, int32_t compression, int32_t buffer_size)
+      : Dataset(node, {}, true), charge_(c, static_cast<uint64_t>(sdk::Count(c.input_view(0))) * sizeof(std::string) + sdk::BytesOf(sdk::StringsOf(c.input_view(0)))) {
     if (c.input_view(0).dl.ndim > 1) sdk::Fail(TENON_INVALID_ARGUMENT, who(), ": `filenames` must be a scalar or a vector.");
     for (const std::string_view name : sdk::StringsOf(c.input_view(0))) files_.emplace_back(name);
     if (compression >= 0) compression_ = std::string(sdk::StringAt(c.input_view(compression), 0));
@@ -146,6 +147,7 @@ class FileDataset : public Dataset, public std::enable_shared_from_this<FileData
     return std::make_unique<Lines>(*this, pass, first, step);
   }
 
+  const sdk::Charge charge_;  // for the names
   std::vector<std::string> files_;
   std::string compression_;
   uint64_t buffer_ = sdk::InputStream::kDefaultBuffer;

@@ -16,22 +16,22 @@ namespace {
 // What the function gave for an element, and a pass over it.
 struct Inner {
   Element element;
-  DatasetPtr dataset;
-  IteratorPtr iterator;
+  Opened opened;
 
+  bool is_open() const { return opened.is_open(); }
   // ahead: as of NewPrefetcher; 0: nothing is made ahead.
   void Open(const Pass& pass, const Captured& function, const std::vector<uint32_t>& types, int64_t ahead) {
-    dataset = function.CallForDataset(pass, element, types);
-    iterator = ahead > 0 ? NewPrefetcher(pass, *dataset, ahead) : dataset->NewIterator(pass);
+    opened.Open(pass, function.CallForDataset(pass, element, types),
+                [ahead](const Pass& within, const Dataset& dataset) { return ahead > 0 ? NewPrefetcher(within, dataset, ahead) : dataset.NewIterator(within); });
   }
   void State(Archive& archive, const Captured& function, const std::vector<uint32_t>& types, int64_t ahead) {
-    bool open = iterator != nullptr;
+    bool open = is_open();
     archive.Flag(open);
     if (archive.reading()) *this = {};
     if (!open) return;
     archive.Values(element);
     if (archive.reading()) Open(archive.pass(), function, types, ahead);
-    iterator->State(archive);
+    opened.State(archive);
   }
 };
 
@@ -47,13 +47,13 @@ struct FlatMapDataset final : OverOne {
       bool Next(Element* out) override {
         for (;;) {
           pass.CheckCancelled();
-          if (inner.iterator != nullptr && inner.iterator->Next(out)) return true;
+          if (inner.is_open() && inner.opened->Next(out)) return true;
           inner = {};
           if (!from->Next(&inner.element)) return false;
           inner.Open(pass, dataset.function, dataset.types(), 0);
         }
       }
-      bool NextInto(RowBatch& rows) override { return inner.iterator != nullptr && inner.iterator->NextInto(rows); }
+      bool NextInto(RowBatch& rows) override { return inner.is_open() && inner.opened->NextInto(rows); }
       void Own(Archive& archive) override { inner.State(archive, dataset.function, dataset.types(), 0); }
       Inner inner;
     };
@@ -87,13 +87,14 @@ struct InterleaveDataset final : OverOne {
 
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct InTurn final : OverIterator<InterleaveDataset> {
-      InTurn(const InterleaveDataset& of, const Pass& in) : OverIterator<InterleaveDataset>(of, in), open(static_cast<size_t>(of.cycle)) {}
+      InTurn(const InterleaveDataset& of, const Pass& in)
+          : OverIterator<InterleaveDataset>(of, in), charge(in.account(), static_cast<uint64_t>(of.cycle) * sizeof(Inner)), open(static_cast<size_t>(of.cycle)) {}
       bool Next(Element* out) override {
         while (!ended || some > 0) {
           this->pass.CheckCancelled();
           Inner& inner = open[at];
-          if (inner.iterator != nullptr) {
-            if (inner.iterator->Next(out)) {
+          if (inner.is_open()) {
+            if (inner.opened->Next(out)) {
               if (++taken == this->dataset.block) Turn();
               return true;
             }
@@ -110,7 +111,7 @@ struct InterleaveDataset final : OverOne {
       }
       // Opens the dataset of the next element, and, in the parallel forms, of those that follow it in the cycle.
       void Fill() {
-        for (size_t place = at; place < open.size() && open[place].iterator == nullptr; ++place) {
+        for (size_t place = at; place < open.size() && !open[place].is_open(); ++place) {
           Inner inner;
           if (!this->from->Next(&inner.element)) {
             ended = true;
@@ -131,7 +132,7 @@ struct InterleaveDataset final : OverOne {
         int64_t now = 0;  // what is written may be more than can be, and then the pass goes on as it was
         for (Inner& inner : open) {
           inner.State(archive, this->dataset.function, this->dataset.types(), Ahead());
-          if (inner.iterator != nullptr) ++now;
+          if (inner.is_open()) ++now;
         }
         some = now;
         archive.Number(at, 0, cycle - 1);
@@ -143,6 +144,7 @@ struct InterleaveDataset final : OverOne {
         taken = 0;
         at = (at + 1) % open.size();
       }
+      const Charge charge;
       std::vector<Inner> open;
       size_t at = 0;
       int64_t taken = 0;

@@ -24,7 +24,7 @@ constexpr NamedKind kKind = {.handle_type = TENON_SPAN("iterator"),
 // The resource's object.
 class IteratorResource {
  public:
-  explicit IteratorResource(ElementSpec spec) : spec_(std::move(spec)) {}
+  IteratorResource(Charge charge, ElementSpec spec) : charge_(std::move(charge)), spec_(std::move(spec)) {}
   const ElementSpec& spec() const { return spec_; }
   std::shared_ptr<Root> root() const {
     const std::lock_guard lock(mutex_);
@@ -39,6 +39,7 @@ class IteratorResource {
   }
 
  private:
+  const Charge charge_;  // for this
   const ElementSpec spec_;
   mutable std::mutex mutex_;
   std::shared_ptr<Root> root_;
@@ -48,7 +49,7 @@ class IteratorResource {
 struct Named : NamedResource<kKind> {
   explicit Named(CreateContext& c) : NamedResource(c), spec(c) {}
   IteratorResource& Object(const RunContext& c) const {
-    IteratorResource& object = ObjectOf<IteratorResource>(c, handle, kKind.object_type, [this] { return std::make_unique<IteratorResource>(spec); });
+    IteratorResource& object = ObjectOf<IteratorResource>(c, handle, kKind.object_type, [&] { return std::make_unique<IteratorResource>(Charge(c, sizeof(IteratorResource) + spec.bytes()), spec); });
     if (object.spec().types != spec.types) Fail(TENON_INVALID_ARGUMENT, "the shared iterator '", name, "' exists with other output_types; give this one another shared_name");
     table.Add(c, name, handle);
     return object;
@@ -90,7 +91,7 @@ struct Anonymous {
   void Run(RunContext c) const {
     tenon_resource* handle = nullptr;
     Check(c.services().step_resource(c.frame(), kKind.handle_type, &handle));
-    ObjectOf<IteratorResource>(c, handle, kKind.object_type, [this] { return std::make_unique<IteratorResource>(spec); });
+    ObjectOf<IteratorResource>(c, handle, kKind.object_type, [&] { return std::make_unique<IteratorResource>(Charge(c, sizeof(IteratorResource) + spec.bytes()), spec); });
     *c.output<tenon_resource*>(0) = handle;
     if constexpr (kDeleter) c.AllocOutput(1, {});
   }

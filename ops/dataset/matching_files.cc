@@ -25,7 +25,8 @@ class MatchingFilesDataset final : public Dataset {
   struct Attrs : Node {
     explicit Attrs(CreateContext& c) : Node(c, true) {}
   };
-  MatchingFilesDataset(const Attrs& attrs, const RunContext& c) : Dataset(attrs, {}, true) {
+  MatchingFilesDataset(const Attrs& attrs, const RunContext& c)
+      : Dataset(attrs, {}, true), charge_(c, static_cast<uint64_t>(Count(c.input_view(0))) * sizeof(std::string) + sdk::BytesOf(StringsOf(c.input_view(0)))) {
     for (const std::string_view pattern : StringsOf(c.input_view(0))) patterns_.emplace_back(pattern);
   }
 
@@ -83,6 +84,7 @@ class MatchingFilesDataset final : public Dataset {
 
  private:
   static constexpr uint64_t kSmall = 1 << 20;
+  const Charge charge_;  // for them
   std::vector<std::string> patterns_;
 };
 

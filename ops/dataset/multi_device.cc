@@ -28,7 +28,7 @@ struct Spec : ElementSpec {
 // The resource's object.
 class MultiDevice {
  public:
-  explicit MultiDevice(Spec spec) : spec_(std::move(spec)) {}
+  MultiDevice(Charge charge, Spec spec) : charge_(std::move(charge)), spec_(std::move(spec)) {}
   ~MultiDevice() { End(); }
   const Spec& spec() const { return spec_; }
   // The pass of this incarnation. INVALID_ARGUMENT, thrown: it is another one's turn.
@@ -63,6 +63,7 @@ class MultiDevice {
   }
 
  private:
+  const Charge charge_;  // for this
   const Spec spec_;
   mutable std::mutex mutex_;  // guards all below
   std::shared_ptr<Shards> pass_;
@@ -74,7 +75,7 @@ MultiDevice& MultiDeviceIn(const RunContext& c, int32_t input) { return ObjectOf
 struct Named : NamedResource<kKind> {
   explicit Named(CreateContext& c) : NamedResource(c), spec(c) {}
   void Run(RunContext c) const {
-    const MultiDevice& object = ObjectOf<MultiDevice>(c, handle, kKind.object_type, [this] { return std::make_unique<MultiDevice>(spec); });
+    const MultiDevice& object = ObjectOf<MultiDevice>(c, handle, kKind.object_type, [&] { return std::make_unique<MultiDevice>(Charge(c, sizeof(MultiDevice) + spec.bytes()), spec); });
     if (object.spec().types != spec.types || object.spec().shards != spec.shards)
       Fail(TENON_INVALID_ARGUMENT, "the shared iterator '", name, "' exists with other output_types or devices; give this one another shared_name");
     table.Add(c, name, handle);
@@ -90,7 +91,7 @@ struct Anonymous {
   void Run(RunContext c) const {
     tenon_resource* handle = nullptr;
     Check(c.services().step_resource(c.frame(), kKind.handle_type, &handle));
-    ObjectOf<MultiDevice>(c, handle, kKind.object_type, [this] { return std::make_unique<MultiDevice>(spec); });
+    ObjectOf<MultiDevice>(c, handle, kKind.object_type, [&] { return std::make_unique<MultiDevice>(Charge(c, sizeof(MultiDevice) + spec.bytes()), spec); });
     *c.output<tenon_resource*>(0) = handle;
     if constexpr (kDeleter) c.AllocOutput(1, {});
   }

@@ -19,7 +19,7 @@ struct Reduce {
   void Run(RunContext c) const {
     const DatasetPtr dataset = DatasetOf(c, 0);
     const Captured reduce(function, who, c, 1 + states);
-    const Pass pass{Work(c)};
+    const Pass pass(Work(c), *dataset);
     Element state;
     for (int32_t i = 0; i < states; ++i) state.push_back(KeptTensor::OfInput(c, 1 + i));
     const IteratorPtr iterator = dataset->NewIterator(pass);
@@ -39,7 +39,7 @@ struct SingleElement {
   explicit SingleElement(CreateContext& c) : spec(c) {}
   void Run(RunContext c) const {
     const DatasetPtr dataset = DatasetOf(c, 0);
-    const Pass pass{Work(c)};
+    const Pass pass(Work(c), *dataset);
     const IteratorPtr iterator = dataset->NewIterator(pass);
     Element element, more;
     if (!iterator->Next(&element)) Fail(TENON_INVALID_ARGUMENT, "Dataset was empty.");
@@ -59,7 +59,7 @@ struct FillTableOf {
     const DatasetPtr dataset = DatasetOf(c, 1);
     if (dataset->types().size() != 2) Fail(TENON_INVALID_ARGUMENT, "Dataset should have two output types only: a key and a value; ", dataset->who(), " has ", dataset->types().size());
     const Work work(c);
-    const Pass pass{work};
+    const Pass pass(work, *dataset);
     const IteratorPtr iterator = dataset->NewIterator(pass);
     std::vector<Element> entries;
     for (Element element; iterator->Next(&element);) {

@@ -14,6 +14,7 @@ using namespace sdk;
 namespace {
 
 constexpr std::string_view kFormat = "tenon pass 2";
+constexpr uint64_t kBackgroundBytes = 1536;
 
 }  // namespace
 
@@ -27,7 +28,7 @@ struct Root::Attempt {
 };
 
 Root::Root(const RunContext& c, DatasetPtr dataset, bool resting)
-    : dataset_(std::move(dataset)), background_(std::in_place, c, dataset_->who()), pass_(background_->work(), resting, &c.services()), iterator_(dataset_->NewIterator(pass_)) {}
+    : charge_(c, sizeof(Root) + kBackgroundBytes), dataset_(std::move(dataset)), background_(std::in_place, c, dataset_->who()), pass_(background_->work(), *dataset_, resting, &c.services()), iterator_(dataset_->NewIterator(pass_)) {}
 
 Root::Root(const RunContext& c, DatasetPtr dataset, std::vector<tenon_tensor_view> state) : Root(c, std::move(dataset), true) {
   Archive archive(pass_, std::move(state));

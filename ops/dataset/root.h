@@ -66,6 +66,7 @@ class Root : public std::enable_shared_from_this<Root> {
   static void Finish(std::unique_ptr<Attempt> attempt, Made made) noexcept;
   static void OnCancelled(void* attempt, tenon_status* why);
 
+  const sdk::Charge charge_;  // for this, and what the host keeps of its work
   const DatasetPtr dataset_;
   std::optional<sdk::Background> background_;
   Pass pass_;

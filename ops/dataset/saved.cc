@@ -144,7 +144,7 @@ struct SaveWhole {
     CheckElementCompression(who, compression);
     const DatasetPtr dataset = DatasetOf(c, 0);
     const Captured shard_of(shard, who, c, 2);
-    const Pass pass{Work(c)};
+    const Pass pass(Work(c), *dataset);
     Saver saver(PathOf(who, c, 1), compression);
     const IteratorPtr iterator = dataset->NewIterator(pass);
     for (Element element; iterator->Next(&element);) {
@@ -274,30 +274,28 @@ struct LoadDataset final : Dataset {
     struct Loaded final : Iterator {
       Loaded(const LoadDataset& of, const Pass& in) : dataset(of), pass(in) {}
       bool Next(Element* out) override {
-        if (from == nullptr) Open();
+        if (!from.is_open()) Open();
         return from->Next(out);
       }
       void Open() {
         Element argument;
         argument.push_back(NewDataset(pass.work(), dataset.Shards(pass.work())));
-        chosen = dataset.reader.CallForDataset(pass, argument, dataset.types());
-        from = chosen->NewIterator(pass);
+        from.Open(pass, dataset.reader.CallForDataset(pass, argument, dataset.types()));
       }
       void State(Archive& archive) override {
         std::string run = dataset.metadata.run;
         archive.Text(run, 64);
         if (run != dataset.metadata.run) archive.Refuse(Concat("the dataset in ", dataset.path, " was saved anew since"));
-        bool open = from != nullptr;
+        bool open = from.is_open();
         archive.Flag(open);
-        if (archive.reading()) from.reset();
+        if (archive.reading()) from.Close();
         if (!open) return;
         if (archive.reading()) Open();
-        from->State(archive);
+        from.State(archive);
       }
       const LoadDataset& dataset;
       const Pass& pass;
-      DatasetPtr chosen;
-      IteratorPtr from;
+      Opened from;
     };
     return std::make_unique<Loaded>(*this, pass);
   }

@@ -57,6 +57,7 @@ class Shards : public std::enable_shared_from_this<Shards> {
   static void Finish(std::unique_ptr<Attempt> attempt, Made made) noexcept;
   static void OnCancelled(void* attempt, tenon_status* why);
 
+  const sdk::Charge charge_;  // for this, and the shards
   const DatasetPtr dataset_;
   const int64_t most_, incarnation_;
   std::optional<sdk::Background> background_;

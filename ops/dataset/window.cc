@@ -118,9 +118,8 @@ struct GroupByWindowDataset final : OverOne {
       bool Next(Element* out) override {
         for (;;) {
           pass.CheckCancelled();
-          if (group != nullptr && group->Next(out)) return true;
-          group.reset();
-          inner.reset();
+          if (group.is_open() && group->Next(out)) return true;
+          group.Close();
           if (ended && windows.empty()) return false;
           if (ended) Begin(windows.begin());
           else Gather();
@@ -159,10 +158,7 @@ struct GroupByWindowDataset final : OverOne {
         arguments.push_back(NewHeldDataset(pass.work(), dataset.who(), dataset.input->types(), dataset.input->shapes(), std::move(elements)));
         Open();
       }
-      void Open() {
-        inner = dataset.reduce.CallForDataset(pass, arguments, dataset.types());
-        group = inner->NewIterator(pass);
-      }
+      void Open() { group.Open(pass, dataset.reduce.CallForDataset(pass, arguments, dataset.types())); }
       void Own(Archive& archive) override {
         const auto one = [&archive](int64_t* its, Group* window) {
           archive.Number(*its, INT64_MIN);
@@ -186,18 +182,17 @@ struct GroupByWindowDataset final : OverOne {
           }
         }
         archive.Flag(ended);
-        bool open = group != nullptr;
+        bool open = group.is_open();
         archive.Flag(open);
-        if (archive.reading()) group.reset();
+        if (archive.reading()) group.Close();
         if (!open) return;
         archive.Values(arguments);
         if (archive.reading()) Open();
-        group->State(archive);
+        group.State(archive);
       }
       std::map<int64_t, Group> windows;
       Element arguments;  // of what is open
-      DatasetPtr inner;
-      IteratorPtr group;
+      Opened group;
       bool ended = false;
     };
     return std::make_unique<Groups>(*this, pass);

@@ -37,7 +37,7 @@ struct ToRecords {
     const std::string_view compression = StringAt(c.input_view(2), 0);
     CheckCompression(compression);
     if (!compression.empty()) Fail(TENON_UNIMPLEMENTED, "records can be read packed ('", compression, "'), but are written as they are: give compression_type ''");
-    const Pass pass{Work(c)};
+    const Pass pass(Work(c), *dataset);
     const IteratorPtr iterator = dataset->NewIterator(pass);
     RecordWriter writer(File::ForWriting(HostFiles(), std::string(StringAt(c.input_view(1), 0))));
     for (Element element; iterator->Next(&element);) {

@@ -34,7 +34,7 @@ bool CanBeKey(uint32_t dtype) {
 
 }  // namespace
 
-Table::Table(TableOptions options) : options_(std::move(options)) {
+Table::Table(Charge charge, TableOptions options) : charge_(std::move(charge)), options_(std::move(options)) {
   if (!CanBeKey(options_.key)) Refuse(TENON_UNIMPLEMENTED, Concat("keys of ", TypeName(options_.key), "; strings, whole numbers and bools can be keys"));
   if (options_.key == TENON_DT_STRING && !options_.key_row.empty()) Refuse(TENON_UNIMPLEMENTED, "keys that are rows of strings; rows of numbers can be keys");
   if (options_.value != TENON_DT_STRING && ElementSize(options_.value) == 0) Refuse(TENON_UNIMPLEMENTED, Concat("values of ", TypeName(options_.value)));

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tenon/sdk/kernel/charge.h"
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/kernel/shared_table.h"
 #include "tenon/sdk/kernel/step_memory.h"
@@ -38,7 +39,8 @@ struct TableOptions {
 
 class Table final : public sdk::SharedTable {
  public:
-  explicit Table(TableOptions options);
+  // charge: for the table without entries.
+  Table(sdk::Charge charge, TableOptions options);
   const TableOptions& options() const { return options_; }
 
   // FAILED_PRECONDITION when another node, of the same name, makes another table.
@@ -95,6 +97,7 @@ class Table final : public sdk::SharedTable {
   void RequireMutable(const char* what) const;
   void RequireFilled() const;
 
+  const sdk::Charge charge_;
   const TableOptions options_;
   mutable std::shared_mutex mutex_;
   bool filled_ = false;

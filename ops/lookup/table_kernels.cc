@@ -46,8 +46,13 @@ struct MakeTable {
   }
 
  private:
+  static uint64_t BytesOf(const TableOptions& wanted) {
+    uint64_t bytes = sizeof(Table) + wanted.name.size() + (wanted.row.size() + wanted.key_row.size()) * sizeof(int64_t);
+    for (const std::string& key : wanted.reserved) bytes += sizeof key + key.size();
+    return bytes;
+  }
   static void Open(const RunContext& c, tenon_resource* made, const TableOptions& wanted) {
-    Own(ObjectOf<SharedTable>(c, made, kTableType, [&] { return std::make_unique<Table>(wanted); })).CheckSame(wanted);
+    Own(ObjectOf<SharedTable>(c, made, kTableType, [&] { return std::make_unique<Table>(Charge(c, BytesOf(wanted)), wanted); })).CheckSame(wanted);
     *c.output<tenon_resource*>(0) = made;
   }
   // How TensorFlow lays its table out; this one is laid out by itself.

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "tenon/sdk/kernel/charge.h"
 #include "tenon/sdk/kernel/kept_tensor.h"
 #include "tenon/sdk/kernel/resource.h"
 #include "tenon/sdk/op/op.h"
@@ -17,8 +18,8 @@ namespace {
 
 class Stack {
  public:
-  Stack(std::string name, uint32_t element_type, int64_t max_size)
-      : name_(std::move(name)), element_type_(element_type), max_size_(max_size) {}
+  Stack(Charge charge, std::string name, uint32_t element_type, int64_t max_size)
+      : charge_(std::move(charge)), name_(std::move(name)), element_type_(element_type), max_size_(max_size) {}
 
   void Push(KeptTensor tensor) {
     const std::lock_guard lock(mutex_);
@@ -54,6 +55,7 @@ class Stack {
   void CheckOpen() const {
     if (closed_) Fail(TENON_FAILED_PRECONDITION, "the stack '", name_, "' is closed");
   }
+  const Charge charge_;  // for this
   const std::string name_;
   const uint32_t element_type_;
   const int64_t max_size_;
@@ -74,7 +76,7 @@ struct MakeStack {
     tenon_resource* handle = nullptr;
     // A fresh one at every run: in a loop each turn has its own.
     Check(c.services().step_resource(c.frame(), ToSpan("stack"), &handle));
-    (void)ObjectOf<Stack>(c, handle, kStackType, [&] { return std::make_unique<Stack>(name, element_type, *c.input<int32_t>(0)); });
+    (void)ObjectOf<Stack>(c, handle, kStackType, [&] { return std::make_unique<Stack>(Charge(c, sizeof(Stack) + name.size()), name, element_type, *c.input<int32_t>(0)); });
     *c.output<tenon_resource*>(0) = handle;
   }
   uint32_t element_type;

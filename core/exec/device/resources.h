@@ -26,6 +26,7 @@
 #include "core/base/cancellation.h"
 #include "core/base/live_objects.h"
 #include "core/exec/device/write_point.h"
+#include "core/tensor/pool_charge.h"
 #include "core/tensor/tensor.h"
 
 namespace tenon::trace {
@@ -72,6 +73,7 @@ struct tenon_resource {
   std::string name;
   std::string type;
   bool of_step = false;       // it ends with the step that made it
+  tenon::PoolCharge charge;   // of such a one, which a loop makes again and again
   std::mutex mutex;           // guards all below; held for moments
   std::condition_variable changed;  // an update ended
   // A variable.

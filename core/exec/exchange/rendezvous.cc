@@ -23,7 +23,7 @@ Result<Message> Message::Of(const tenon_tensor_view& view, BufferPool* pool) {
   const tenon_shape shape{view.dl.shape, view.dl.ndim, 0};
   // Variants never change where they lie.
   const bool lasts = (view.flags & TENON_VIEW_READ_ONLY) != 0 || view.dtype == TENON_DT_VARIANT;
-  if (view.buffer != nullptr && (lasts || IsUnique(view.buffer))) {
+  if (view.buffer != nullptr && (lasts || (IsUnique(view.buffer) && IsUnique(HomeOf(view.buffer))))) {
     tenon_tensor_view shared = view;
     if (HasDimsOfBuffer(view)) Retain(view.buffer);
     else shared.buffer = pool->Alias(view.buffer, shape);

@@ -74,7 +74,9 @@ Buffer* ShareBuffer(BufferPool* pool, const tenon_tensor_view& view) {
 Result<tenon_tensor_view> KeepView(BufferPool* pool, const tenon_tensor_view& view) {
   if (view.buffer != nullptr) {
     tenon_tensor_view kept = view;
-    kept.buffer = ShareBuffer(pool, view);
+    // Records that are kept with it count against the pool's limit: a buffer of another pool, as of a feed, is one of this by another view.
+    const bool charged = view.buffer->pool == pool || !pool->is_limited();
+    kept.buffer = charged ? ShareBuffer(pool, view) : pool->Alias(view.buffer, {view.dl.shape, view.dl.ndim, 0});
     kept.dl.shape = kept.buffer->dims;
     return kept;
   }

@@ -230,6 +230,9 @@ tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource**
     resource->of_step = true;
     Resource* const handle = resource.get();
     Step* step = frame->context->step;
+    // With the place of its object; what that takes it charges itself.
+    constexpr uint64_t kMalloc = 128;  // its own of the pieces
+    TENON_RETURN_IF_ERROR(resource->charge.Take(step->env->pool, sizeof(Resource) + sizeof(PluginObject) + resource->type.size() + resource->name.size() + kMalloc));
     std::lock_guard lock(step->mutex);
     step->local_resources.push_back(std::move(resource));
     *out_handle = handle;

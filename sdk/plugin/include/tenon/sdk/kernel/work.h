@@ -142,22 +142,16 @@ class Function {
   // Runs it on this thread, as a step of its session. Arguments lie in host memory and are borrowed.
   std::vector<KeptTensor> Call(const Work& work, std::span<const tenon_tensor_view* const> arguments) const {
     std::vector<tenon_tensor_view> views(Info().result_count);
-    std::vector<KeptTensor> results;
-    results.reserve(views.size());
     Check(services_->call(work.get(), function_, arguments.data(), arguments.size(), views.data(), views.size()));
-    for (const tenon_tensor_view& view : views) results.emplace_back(view);
-    return results;
+    return KeepAll(views);
   }
   // places: for each result nullptr, or 64-byte aligned memory for it, which is used if it is of that dtype and shape: then the tensor is a view of that, in no buffer.
   // The memory stays as long as the tensor.
   std::vector<KeptTensor> CallInto(const Work& work, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places) const {
     if (!TENON_CALLABLE(services_, call_into) || places.size() != Info().result_count) return Call(work, arguments);
     std::vector<tenon_tensor_view> views(places.size());
-    std::vector<KeptTensor> results;
-    results.reserve(views.size());
     Check(services_->call_into(work.get(), function_, arguments.data(), arguments.size(), places.data(), views.data(), views.size()));
-    for (const tenon_tensor_view& view : views) results.emplace_back(view);
-    return results;
+    return KeepAll(views);
   }
   std::vector<KeptTensor> Call(const Work& work, std::initializer_list<const tenon_tensor_view*> arguments) const {
     return Call(work, std::span(arguments.begin(), arguments.size()));
