@@ -51,6 +51,15 @@ class Feeds : public testing::TestWithParam<Setting> {
   int next_ = 0;
 };
 
+// Fed strings lie in the message that brought them.
+TEST_P(Feeds, StringsUnderAnotherShape) {
+  Graph g(TheRuntime());
+  const Output texts = g.Placeholder("texts", DType::kString, Shape{6}), dims = g.Placeholder("dims", DType::kInt32, Shape{2});
+  const Output shaped = Op(g, "Reshape", {texts, dims}, {}, "shaped");
+  const Output length = Op(g, "StringLength", {shaped}, {}, "length");
+  Check(g, {{texts, *Tensor::Strings({"a", "some", "", "texts of", "lengths", "!"})}, {dims, *Tensor::From(std::vector<int32_t>{2, 3}, Shape{2})}}, {length}, {1, 4, 0, 8, 7, 1});
+}
+
 TEST_P(Feeds, TheMiddleOfAChainWhoseBeginningIsNotFed) {
   Graph g(TheRuntime());
   const Output never = g.Placeholder("never", DType::kFloat, Shape{2});

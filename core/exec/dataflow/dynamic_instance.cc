@@ -734,7 +734,8 @@ Status DynamicInstance::TakeOutputs(const NodeInfo& info, Call* call, Iteration*
     slot.shape_id = 0;
     if (!slot.owned) Own(iteration, &slot, iteration->info->slots[at].uses);
   }
-  for (int32_t k = 0; ran_well && k < info.output_count; ++k) {
+  // Of a view output 0 is its input, which was looked at, and may be memory of the caller's, in no buffer.
+  for (int32_t k = call->last->kernel->has(TENON_KERNEL_VIEW) ? 1 : 0; ran_well && k < info.output_count; ++k) {
     const tenon_tensor_view& view = iteration->slots[info.first_output + k].view;
     TENON_RETURN_IF_ERROR(CheckOutput(*call, *call->last, k, view));
   }
