@@ -13,6 +13,7 @@
 #include "tenon/ext/draft/filesystem.h"
 #include "tenon/ext/draft/graph_pass.h"
 #include "tenon/ext/draft/place.h"
+#include "tenon/ext/draft/variant.h"
 #include "tenon/kernel.h"
 #include "tenon/op.h"
 #include "tenon/sdk/near_miss.h"
@@ -35,7 +36,7 @@ struct Known {
 #define TENON_KNOWN(name) {TENON_CAPABILITY_##name, TENON_HASH_##name}
 constexpr Known kCapabilities[] = {TENON_KNOWN(OPS), TENON_KNOWN(GRADIENTS), TENON_KNOWN(KERNELS),    TENON_KNOWN(DEVICE), TENON_KNOWN(COMPILER),
                                    TENON_KNOWN(TRANSPORT), TENON_KNOWN(COLLECTIVE), TENON_KNOWN(PLACER), TENON_KNOWN(FILESYSTEM),
-                                   TENON_KNOWN(GRAPH_PASS), TENON_KNOWN(DEVICE_COPY), TENON_KNOWN(LOOP_COMPILER)};
+                                   TENON_KNOWN(GRAPH_PASS), TENON_KNOWN(DEVICE_COPY), TENON_KNOWN(LOOP_COMPILER), TENON_KNOWN(VARIANTS)};
 #undef TENON_KNOWN
 
 // nullptr: this host does not know it.

@@ -21,6 +21,7 @@
 #include "core/optimize/plugin_passes.h"
 #include "core/session/device_list.h"
 #include "core/session/plugin_tables.h"
+#include "core/tensor/variant_types.h"
 #include "tenon/ext/draft/graph_pass.h"
 #include "tenon/sdk/near_miss.h"
 
@@ -49,6 +50,7 @@ struct Runtime::State {
   exec::EventLoop events;  // after the threads, so that it ends before them: its thread hands work to them
   exec::TuningCache tuning;
   exec::ResourceManager resources;
+  variant::Types variant_types;
   std::mutex mutex;  // guards all below, but for the devices
   std::vector<exec::CompilerEntry> compilers;
   std::vector<exec::LoopCompilerEntry> loop_compilers;
@@ -82,6 +84,7 @@ DeadlineWatcher& Runtime::deadlines() { return state_->deadlines; }
 exec::EventLoop& Runtime::events() { return state_->events; }
 exec::TuningCache& Runtime::tuning() { return state_->tuning; }
 exec::ResourceManager& Runtime::resources() { return state_->resources; }
+variant::Types& Runtime::variant_types() const { return state_->variant_types; }
 
 Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, tenon_plugin_self* self) {
   const std::string id(View(plugin.id));
@@ -187,6 +190,8 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::sha
     TENON_ASSIGN_OR_RETURN(optimize::PluginPass pass, optimize::AdoptPass(static_cast<const tenon_graph_pass*>(capability.table), plugin));
     std::lock_guard lock(state_->mutex);
     state_->passes.emplace(id, std::move(pass));
+  } else if (what == TENON_CAPABILITY_VARIANTS) {
+    return state_->variant_types.Register(static_cast<const tenon_variant_package*>(capability.table), plugin);
   } else {
     counts->ignored.emplace_back(what);
   }
@@ -196,6 +201,7 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::sha
 void Runtime::UnregisterPlugin(std::string_view id) {
   state_->ops.Unregister(id);
   state_->kernels.Unregister(id);
+  state_->variant_types.Unregister(id);
   files::Mounts::The().Remove(this, id);
   state_->devices.CloseOf(id);
   std::lock_guard lock(state_->mutex);

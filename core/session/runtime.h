@@ -36,6 +36,9 @@ class OpRegistry;
 namespace optimize {
 struct PluginPass;
 }
+namespace variant {
+class Types;
+}
 }  // namespace tenon
 
 namespace tenon::session {
@@ -88,6 +91,8 @@ class Runtime {
   std::vector<std::shared_ptr<const exec::DeviceCopy>> device_copies() const;
   // Passes over the graphs of steps, by the ids of their plugins.
   std::vector<optimize::PluginPass> graph_passes() const;
+  // Types of variants that may leave their process.
+  variant::Types& variant_types() const;
   // What a plugin brought for a device type under a capability id of its own; NOT_FOUND says which there are.
   Result<exec::CapabilityEntry> FindCapability(std::string_view id, std::string_view device_type) const;
   // DeviceList::Choose.

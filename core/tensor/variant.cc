@@ -143,11 +143,12 @@ void Release(Variant* variant) {
   pending.active = false;
 }
 
-Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view metadata, const tenon_tensor_view* elements, uint64_t count) {
+Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view metadata, const tenon_tensor_view* elements, uint64_t count, uint64_t told) {
   auto row = std::make_shared<Row>();
   row->used = count;
-  if (elements != nullptr) TENON_RETURN_IF_ERROR(row->Reserve(pool, count));
-  for (uint64_t i = 0; elements != nullptr && i < count; ++i) {
+  told = elements == nullptr ? 0 : std::min(told, count);
+  if (told > 0) TENON_RETURN_IF_ERROR(row->Reserve(pool, told));
+  for (uint64_t i = 0; i < told; ++i) {
     if (elements[i].dtype == TENON_DT_INVALID) continue;
     TENON_RETURN_IF_ERROR(CheckElement(elements[i]));
     row->places()[i] = MakePlace(pool, elements[i], 0);
@@ -193,6 +194,13 @@ void* Held(const Variant& variant, std::string_view type) { return variant.type 
 
 tenon_variant_info Info(const Variant& variant) {
   return {{variant.type.data(), variant.type.size()}, {variant.metadata.data(), variant.metadata.size()}, variant.count};
+}
+
+uint64_t Told(const Variant& variant) {
+  const std::lock_guard lock(variant.row->mutex);
+  uint64_t told = std::min(variant.count, variant.row->room());
+  while (told > 0 && variant.row->Seen(variant.count, variant.version, told - 1) == nullptr) --told;
+  return told;
 }
 
 tenon_tensor_view Element(const Variant& variant, uint64_t index) {

@@ -50,8 +50,8 @@ using Variant = tenon_variant;
 inline void Retain(Variant* variant) { variant->references.fetch_add(1, std::memory_order_relaxed); }
 void Release(Variant* variant);
 
-// With one reference. Elements as tenon_frame_services.variant_new says; the places' memory is the pool's.
-Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view metadata, const tenon_tensor_view* elements, uint64_t count);
+// With one reference. Elements as tenon_frame_services.variant_new says, the first `told` of them, behind which places are empty; the places' memory is the pool's.
+Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view metadata, const tenon_tensor_view* elements, uint64_t count, uint64_t told = UINT64_MAX);
 // See tenon_frame_services.variant_derive. metadata: of the result.
 Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view metadata, uint64_t count, uint64_t index,
                         const tenon_tensor_view* element);
@@ -60,6 +60,8 @@ Result<Variant*> Hold(std::string_view type, std::string_view metadata, void* ob
 // The object, where the value holds one of this type.
 void* Held(const Variant& variant, std::string_view type);
 tenon_variant_info Info(const Variant& variant);
+// The number of places up to the last that is not empty.
+uint64_t Told(const Variant& variant);
 // The element, borrowed; dtype TENON_DT_INVALID when there is none.
 tenon_tensor_view Element(const Variant& variant, uint64_t index);
 

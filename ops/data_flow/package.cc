@@ -2,4 +2,10 @@
 // Package data_flow: queues, staging areas, barriers and accumulators; tensor arrays, lists of tensors and optionals.
 #include "tenon/sdk/package.h"
 
-TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.data_flow", "0.1.0", "Queues, staging areas, barriers, accumulators, tensor arrays, lists of tensors and optionals.")
+#include "crossing.h"
+
+TENON_OP_PACKAGE(kOpPackage, tenon_ops);
+TENON_KERNEL_PACKAGE(kKernelPackage, tenon_kernels);
+static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage), TENON_PROVIDES(KERNELS, &kKernelPackage),
+                                                 TENON_PROVIDES(VARIANTS, &tenon::ops::kCrossingVariants)};
+TENON_PLUGIN("tenon.ops.data_flow", "0.1.0", "Queues, staging areas, barriers, accumulators, tensor arrays, lists of tensors and optionals.", kCapabilities)

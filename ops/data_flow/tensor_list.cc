@@ -9,12 +9,6 @@
 namespace tenon::ops {
 using namespace sdk;
 
-namespace {
-
-constexpr std::string_view kListType = "tenon.TensorList";
-
-}  // namespace
-
 std::string ListType::Encode() const {
   std::string bytes;
   const auto put = [&](int64_t number) { bytes.append(reinterpret_cast<const char*>(&number), sizeof number); };
@@ -28,6 +22,7 @@ std::string ListType::Encode() const {
 ListType ListType::Decode(std::string_view bytes) {
   const auto at = [&](size_t index) {
     int64_t number = 0;
+    if (bytes.size() / sizeof number <= index) Fail(TENON_INVALID_ARGUMENT, "the metadata of a list end after ", bytes.size(), " bytes");
     std::memcpy(&number, bytes.data() + index * sizeof number, sizeof number);
     return number;
   };
@@ -35,8 +30,10 @@ ListType ListType::Decode(std::string_view bytes) {
   type.dtype = static_cast<uint32_t>(at(0));
   type.max_elements = at(1);
   if (at(2) < 0) return type;
+  if (at(2) > TENON_MAX_RANK) Fail(TENON_INVALID_ARGUMENT, "the elements of a list have ", at(2), " dims; at most ", TENON_MAX_RANK, " are possible");
   std::vector<int64_t> dims(static_cast<size_t>(at(2)));
-  for (size_t i = 0; i < dims.size(); ++i) dims[i] = at(3 + i);
+  for (size_t i = 0; i < dims.size(); ++i)
+    if ((dims[i] = at(3 + i)) < -1) Fail(TENON_INVALID_ARGUMENT, "a dim of a list's elements is ", dims[i]);
   type.element_shape = Shape(std::move(dims));
   return type;
 }

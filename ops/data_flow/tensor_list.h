@@ -16,6 +16,8 @@
 
 namespace tenon::ops {
 
+inline constexpr std::string_view kListType = "tenon.TensorList";
+
 // What a list's elements are.
 struct ListType {
   uint32_t dtype = TENON_DT_INVALID;
@@ -23,6 +25,7 @@ struct ListType {
   int64_t max_elements = -1;   // that may be appended to; -1: any number
 
   std::string Encode() const;
+  // INVALID_ARGUMENT, thrown: these are no list's metadata.
   static ListType Decode(std::string_view bytes);
 };
 

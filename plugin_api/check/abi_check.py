@@ -35,7 +35,8 @@ HANDSHAKE = ("tenon/abi.h", "tenon/status.h")
 CAPABILITIES = {"OPS": "tenon/op.h", "GRADIENTS": "tenon/op.h", "KERNELS": "tenon/kernel.h", "DEVICE": "tenon/device.h", "COMPILER": DRAFT + "compile.h",
                 "TRANSPORT": DRAFT + "transport.h", "COLLECTIVE": DRAFT + "collective.h", "PLACER": DRAFT + "place.h",
                 "FILESYSTEM": DRAFT + "filesystem.h"}
-DRAFT_CAPABILITIES = {"GRAPH_PASS": DRAFT + "graph_pass.h", "DEVICE_COPY": DRAFT + "device_copy.h", "LOOP_COMPILER": DRAFT + "compile_loop.h"}
+DRAFT_CAPABILITIES = {"GRAPH_PASS": DRAFT + "graph_pass.h", "DEVICE_COPY": DRAFT + "device_copy.h", "LOOP_COMPILER": DRAFT + "compile_loop.h",
+                      "VARIANTS": DRAFT + "variant.h"}
 EXTENSIONS = {"FILES": "tenon/ext/files.h", "NATIVE_HANDLE": DRAFT + "native_handle.h", "GRAPH_CAPTURE": DRAFT + "capture.h",
               "PROFILE": DRAFT + "profile.h", "TILE": DRAFT + "tile.h"}
 WARNINGS = ("-Wall", "-Wextra", "-Wpadded", "-Werror", "-fsyntax-only")

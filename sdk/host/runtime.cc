@@ -17,8 +17,10 @@
 #include "core/files/mounts.h"
 #include "core/graph/op_registry.h"
 #include "core/place/device_name.h"
+#include "core/tensor/variant_types.h"
 #include "sdk/host/objects.h"
 #include "tenon/ext/draft/graph_pass.h"
+#include "tenon/ext/draft/variant.h"
 #include "tenon/sdk/near_miss.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
@@ -352,6 +354,7 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
   tenon_runtime* raw = runtime.get();
   runtime->runtime.ops().SetOpener([raw](std::string_view op) { raw->OpenForOp(op); });
   runtime->runtime.kernels().SetOpener([raw](std::string_view op) { raw->OpenForKernels(op); });
+  runtime->runtime.variant_types().SetOpener([raw] { raw->OpenThoseWith(TENON_CAPABILITY_VARIANTS); });
   files::Mounts::The().AddOpener(raw, [raw](std::string_view scheme) { raw->OpenForFilesystem(scheme); });
   // What the caller names is opened at once, so that a mistake shows.
   for (uint64_t i = 0; i < options.plugin_count; ++i) {
