@@ -288,7 +288,10 @@ class Joiner {
     if (task_sets_.size() > 1) FindVariants();
     bundle_of_ = parent_;
     bundle_sets_.assign(parent_.size(), DeviceSets::kAll);
-    for (const auto& [from, to] : variants_) TENON_RETURN_IF_ERROR(Bundle(from, to));
+    // First those that stay, so that what may be parted is parted for a name alone.
+    for (const auto& [from, to] : variants_)
+      if (stays_[from] && !Bundle(from, to)) return WouldCross(from, to);
+    std::erase_if(variants_, [this](const auto& edge) { return !stays_[edge.first] && !Bundle(edge.first, edge.second); });
     NarrowToBundles();
     if (request_.of_cluster) {
       for (const Position i : parent_.ids())
@@ -302,7 +305,30 @@ class Joiner {
   void FindVariants() {
     for (const graph::NodeId id : request_.order)
       for (const Edge& edge : graph_.node(id).inputs)
-        if (const Position from = Producer(edge); from && BaseType(graph_.TypeOf(edge)) == TENON_DT_VARIANT) variants_.emplace_back(from, PositionOf(id));
+        if (const Position from = Producer(edge); from && IsVariant(edge)) variants_.emplace_back(from, PositionOf(id));
+    FindThoseThatStay();
+  }
+  bool IsVariant(const Edge& edge) const { return edge.node && BaseType(graph_.TypeOf(edge)) == TENON_DT_VARIANT; }
+
+  // Nodes whose variants do not leave their process: those of makers that do not say so, and what comes of them by nodes that pass values on.
+  void FindThoseThatStay() {
+    constexpr uint64_t kPassesOn = TENON_OP_IDENTITY | TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION;
+    stays_.assign(parent_.size(), false);
+    if (variants_.empty()) return;
+    const auto brings_one = [this](const Edge& edge) {
+      const Position from = Producer(edge);
+      return IsVariant(edge) && (!from || stays_[from]);
+    };
+    for (bool more = true; more;) {  // again for the back edges of loops
+      more = false;
+      for (const graph::NodeId id : request_.order) {
+        const Node& node = graph_.node(id);
+        const Position here = PositionOf(id);
+        if (stays_[here]) continue;
+        stays_[here] = node.has(kPassesOn) ? std::any_of(node.inputs.begin(), node.inputs.end(), brings_one) : !request_.variants_may_cross || !request_.variants_may_cross(node);
+        more = more || stays_[here];
+      }
+    }
   }
 
   // Groups that must be in one task are a bundle: union-find over their roots.
@@ -315,17 +341,20 @@ class Joiner {
   // Of the tasks of a bundle those where this group may go too.
   SetId TasksFor(Position node) { return sets_->Intersect(bundle_sets_[BundleOf(node)], Widen(root_sets_[Root(node)])); }
 
-  Status Bundle(Position from, Position to) {
-    const SetId of_from = TasksFor(from), of_to = TasksFor(to), both = sets_->Intersect(of_from, of_to);
-    if (sets_->empty(both)) {
-      const auto where = [&](Position node, SetId tasks) { return StrCat(NodeAt(node).Describe(), ", which can go to ", Names(sets_->Intersect(root_sets_[Root(node)], tasks)), " alone"); };
-      return InvalidArgument(StrCat(where(to, of_to), ", takes a variant of ", where(from, of_from),
-                                    "; variants (lists, optionals, datasets) do not leave their process. Give both nodes one task, or let tensors cross instead, such as a list's elements, stacked"));
-    }
+  // False: there is no task for both.
+  bool Bundle(Position from, Position to) {
+    const SetId both = sets_->Intersect(TasksFor(from), TasksFor(to));
+    if (sets_->empty(both)) return false;
     const Position a = BundleOf(from), b = BundleOf(to);
     bundle_of_[b] = a;
     bundle_sets_[a] = both;
-    return Status::Ok();
+    return true;
+  }
+
+  Status WouldCross(Position from, Position to) {
+    const auto where = [&](Position node) { return StrCat(NodeAt(node).Describe(), ", which can go to ", Names(sets_->Intersect(root_sets_[Root(node)], TasksFor(node))), " alone"); };
+    return InvalidArgument(StrCat(where(to), ", takes a variant of ", where(from),
+                                  "; the variants of datasets, queues and the like do not leave their process (those of lists and optionals do). Give both nodes one task, or let tensors cross instead"));
   }
 
   void NarrowToBundles() {
@@ -458,6 +487,7 @@ class Joiner {
   std::vector<SetId> task_sets_;
   std::map<SetId, SetId> wide_;
   std::vector<std::pair<Position, Position>> variants_;  // edges: from, to
+  IdVector<Position, bool> stays_;  // whether variants that come from there do not leave their process
   IdVector<Position, Position> bundle_of_;  // of roots
   IdVector<Position, SetId> bundle_sets_;   // of roots of bundles: the devices of the tasks where all of it may go
   Groups out_;

@@ -3,7 +3,7 @@
 //
 // Must be together: nodes of one class ("_class" has "loc:@name"), what takes a reference or a resource handle with the
 // node that made it, the control-flow nodes of one loop variable. Must be in one task, as their values do not leave their process: the ends of an edge of
-// variant (lists, optionals, datasets). Are put together where nothing speaks against it: what
+// variant (datasets); of one that may leave it (lists, optionals) they are in one task unless their device names part them. Are put together where nothing speaks against it: what
 // looks at its input's shape alone, and that input; a value that a loop does not change, and its first reader inside; a
 // loop's condition, the predicate, and the host.
 #ifndef TENON_CORE_PLACE_GROUPS_H_
@@ -35,7 +35,7 @@ bool MakesState(const graph::Node& node);
 
 // Contradictions are INVALID_ARGUMENT naming two nodes. With soft placement device names give way with a note, types and indices before tasks: what takes a
 // handle goes to its state, wherever its own name points, but nodes of one class whose names say different tasks stay an error, as does a variant that
-// would have to cross.
+// would have to cross and may not.
 //
 // State has one home for all clients of a cluster (Request::of_cluster), which neither costs nor the part of a graph that a client has change: of the devices where the
 // group of a node that makes a handle or a reference may go, those of the first task in the cluster's order, there the one with the most arithmetic a second that

@@ -237,6 +237,56 @@ TEST(PlaceOnACluster, VariantsFollowOneTasksNameAndAreRefusedWhereNamesCutThem) 
   }
 }
 
+// A list that may cross goes where names say, and is parted nowhere else.
+TEST(PlaceOnACluster, VariantsThatMayCrossArePartedByNamesAlone) {
+  for (const bool soft : {true, false}) {
+    ClusterMaker g;
+    g.request.soft_placement = soft;
+    g.request.variants_may_cross = [](const graph::Node& node) { return node.op->name == "Feed" || node.op->name == "Stop"; };
+    std::vector<Edge> lists{g.List("made")};
+    for (int i = 0; i < 9; ++i) {
+      lists.push_back(g.Add("Stop", {lists.back()}, {}, StrCat("list", i)));
+      g.Seconds({g.Add("Convert", {lists.back()}, {{"SrcT", AttrValue::Type(TENON_DT_VARIANT)}, {"DstT", AttrValue::Type(TENON_DT_FLOAT)}})}, 1);
+    }
+    const auto parted = [&](const Placement& placement) {
+      const auto task = [&](Edge edge) { return g.At(placement, edge).substr(0, g.At(placement, edge).find(' ')); };
+      int count = 0;
+      for (const graph::NodeId id : g.graph.ids())
+        for (const Edge& edge : g.graph.node(id).inputs) count += g.graph.TypeOf(edge) == TENON_DT_VARIANT && task(edge) != task({id, 0});
+      return count;
+    };
+    EXPECT_EQ(parted(g.Placed()), 0) << "no name asks for it";
+    g.Pin(lists[0], "/job:ps/task:0");
+    EXPECT_EQ(parted(g.Placed()), 0);
+    g.Pin(lists[9], "/job:worker/task:1/fast:0");
+    const Placement placement = g.Placed();
+    EXPECT_EQ(parted(placement), 1);
+    EXPECT_EQ(g.At(placement, lists[0]), "ps:0 HOST");
+    EXPECT_EQ(g.At(placement, lists[9]), "worker:1 FAST");
+    g.Pin(lists[4], "/job:worker/task:0");
+    EXPECT_EQ(parted(g.Placed()), 2);
+    EXPECT_EQ(g.At(g.Placed(), lists[4]).substr(0, 8), "worker:0");
+  }
+}
+
+// What stays together leaves what may be parted the one place where the names agree; and what a node only passes on is what its source is.
+TEST(PlaceOnACluster, VariantsThatStayGoBeforeThoseThatMayCross) {
+  for (const bool may_cross : {true, false}) {
+    ClusterMaker g;
+    g.request.variants_may_cross = [may_cross](const graph::Node& node) { return node.op->name == "Feed" && (may_cross || node.name != "first"); };
+    const Edge first = g.List("first"), passed = g.Add("Copy", {first}, {}, "passed"), dataset = g.Add("Stop", {passed}, {}, "dataset"), last = g.Add("Stop", {dataset}, {}, "last");
+    g.Pin(first, "/job:ps/task:0");
+    g.Pin(last, "/job:worker/task:1");
+    if (!may_cross) {
+      EXPECT_TRUE(Says(g.Error(), "takes a variant of node 'dataset' (Stop), which can go to /job:ps")) << g.Error().ToString();
+      continue;
+    }
+    const Placement placement = g.Placed();
+    EXPECT_EQ(g.At(placement, dataset).substr(0, 8), "worker:1") << "of a dataset all is at its reader";
+    EXPECT_EQ(g.At(placement, first), "ps:0 HOST");
+  }
+}
+
 TEST(PlaceOnACluster, StateWithoutADeviceHasOneHomeWhateverItsClientHas) {
   std::set<std::string> homes;
   for (int client = 0; client < 4; ++client) {

@@ -65,6 +65,8 @@ struct Request {
   std::function<bool(const graph::Node&, DeviceId device)> is_view;
   // Whether the host runs what stands on a device: its kernel is for any device. May be empty: no.
   std::function<bool(const graph::Node&, DeviceId device)> run_by_host;
+  // Whether the variants that a node makes may leave their process, where device names ask for it. May be empty: no.
+  std::function<bool(const graph::Node&)> variants_may_cross;
   // Seconds of a run on a device, where the kernel says it for shapes that are known; 0: it does not. May be empty.
   std::function<double(const graph::Node&, DeviceId device, const graph::ShapeInference& shapes)> kernel_seconds;
   // Between different devices. May be empty: transfers cost nothing.

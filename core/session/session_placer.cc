@@ -12,6 +12,7 @@
 #include "core/place/external_placer.h"
 #include "core/session/placement.h"
 #include "core/session/runtime.h"
+#include "core/tensor/variant_types.h"
 
 namespace tenon::session {
 namespace {
@@ -103,6 +104,7 @@ Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, cons
   request.one_task = options_.one_task;
   request.of_cluster = options_.of_cluster;
   request.homes = &homes_;
+  request.variants_may_cross = [this](const graph::Node& node) { return runtime_->variant_types().AreMadeBy(node.op->name); };
   request.costs = &options_.costs;
   // What of the network was measured goes before what is guessed of it.
   request.link = [this, guess = std::move(request.link)](place::DeviceId from, place::DeviceId to) {
