@@ -61,7 +61,7 @@ struct DataKey {
 Result<std::string> EncodeKey(const DataKey& key);
 Result<DataKey> DecodeKey(tenon_span bytes);
 
-// A dead value has no type. Of a channel that the named part sends, and not receives, it is a wish: the receiver asks for the value (asked_values.h), or, where
+// A dead value has no type; the bytes of one of variants are as variant_bytes.h says. Of a channel that the named part sends, and not receives, it is a wish: the receiver asks for the value (asked_values.h), or, where
 // it has a type and no bytes, will not.
 struct DataHead {
   DType dtype = TENON_DT_INVALID;

@@ -11,7 +11,7 @@
 
 namespace tenon::cluster {
 
-inline constexpr uint32_t kProtocol = 4;  // equal on both sides
+inline constexpr uint32_t kProtocol = 5;  // equal on both sides
 inline constexpr std::string_view kVersion = "0.1.0";
 inline constexpr std::string_view kMethodHello = "hello", kMethodOpen = "open", kMethodPart = "part", kMethodRun = "run",
                                   kMethodPing = "ping", kMethodClose = "close", kMethodSettle = "settle", kMethodDrop = "drop",

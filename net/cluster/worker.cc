@@ -175,7 +175,7 @@ Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network
     });
   };
   worker->network_ = std::make_unique<Network>(std::move(finder), std::move(handlers), worker->options_.credentials, worker->options_.max_message_bytes);
-  worker->services_ = {worker->options_.task, worker->network_.get(), &worker->metrics_, &worker->background_, &worker->mutex_};
+  worker->services_ = {worker->options_.task, worker->network_.get(), &worker->metrics_, &worker->background_, &runtime->variant_types(), &worker->mutex_};
   worker->peers_ = std::make_unique<Peers>(
       worker->network_.get(), [self](std::function<void()> work) { self->background_.Later(std::move(work)); },
       [self](const std::string& address, std::string_view why) { self->LosePeer(address, why, /*noted=*/false); });

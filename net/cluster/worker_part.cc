@@ -112,6 +112,7 @@ Status PartPlan::Prepare(session::Session* session, const RegisterPart& asked) {
   for (graph::NodeId node : part->callable->plan()->receives()) {
     const int32_t channel = channels[node].number();
     part->receives.push_back(channel);
+    if (part->callable->plan()->graph().node(node).output_types[0] == TENON_DT_VARIANT) part->of_variants.insert(channel);
     if (part->asked_bytes[channel] > 0) part->asks.push_back({channel, part->asked_bytes[channel]});
   }
   // Not where it asks for values while it runs: they are not there before.

@@ -28,6 +28,7 @@ struct WorkerPart {
   std::vector<size_t> peer_numbers;  // of each of `tasks`, as metrics number them
   std::vector<int32_t> from;       // by channel: of `tasks`
   std::vector<int32_t> receives;   // channels, in the order of the callable's receives
+  std::set<int32_t> of_variants;   // those of `receives` whose values are variants
   std::vector<uint64_t> asked_bytes;  // by channel: of its value, which its receiver asks for; 0: it is not asked for
   std::vector<AskingWindow::Value> asks;  // those of `receives` that are asked for
   uint64_t receive_window = 0;

@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "net/cluster/planted.h"
+#include "net/cluster/variant_bytes.h"
 
 namespace tenon::cluster {
 namespace {
@@ -19,9 +20,10 @@ int32_t WorkerStep::TargetOf(const exec::RendezvousKey& key) const {
 Result<tenon_span> WorkerStep::Lay(exec::Message* message) const {
   const tenon_tensor_view& value = message->view();
   if (IsPlain(value.dtype)) return tenon_span{static_cast<const char*>(DataOf(value)), value.byte_size};
-  if (value.dtype != TENON_DT_STRING) return InvalidArgument(StrCat("a value of ", TypeName(value.dtype), " cannot leave its process"));
-  TENON_ASSIGN_OR_RETURN(Tensor compact, Tensor::CopyOf(pool(), value));
-  const tenon_span bytes{static_cast<const char*>(compact.data()), value.byte_size + StringBytes(value)};
+  if (value.dtype != TENON_DT_STRING && value.dtype != TENON_DT_VARIANT) return InvalidArgument(StrCat("a value of ", TypeName(value.dtype), " cannot leave its process"));
+  const bool strings = value.dtype == TENON_DT_STRING;
+  TENON_ASSIGN_OR_RETURN(Tensor compact, strings ? Tensor::CopyOf(pool(), value) : WriteVariants(value, services_->variant_types, session->session->pool()));
+  const tenon_span bytes{static_cast<const char*>(compact.data()), compact.byte_size() + (strings ? StringBytes(value) : 0)};
   tenon_tensor_view view = compact.view();
   Retain(view.buffer);
   view.dl.shape = view.buffer->dims;

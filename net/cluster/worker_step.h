@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/exec/exchange/rendezvous.h"
+#include "core/tensor/variant_types.h"
 #include "net/cluster/background.h"
 #include "net/cluster/metrics.h"
 #include "net/cluster/network.h"
@@ -25,6 +26,7 @@ struct StepServices {
   Network* network = nullptr;
   WorkerMetrics* metrics = nullptr;
   Background* background = nullptr;
+  variant::Types* variant_types = nullptr;
   std::mutex* mutex = nullptr;  // of its sessions
 };
 
@@ -70,7 +72,7 @@ class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<
   std::function<void()> TakeThen(bool over);
   // The channel's number among the part's tasks; -1: it stays here.
   int32_t TargetOf(const exec::RendezvousKey& key) const;
-  // The value as it goes out: plain bytes, which the message keeps; cells and bytes of strings side by side.
+  // The value as it goes out: plain bytes, which the message keeps; cells and bytes of strings side by side; variants as variant_bytes.h says.
   Result<tenon_span> Lay(exec::Message* message) const;
   // A value did not reach another task.
   void Lost(Status why);

@@ -2,7 +2,9 @@
 // Values that come from other tasks, on their way into the memory of their steps.
 #include "net/cluster/worker.h"
 
+#include "core/session/runtime.h"
 #include "net/cluster/planted.h"
+#include "net/cluster/variant_bytes.h"
 
 namespace tenon::cluster {
 
@@ -11,6 +13,7 @@ struct Worker::Arrival {
   std::shared_ptr<WorkerStep> step;  // nullptr: it is over, and did not need the value
   exec::RendezvousKey key;
   Tensor value;          // none: dead
+  std::optional<Shape> of_variants;  // what `value` has the bytes of
   uint64_t bytes = 0;
   size_t peer = 0;  // who sent it
   bool wish = false;  // it is no value, but asks for one that the part sends, or says that nobody will
@@ -64,10 +67,15 @@ Status Worker::Place(tenon_peer* peer, tenon_span key_bytes, tenon_span head_byt
 
 Status Worker::MakeRoom(const WorkerSession& session, const DataHead& head, uint64_t bytes, Arrival* arrival) {
   if (head.dtype == TENON_DT_INVALID) return bytes == 0 ? Status::Ok() : InvalidArgument("a dead value comes with bytes");
+  const bool variants = head.dtype == TENON_DT_VARIANT;
+  if (arrival->step != nullptr && !arrival->wish && variants != arrival->step->part->of_variants.contains(arrival->key.channel))
+    return InvalidArgument(StrCat("a value of ", TypeName(head.dtype), " comes where ", variants ? "no variants are" : "a variant is", " waited for"));
   TENON_ASSIGN_OR_RETURN(const int64_t elements, ByteSize(head.dtype, head.shape));
   const auto cells = static_cast<uint64_t>(elements);
-  if (bytes < cells || (head.dtype != TENON_DT_STRING && bytes != cells)) return InvalidArgument(StrCat("a value of ", cells, " bytes comes with ", bytes));
-  TENON_ASSIGN_OR_RETURN(arrival->value, Tensor::Allocate(session.session->pool(), head.dtype, head.shape, bytes - cells));
+  if (bytes < cells || (head.dtype != TENON_DT_STRING && !variants && bytes != cells)) return InvalidArgument(StrCat("a value of ", cells, " bytes comes with ", bytes));
+  if (variants) arrival->of_variants = head.shape;
+  TENON_ASSIGN_OR_RETURN(arrival->value, variants ? Tensor::Allocate(session.session->pool(), TENON_DT_UINT8, Shape{static_cast<int64_t>(bytes)})
+                                                  : Tensor::Allocate(session.session->pool(), head.dtype, head.shape, bytes - cells));
   return Status::Ok();
 }
 
@@ -77,6 +85,13 @@ void Worker::Placed(Arrival* given, Status status) {
   if (arrival->step == nullptr) return;
   if (status.ok() && arrival->wish) return arrival->step->Wished(arrival->key.channel, !arrival->value.has_value());
   exec::Message message;
+  if (status.ok() && arrival->of_variants) {
+    status = Guarded([&]() -> Status {
+      TENON_ASSIGN_OR_RETURN(arrival->value, ReadVariants(arrival->value, *arrival->of_variants, &runtime_->variant_types(), arrival->step->session->session->pool()));
+      return Status::Ok();
+    });
+    if (!status.ok()) status = std::move(status).Annotate(StrCat("a value from task ", metrics_.NameOf(arrival->peer)));
+  }
   if (status.ok() && arrival->value.has_value()) {
     tenon_tensor_view view = arrival->value.view();
     if (view.dtype == TENON_DT_STRING) status = CheckStrings(view.dl.data, arrival->value.num_elements(), arrival->bytes);
