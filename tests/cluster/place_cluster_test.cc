@@ -57,7 +57,7 @@ TEST(PlaceOnACluster, ListsOfAGraphWithoutDevicesRunAsInOneProcess) {
   }
 }
 
-TEST(PlaceOnACluster, ElementsCrossAndNamesThatCutAListAreRefusedWhenPlanned) {
+TEST(PlaceOnACluster, NamesCutListsAndThoseThatCutADatasetAreRefusedWhenPlanned) {
   const LocalCluster cluster("loopback://cut_lists", {{"worker", 2}});
   // The products of branches stand on tasks by name; the lists stay where they are.
   Graph g(TheRuntime());
@@ -70,21 +70,29 @@ TEST(PlaceOnACluster, ElementsCrossAndNamesThatCutAListAreRefusedWhenPlanned) {
   for (const bool soft : {true, false}) {
     Graph cut(TheRuntime());
     const Output shape = cut.Const(std::vector<int32_t>{1}, Shape{1});
-    Output list, item;
+    const Attrs of_int64 = {{"output_types", std::vector<DType>{DType::kInt64}}, {"output_shapes", std::vector<Shape>{Shape{}}}};
+    Output list, item, data, taken;
     {
       const auto on = cut.Device("/job:worker/task:0");
       list = cut.Op("TensorListFromTensor", {cut.Const(std::vector<float>{1, 2}, Shape{2, 1}), shape}, {{"element_dtype", DType::kFloat}, {"shape_type", DType::kInt32}}, "made");
+      data = cut.Op("RangeDataset", {cut.Const(int64_t{0}), cut.Const(int64_t{5}), cut.Const(int64_t{1})}, of_int64, "data");
     }
     {
       const auto on = cut.Device("/job:worker/task:1/device:CPU:0");
-      item = cut.Op("TensorListGetItem", {list, cut.Const(1), shape}, {{"element_dtype", DType::kFloat}}, "taken");
+      item = cut.Op("TensorListGetItem", {list, cut.Const(1), shape}, {{"element_dtype", DType::kFloat}}, "item");
+      taken = cut.Op("DatasetCardinality", {cut.Op("TakeDataset", {data, cut.Const(int64_t{2})}, of_int64, "taken")});
     }
     SessionOptions options;
     options.soft_placement = soft;
     const Session session = cluster.Client(cut, options);
-    const Status refused = session.Prepare({}, {item}).status();
+    EXPECT_EQ(DeviceOf(session, {item}, "made"), Cpu(kWorker0));
+    EXPECT_EQ(DeviceOf(session, {item}, "item"), Cpu(kWorker1));
+    const auto value = session.Run({}, {item});
+    ASSERT_TRUE(value.ok()) << value.status();
+    EXPECT_EQ(DoublesOf((*value)[0]), std::vector<double>{2});
+    const Status refused = session.Prepare({}, {taken}).status();
     EXPECT_EQ(refused.code(), Code::kInvalidArgument) << refused;
-    for (const std::string& word : {std::string("node 'taken' (TensorListGetItem)"), std::string("node 'made' (TensorListFromTensor)"), Cpu(kWorker0), Cpu(kWorker1), std::string("one task")})
+    for (const std::string& word : {std::string("node 'taken' (TakeDataset)"), std::string("node 'data' (RangeDataset)"), Cpu(kWorker0), Cpu(kWorker1), std::string("one task")})
       EXPECT_NE(refused.message().find(word), std::string::npos) << refused;
   }
 }
