@@ -28,7 +28,7 @@ HASH_HEADER = "tenon/layout_hash.h"
 DRAFT_HASH_HEADER = DRAFT + "layout_hash.h"  # that only the drafts themselves include: a change of one builds nothing else anew
 HASH_HEADERS = (HASH_HEADER, DRAFT_HASH_HEADER)
 # For applications, not plugins: compiled here, and versioned apart.
-APPLICATION = ("tenon/app.h", "tenon/session_options.h", "tenon/dlpack.h", "tenon/model.h", "tenon/train.h", "tenon/extend.h")
+APPLICATION = ("tenon/app.h", "tenon/session_options.h", "tenon/dlpack.h", "tenon/model.h", "tenon/train.h")
 TAGGED_APPLICATION = ("tenon/model.h", "tenon/train.h")  # app.h is older than its tags
 # The headers that speak of each hash, with all that they include. What every plugin has to do with is the handshake's.
 HANDSHAKE = ("tenon/abi.h", "tenon/status.h")

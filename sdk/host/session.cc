@@ -15,7 +15,6 @@
 #include "sdk/host/objects.h"
 #include "sdk/host/read_options.h"
 #include "tenon/ext/draft/graph_pass.h"
-#include "tenon/extend.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
 

@@ -7,7 +7,6 @@
 #include "sdk/model/restored_variables.h"
 #include "sdk/model/variable_values.h"
 #include "tenon/data/file.h"
-#include "tenon/extend.h"
 #include "tenon/model/file_guard.h"
 #include "tenon/model/graph_index.h"
 #include "tenon/sdk/wire.h"

@@ -54,7 +54,7 @@ PACKAGE_ROOMS = ("ops", "devices", "net", "files")
 # Boost: the loader, and the fibers of an emulated grid; of it, Beast: the server of a worker's metrics. JSON: manifests in plugins, what `--json` prints in the command line, credentials, and
 # what an op parses.
 PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "beast": ("sdk/cli",), "json": ("plugins", "sdk/cli", "sdk/examples", "net/grpc", "ops/parse")}
-PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h", "plugin_api/include/tenon/session_options.h", "plugin_api/include/tenon/extend.h",
+PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h", "plugin_api/include/tenon/session_options.h",
                    "plugin_api/include/tenon/model.h", "plugin_api/include/tenon/train.h")
 
 # Inside core: a folder may include itself and the folders named here.

@@ -9,6 +9,9 @@
  * (pointer, size) spans; spans given out live as long as the object they came from. A tenon_status* of NULL is success;
  * others are released with tenon_status_release. Structs begin with struct_size; zeroed options are the defaults.
  * Names of tensors: "node:k", and "node" for "node:0". Names of targets: "node".
+ *
+ * Wrong arguments end nobody: NULL where it is not allowed, a span or a list that is NULL and has a size, ranks, sizes and counts that cannot be are INVALID_ARGUMENT, which
+ * names the argument; functions that return no status give a neutral value then (0, an empty span, NULL) and do nothing.
  */
 #ifndef TENON_APP_H_
 #define TENON_APP_H_
@@ -528,6 +531,10 @@ typedef struct tenon_run_options {
   tenon_status* (*watch)(void* argument, const tenon_watched* made);
   void* watch_argument;
 } tenon_run_options;
+
+/* As tenon_session_extend, until the options' timeout passes or their cancellation is cancelled: DEADLINE_EXCEEDED, CANCELLED, and nothing is added. Options may be NULL; what
+ * they say of steps alone (out_trace, watch) is left alone. */
+TENON_EXPORT tenon_status* tenon_session_extend_within(tenon_session* session, const tenon_run_options* options, tenon_span graph_def);
 
 /* Feeds and fetches are names. Fetches are given to the caller. */
 TENON_EXPORT tenon_status* tenon_session_run(tenon_session* session, const tenon_run_options* options,
