@@ -153,10 +153,11 @@ TEST_F(Elf, SurvivesAnyDamageToItsHeaders) {
   std::string bytes = good_;
   const auto* header = reinterpret_cast<const Elf64_Ehdr*>(good_.data());
   const size_t table = header->e_shoff;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     std::string damaged = good_;
     for (int k = 0; k < 1 + i % 4; ++k) {
-      const size_t at = random() % 2 ? random() % 1024 : table + random() % (damaged.size() - table);
+      // The headers, what follows on them (names, symbols, tables of hashes), the sections.
+      const size_t at = random() % 3 == 0 ? random() % 1024 : random() % 2 ? random() % 4096 : table + random() % (damaged.size() - table);
       damaged[at] = static_cast<char>(random() % 3 == 0 ? 0xff : random());
     }
     LoadReport report;
