@@ -45,7 +45,7 @@ def add(unpacked):
     unpacked = pathlib.Path(unpacked)
     (info,) = unpacked.glob("*.dist-info")
     folder = info / "licenses" / "third_party"
-    texts = {package: _copyright(package) for package in {_package_of(library.name) for library in [*unpacked.glob("*.libs/*"), *unpacked.rglob("libtenon_*.so.*")]}}
+    texts = {package: _copyright(package) for package in {_package_of(library.name) for library in [*unpacked.glob("*.libs/*"), *(path for path in unpacked.rglob("libtenon_*.so.*") if path.parent.name != "lib")]}}
     if (unpacked / "tenon" / "bin").is_dir():
         compiled_in = [package for package, plugin in COMPILED_IN.items() if plugin is None or (unpacked / "tenon/lib/tenon/plugins" / plugin).is_file()]
         texts.update({package: _copyright(package) for package in compiled_in}, nanobind=_nanobind())
