@@ -11,7 +11,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <set>
@@ -130,6 +133,19 @@ void AddPath(const std::string& value, const std::string& giver, Collector* coll
   }
 }
 
+// The file whose mapping holds the address, as the kernel knows it; empty where it does not say.
+std::string MappedFile(const void* address) {
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    int at = 0;  // of the path, behind protection, offset, device and inode
+    if (sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &at) == 2 && at != 0 && begin <= wanted && wanted < end)
+      return line.substr(static_cast<size_t>(at));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string PathFromEnvironment() {
@@ -144,8 +160,8 @@ std::vector<std::string> FoldersBeside(const void* anchor) {
   const auto* object = static_cast<const link_map*>(extra);
   // The name of the main program is what its caller chose to write; the system knows where it stands.
   const bool program = object == nullptr || object->l_name == nullptr || object->l_name[0] == '\0';
-  const std::string name = program ? "/proc/self/exe" : object->l_name;
-  if (name[0] != '/') return {};  // relative to a current folder that may have changed since
+  std::string name = program ? "/proc/self/exe" : object->l_name;
+  if (name[0] != '/') name = MappedFile(anchor);  // relative to a current folder that may have changed since
   const std::optional<std::string> real = RealPath(name);
   if (!real) return {};
   const std::string folder = Parent(*real);

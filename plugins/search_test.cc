@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/search.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -198,6 +199,22 @@ TEST(Search, TheFoldersBesideAnAddressAreThoseOfItsLibrary) {
   EXPECT_EQ(folders[0].front(), '/');
   EXPECT_TRUE(folders[0].ends_with("/tenon/plugins"));
   EXPECT_NE(folders[0], FoldersBeside(&anchor)[0]);
+}
+
+TEST(Search, TheFoldersBesideALibraryAreFoundWhenItWasOpenedByARelativePath) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(std::string(TENON_TEST_BUILD_DIR) + "/tests/fakes/plugins/tenon_fixture_good.so", folder.At("a library.so"));
+  void* const library = [&] {
+    const CurrentFolder here(folder.path());
+    return dlopen("./a library.so", RTLD_NOW | RTLD_LOCAL);
+  }();
+  ASSERT_NE(library, nullptr) << dlerror();
+  const std::vector<std::string> folders = FoldersBeside(dlsym(library, TENON_QUERY_SYMBOL));
+  ASSERT_EQ(folders.size(), 2u);
+  EXPECT_EQ(folders[0], std::filesystem::canonical(folder.path()).string() + "/tenon/plugins");
+  std::filesystem::remove(folder.At("a library.so"));
+  EXPECT_TRUE(FoldersBeside(dlsym(library, TENON_QUERY_SYMBOL)).empty());  // nobody knows where it is now
+  dlclose(library);
 }
 
 // Runs the helper and gives its output; exit code 3 means that it has no raised privileges.

@@ -37,18 +37,18 @@ Status CheckPlace(const tenon_dl_tensor& dl, const exec::Device* device) {
 }
 
 Status Check(const tenon_dl_tensor& dl, const exec::Device* device, DType* out_dtype, Shape* out_shape) {
+  TENON_CHECK(dl);  // the rank is a possible one before dims are copied
   TENON_RETURN_IF_ERROR(CheckPlace(dl, device));
   *out_dtype = FromDlType(dl.dtype);
   if (*out_dtype == TENON_DT_INVALID)
     return InvalidArgument(StrCat("the DLPack tensor has elements of code ", int{dl.dtype.code}, ", ", int{dl.dtype.bits}, " bits and ",
                                   dl.dtype.lanes, " lanes, which no type here has"));
-  if (dl.ndim < 0 || (dl.ndim > 0 && dl.shape == nullptr)) return InvalidArgument("the DLPack tensor has no shape");
   *out_shape = Shape(tenon_shape{dl.shape, dl.ndim, 0});
   TENON_RETURN_IF_ERROR(out_shape->Validate());
   if (!out_shape->fully_known()) return InvalidArgument(StrCat("the DLPack tensor has the shape ", out_shape->ToString()));
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(*out_dtype, *out_shape));
   if (dl.data == nullptr && bytes > 0) return InvalidArgument("the DLPack tensor has no data");
-  return Status::Ok();
+  return host::ToStatus(arguments::FaultOfExtent(dl, BytesOfElements(*out_dtype, 1)).Within("dl_tensor"));
 }
 
 template <typename Managed>
@@ -96,7 +96,6 @@ void Forget(Managed* self) {
 
 template <typename Managed>
 Status ToManaged(tenon_tensor* tensor, Managed** out_managed) {
-  if (tensor == nullptr) return InvalidArgument("there is no tensor to share");
   if (FromDlType(tensor->view.dl.dtype) == TENON_DT_INVALID)
     return InvalidArgument(StrCat("a tensor of ", TypeName(tensor->tensor.dtype()), " cannot be shared through DLPack"));
   auto* managed = new Managed{};
@@ -113,11 +112,15 @@ Status ToManaged(tenon_tensor* tensor, Managed** out_managed) {
 extern "C" {
 
 tenon_status* tenon_tensor_from_dlpack(tenon_dl_managed_tensor* managed, tenon_tensor** out_tensor) {
-  return host::Guard([&] { return FromManaged(managed, nullptr, out_tensor); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(managed, out_tensor);
+    return FromManaged(managed, nullptr, out_tensor);
+  });
 }
 
 tenon_status* tenon_tensor_from_dlpack_versioned(tenon_dl_managed_tensor_versioned* managed, tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(managed, out_tensor);
     TENON_RETURN_IF_ERROR(CheckVersion(*managed));
     return FromManaged(managed, nullptr, out_tensor);
   });
@@ -125,23 +128,31 @@ tenon_status* tenon_tensor_from_dlpack_versioned(tenon_dl_managed_tensor_version
 
 tenon_status* tenon_session_tensor_from_dlpack(tenon_session* session, tenon_span device, tenon_dl_managed_tensor* managed,
                                                tenon_tensor** out_tensor) {
-  return host::Guard([&] { return FromManagedOn(session, device, managed, out_tensor); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(session, device, managed, out_tensor);
+    return FromManagedOn(session, device, managed, out_tensor);
+  });
 }
 
 tenon_status* tenon_session_tensor_from_dlpack_versioned(tenon_session* session, tenon_span device,
                                                          tenon_dl_managed_tensor_versioned* managed, tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, device, managed, out_tensor);
     TENON_RETURN_IF_ERROR(CheckVersion(*managed));
     return FromManagedOn(session, device, managed, out_tensor);
   });
 }
 
 tenon_status* tenon_tensor_to_dlpack(tenon_tensor* tensor, tenon_dl_managed_tensor** out_managed) {
-  return host::Guard([&] { return ToManaged(tensor, out_managed); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(tensor, out_managed);
+    return ToManaged(tensor, out_managed);
+  });
 }
 
 tenon_status* tenon_tensor_to_dlpack_versioned(tenon_tensor* tensor, tenon_dl_managed_tensor_versioned** out_managed) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(tensor, out_managed);
     TENON_RETURN_IF_ERROR(ToManaged(tensor, out_managed));
     (*out_managed)->version_major = TENON_DLPACK_MAJOR;
     (*out_managed)->flags = TENON_DLPACK_READ_ONLY;

@@ -6,6 +6,7 @@
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+using host::List;
 
 namespace {
 
@@ -22,17 +23,6 @@ Result<graph::AttrMap> ReadAttrs(const tenon_attr* attrs, uint64_t count) {
       return InvalidArgument(name.empty() ? "an attribute has no name" : StrCat("attribute '", name, "' stands twice"));
   }
   return out;
-}
-
-// What the caller's struct has of ours: an older one ends earlier.
-Result<tenon_function_spec> ReadSpec(const tenon_function_spec* given) {
-  tenon_function_spec spec = {};
-  if (given->must_understand != 0) return Unimplemented("a function's spec needs a feature of a newer library");
-  std::memcpy(static_cast<void*>(&spec), given, std::min<size_t>(given->struct_size, sizeof(spec)));
-  const bool missing = (spec.inputs == nullptr && spec.input_count > 0) || (spec.outputs == nullptr && spec.output_count > 0) ||
-                       (spec.control_outputs == nullptr && spec.control_output_count > 0) || (spec.attrs == nullptr && spec.attr_count > 0);
-  if (missing) return InvalidArgument("a function's spec has a list that is NULL, with a count that is not 0");
-  return spec;
 }
 
 std::vector<FunctionSource::NamedEdge> ReadEdges(const tenon_named_output* edges, uint64_t count) {
@@ -74,7 +64,6 @@ Status TakeCalled(const FunctionDef& function, const graph::FunctionLibrary& of_
 }
 
 Status Define(tenon_app_graph* graph, const tenon_function_spec& spec) {
-  if (spec.body == nullptr) return InvalidArgument("its body is no graph: NULL");
   if (spec.body->runtime != graph->runtime) return InvalidArgument("its body is a graph of another runtime; make the body with the graph's runtime");
   TENON_ASSIGN_OR_RETURN(FunctionSource source, ReadSource(spec));
   TENON_RETURN_IF_ERROR(graph::CheckFunctionName(graph->graph.registry(), source.name));
@@ -171,6 +160,7 @@ extern "C" {
 
 tenon_status* tenon_graph_create_body(const tenon_app_graph* graph, tenon_app_graph** out_body) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(graph, out_body);
     auto body = std::make_unique<tenon_app_graph>(graph->runtime);
     body->outer = graph;
     *out_body = body.release();
@@ -180,13 +170,16 @@ tenon_status* tenon_graph_create_body(const tenon_app_graph* graph, tenon_app_gr
 
 tenon_status* tenon_graph_add_function(tenon_app_graph* graph, const tenon_function_spec* spec) {
   return host::Guard([&]() -> Status {
-    TENON_ASSIGN_OR_RETURN(const tenon_function_spec known, ReadSpec(spec));
+    TENON_CHECK(graph, spec);
+    tenon_function_spec known;
+    TENON_RETURN_IF_ERROR(host::ReadOptions(spec, &known, "spec"));
     return Define(graph, known).Annotate("defining function '", View(known.name), "'");
   });
 }
 
 tenon_status* tenon_graph_copy_function(tenon_app_graph* graph, const tenon_app_graph* from, tenon_span name) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(graph, from, name);
     if (from->runtime != graph->runtime)
       return InvalidArgument(StrCat("copying function '", View(name), "': the graphs are of two runtimes; export and import GraphDefs instead"));
     graph->functions.clear();
@@ -196,19 +189,24 @@ tenon_status* tenon_graph_copy_function(tenon_app_graph* graph, const tenon_app_
 
 tenon_status* tenon_graph_set_function_gradient(tenon_app_graph* graph, tenon_span function, tenon_span gradient) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(graph, function, gradient);
     graph->functions.clear();
     return graph::SetGradient(&graph->graph.library(), View(function), View(gradient));
   });
 }
 
 tenon_status* tenon_graph_register_gradient(tenon_app_graph* graph, tenon_span op_type, tenon_span function) {
-  return host::Guard([&]() -> Status { return graph::RegisterGradient(&graph->graph.library(), View(op_type), View(function)); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(graph, op_type, function);
+    return graph::RegisterGradient(&graph->graph.library(), View(op_type), View(function));
+  });
 }
 
-uint64_t tenon_graph_function_count(const tenon_app_graph* graph) { return graph->graph.library().size(); }
+uint64_t tenon_graph_function_count(const tenon_app_graph* graph) { return graph == nullptr ? 0 : graph->graph.library().size(); }
 
 tenon_status* tenon_graph_function(const tenon_app_graph* graph, uint64_t index, tenon_function_info* out_info) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(graph, out_info);
     const graph::FunctionLibrary& library = graph->graph.library();
     if (index >= library.size()) return OutOfRange(StrCat("there is no function ", index, "; the graph has ", library.size()));
     if (graph->functions.empty())
@@ -219,25 +217,28 @@ tenon_status* tenon_graph_function(const tenon_app_graph* graph, uint64_t index,
 
 tenon_status* tenon_graph_find_function(const tenon_app_graph* graph, tenon_span name, tenon_function_info* out_info) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(graph, name, out_info);
     TENON_ASSIGN_OR_RETURN(const auto function, Find(graph, name));
     return Status(host::WriteOut(InfoOf(*function), out_info));
   });
 }
 
-tenon_status* tenon_graph_function_argument(const tenon_app_graph* graph, tenon_span name, uint32_t which, uint64_t index,
+tenon_status* tenon_graph_function_argument(const tenon_app_graph* graph, tenon_span function, uint32_t which, uint64_t index,
                                             tenon_function_argument* out_argument) {
   return host::Guard([&]() -> Status {
-    TENON_ASSIGN_OR_RETURN(const auto function, Find(graph, name));
-    TENON_ASSIGN_OR_RETURN(const tenon_function_argument argument, ArgumentOf(*function, which, index));
+    TENON_CHECK(graph, function, out_argument);
+    TENON_ASSIGN_OR_RETURN(const auto found, Find(graph, function));
+    TENON_ASSIGN_OR_RETURN(const tenon_function_argument argument, ArgumentOf(*found, which, index));
     return Status(host::WriteOut(argument, out_argument));
   });
 }
 
-tenon_status* tenon_graph_function_attr(const tenon_app_graph* graph, tenon_span name, tenon_span attr, tenon_attr_value* out_value) {
+tenon_status* tenon_graph_function_attr(const tenon_app_graph* graph, tenon_span function, tenon_span name, tenon_attr_value* out_value) {
   return host::Guard([&]() -> Status {
-    TENON_ASSIGN_OR_RETURN(const auto function, Find(graph, name));
-    const auto it = function->labels.find(View(attr));
-    if (it == function->labels.end()) return NotFound(StrCat("function '", function->name, "' has no attribute '", View(attr), "'"));
+    TENON_CHECK(graph, function, name, out_value);
+    TENON_ASSIGN_OR_RETURN(const auto found, Find(graph, function));
+    const auto it = found->labels.find(View(name));
+    if (it == found->labels.end()) return NotFound(StrCat("function '", found->name, "' has no attribute '", View(name), "'"));
     *out_value = it->second.c();
     return Status::Ok();
   });
@@ -246,6 +247,7 @@ tenon_status* tenon_graph_function_attr(const tenon_app_graph* graph, tenon_span
 tenon_status* tenon_graph_bind_function(tenon_app_graph* graph, int64_t node, tenon_span attr, uint64_t index, const tenon_attr* bound,
                                         uint64_t bound_count) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(graph, attr, List(bound, bound_count));
     TENON_ASSIGN_OR_RETURN(const graph::AttrValue* const value, FunctionAttr(graph, node, attr, index));
     TENON_ASSIGN_OR_RETURN(graph::AttrMap attrs, ReadAttrs(bound, bound_count));
     std::vector<graph::FunctionRef> functions;
@@ -260,6 +262,7 @@ tenon_status* tenon_graph_bind_function(tenon_app_graph* graph, int64_t node, te
 tenon_status* tenon_graph_bound_attr(const tenon_app_graph* graph, int64_t node, tenon_span attr, uint64_t index, tenon_span name,
                                      tenon_attr_value* out_value) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(graph, attr, name, out_value);
     TENON_ASSIGN_OR_RETURN(const graph::AttrValue* const value, FunctionAttr(graph, node, attr, index));
     const graph::FunctionRef& function = value->function(index);
     const auto found = function.attrs ? function.attrs->find(View(name)) : graph::AttrMap::const_iterator();

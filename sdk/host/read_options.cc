@@ -41,7 +41,7 @@ Status ReadSessionOptions(const tenon_session_options& given, session::SessionOp
   TENON_SESSION_OPTIONS(TENON_READ)
   if (given.reserved != 0) return Unimplemented(StrCat("tenon_session_options.reserved is ", given.reserved, "; this version knows nothing but 0 there"));
   tenon_debug_options debug;
-  TENON_RETURN_IF_ERROR(ReadOptions(given.debug, &debug));
+  TENON_RETURN_IF_ERROR(ReadOptions(given.debug, &debug, "options.debug"));
   return ReadDebug(debug, &out->debug);
 }
 

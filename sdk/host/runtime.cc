@@ -402,7 +402,10 @@ Status OutOfList(const char* what, uint64_t index, size_t size) {
 extern "C" {
 
 tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_runtime** out_runtime) {
-  return host::Guard([&] { return CreateRuntime(options, out_runtime); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(out_runtime);
+    return CreateRuntime(options, out_runtime);
+  });
 }
 
 void tenon_runtime_release(tenon_runtime* runtime) {
@@ -416,12 +419,16 @@ void tenon_runtime_release(tenon_runtime* runtime) {
 }
 
 tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path) {
-  return host::Guard([&] { return runtime->OpenFile(std::string(View(path))); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(runtime, path);
+    return runtime->OpenFile(std::string(View(path)));
+  });
 }
 
 tenon_status* tenon_runtime_add_plugin(tenon_runtime* runtime, const tenon_plugin* plugin) {
   return host::Guard([&]() -> Status {
-    if (plugin == nullptr) return InvalidArgument("tenon_runtime_add_plugin: the plugin is NULL; give its descriptor, as tenon_plugin_query of a library does");
+    TENON_CHECK(runtime);
+    if (plugin == nullptr) return InvalidArgument("'plugin' is NULL; give its descriptor, as tenon_plugin_query of a library does");
     return runtime->AddPlugin(*plugin);
   });
 }
@@ -429,6 +436,7 @@ tenon_status* tenon_runtime_add_plugin(tenon_runtime* runtime, const tenon_plugi
 const tenon_files* tenon_runtime_files(void) { return files::Files(); }
 
 void tenon_runtime_open_all(tenon_runtime* runtime) {
+  if (runtime == nullptr) return;
   std::lock_guard lock(runtime->mutex);
   for (const auto& package : runtime->loader.packages())
     if (package->manifest) runtime->OpenPackage(package->manifest->id);
@@ -436,6 +444,7 @@ void tenon_runtime_open_all(tenon_runtime* runtime) {
 
 tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(runtime, id);
     std::lock_guard lock(runtime->mutex);
     const std::string name(View(id));
     const auto live = [&]() -> std::vector<std::string> {
@@ -465,6 +474,7 @@ tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id)
 }
 
 uint64_t tenon_runtime_report_count(const tenon_runtime* runtime) {
+  if (runtime == nullptr) return 0;
   std::lock_guard lock(runtime->mutex);
   runtime->lists->reports = runtime->Reports();
   return runtime->lists->reports.size();
@@ -472,6 +482,7 @@ uint64_t tenon_runtime_report_count(const tenon_runtime* runtime) {
 
 tenon_status* tenon_runtime_report(const tenon_runtime* runtime, uint64_t index, tenon_load_report* out_report) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(runtime, out_report);
     std::lock_guard lock(runtime->mutex);
     if (runtime->lists->reports.empty()) runtime->lists->reports = runtime->Reports();
     if (index >= runtime->lists->reports.size()) return OutOfList("report", index, runtime->lists->reports.size());
@@ -493,6 +504,7 @@ tenon_status* tenon_runtime_report(const tenon_runtime* runtime, uint64_t index,
 }
 
 uint64_t tenon_runtime_op_count(const tenon_runtime* runtime) {
+  if (runtime == nullptr) return 0;
   std::lock_guard lock(runtime->mutex);
   runtime->lists->ops = runtime->runtime.ops().All();
   return runtime->lists->ops.size();
@@ -500,6 +512,7 @@ uint64_t tenon_runtime_op_count(const tenon_runtime* runtime) {
 
 tenon_status* tenon_runtime_op(const tenon_runtime* runtime, uint64_t index, tenon_op_info* out_info) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(runtime, out_info);
     std::lock_guard lock(runtime->mutex);
     if (runtime->lists->ops.empty()) runtime->lists->ops = runtime->runtime.ops().All();
     if (index >= runtime->lists->ops.size()) return OutOfList("op", index, runtime->lists->ops.size());
@@ -509,12 +522,14 @@ tenon_status* tenon_runtime_op(const tenon_runtime* runtime, uint64_t index, ten
 
 tenon_status* tenon_runtime_find_op(const tenon_runtime* runtime, tenon_span name, tenon_op_info* out_info) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(runtime, name, out_info);
     TENON_ASSIGN_OR_RETURN(const graph::OpDef* op, runtime->runtime.ops().Find(View(name)));
     return Status(host::WriteOut(InfoOf(*op), out_info));
   });
 }
 
 uint64_t tenon_runtime_kernel_count(const tenon_runtime* runtime) {
+  if (runtime == nullptr) return 0;
   std::lock_guard lock(runtime->mutex);
   runtime->lists->kernels = runtime->runtime.kernels().All();
   runtime->lists->kernel_types.clear();
@@ -525,6 +540,7 @@ uint64_t tenon_runtime_kernel_count(const tenon_runtime* runtime) {
 
 tenon_status* tenon_runtime_kernel(const tenon_runtime* runtime, uint64_t index, tenon_kernel_info* out_info) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(runtime, out_info);
     std::lock_guard lock(runtime->mutex);
     if (runtime->lists->kernels.empty()) tenon_runtime_kernel_count(runtime);
     if (index >= runtime->lists->kernels.size()) return OutOfList("kernel", index, runtime->lists->kernels.size());
@@ -541,6 +557,7 @@ tenon_status* tenon_runtime_kernel(const tenon_runtime* runtime, uint64_t index,
 }
 
 uint64_t tenon_runtime_device_count(const tenon_runtime* runtime) {
+  if (runtime == nullptr) return 0;
   const_cast<tenon_runtime*>(runtime)->OpenDevices();
   std::lock_guard lock(runtime->mutex);
   runtime->lists->devices = runtime->runtime.devices();
@@ -549,6 +566,7 @@ uint64_t tenon_runtime_device_count(const tenon_runtime* runtime) {
 
 tenon_status* tenon_runtime_device(const tenon_runtime* runtime, uint64_t index, tenon_device_info* out_info) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(runtime, out_info);
     std::lock_guard lock(runtime->mutex);
     if (runtime->lists->devices.empty()) tenon_runtime_device_count(runtime);
     if (index >= runtime->lists->devices.size()) return OutOfList("device", index, runtime->lists->devices.size());

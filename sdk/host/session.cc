@@ -13,10 +13,10 @@
 #include "core/trace/trace.h"
 #include "net/cluster/master.h"
 #include "sdk/host/objects.h"
-#include "sdk/host/read_options.h"
 #include "tenon/ext/draft/graph_pass.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+using host::Array, host::List, host::Ranked;
 
 namespace {
 
@@ -74,6 +74,13 @@ Result<std::shared_ptr<cluster::Master>> ConnectMaster(tenon_runtime* runtime, c
   return cluster::Master::Connect([runtime](const std::string& scheme) { return runtime->FindTransport(scheme); }, std::move(master));
 }
 
+// Whether a feed fits is for the callable to say, which knows what it is called.
+Status CheckRun(const tenon_callable* callable, const tenon_tensor_view* const* feeds) {
+  TENON_CHECK(callable);
+  TENON_CHECK(List(feeds, callable->callable->feed_count()));
+  return Status::Ok();
+}
+
 void Give(std::string& text, tenon_text** out_text) {
   if (out_text != nullptr) *out_text = new tenon_text{std::move(text)};
 }
@@ -84,6 +91,7 @@ extern "C" {
 
 tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* given, tenon_session** out_session) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(runtime, out_session);
     tenon_session_options asked;
     TENON_RETURN_IF_ERROR(host::ReadOptions(given, &asked));
     session::SessionOptions options;
@@ -114,23 +122,31 @@ void tenon_session_release(tenon_session* session) {
 }
 
 tenon_status* tenon_session_extend(tenon_session* session, tenon_span graph_def) {
-  return host::Guard([&] { return session->session->Extend(View(graph_def)); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(session, graph_def);
+    return session->session->Extend(View(graph_def));
+  });
 }
 tenon_status* tenon_session_extend_within(tenon_session* session, const tenon_run_options* options, tenon_span graph_def) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, graph_def);
     Run run(options);
     TENON_RETURN_IF_ERROR(std::move(run.status));
     return session->session->Extend(View(graph_def), run.core);
   });
 }
 tenon_status* tenon_session_extend_graph(tenon_session* session, const tenon_app_graph* graph) {
-  return host::Guard([&] { return session->session->ExtendGraph(graph->graph); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(session, graph);
+    return session->session->ExtendGraph(graph->graph);
+  });
 }
 
 tenon_status* tenon_session_place(tenon_session* session, const tenon_span* feed_names, uint64_t feed_count, const tenon_span* fetch_names,
                                   uint64_t fetch_count, const tenon_span* target_names, uint64_t target_count, tenon_text** out_json,
                                   tenon_text** out_svg, tenon_text** out_placement) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, List(feed_names, feed_count), List(fetch_names, fetch_count), List(target_names, target_count));
     TENON_ASSIGN_OR_RETURN(session::PlacementReport report,
                            session->session->ExplainPlacement(host::Names(feed_names, feed_count), host::Names(fetch_names, fetch_count),
                                                               host::Names(target_names, target_count)));
@@ -143,6 +159,7 @@ tenon_status* tenon_session_place(tenon_session* session, const tenon_span* feed
 
 tenon_status* tenon_session_reset_containers(tenon_session* session, const tenon_span* containers, uint64_t count, uint64_t* out_count) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, List(containers, count));
     const std::vector<std::string_view> names = count == 0 ? std::vector<std::string_view>{""} : host::Names(containers, count);
     TENON_ASSIGN_OR_RETURN(const int64_t dropped, session->session->ResetContainers(names));
     if (out_count != nullptr) *out_count = static_cast<uint64_t>(dropped);
@@ -151,11 +168,15 @@ tenon_status* tenon_session_reset_containers(tenon_session* session, const tenon
 }
 
 tenon_status* tenon_session_freeze(tenon_session* session) {
-  return host::Guard([&] { return session->session->Freeze(); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(session);
+    return session->session->Freeze();
+  });
 }
 
 tenon_status* tenon_session_costs(const tenon_session* session, tenon_text** out_costs) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, out_costs);
     *out_costs = new tenon_text{session->session->placer().Costs()};
     return Status::Ok();
   });
@@ -163,11 +184,13 @@ tenon_status* tenon_session_costs(const tenon_session* session, tenon_text** out
 
 tenon_status* tenon_cancellation_create(tenon_cancellation** out_cancellation) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(out_cancellation);
     *out_cancellation = new tenon_cancellation;
     return Status::Ok();
   });
 }
 void tenon_cancellation_cancel(tenon_cancellation* cancellation) {
+  if (cancellation == nullptr) return;
   cancellation->cancellation->Cancel(Status(Code::kCancelled, "the caller cancelled the step"));
 }
 void tenon_cancellation_release(tenon_cancellation* cancellation) { delete cancellation; }
@@ -176,6 +199,8 @@ tenon_status* tenon_session_run(tenon_session* session, const tenon_run_options*
                                 const tenon_tensor_view* const* feeds, uint64_t feed_count, const tenon_span* fetch_names,
                                 uint64_t fetch_count, const tenon_span* target_names, uint64_t target_count, tenon_tensor** out_fetches) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, List(feed_names, feed_count), List(feeds, feed_count), List(fetch_names, fetch_count), List(target_names, target_count),
+                Array(out_fetches, fetch_count));
     Run run(options);
     TENON_RETURN_IF_ERROR(std::move(run.status));
     std::vector<Tensor> fetches;
@@ -191,8 +216,11 @@ tenon_status* tenon_session_prepare(tenon_session* session, const tenon_span* fe
                                     const tenon_span* fetch_names, uint64_t fetch_count, const tenon_span* target_names,
                                     uint64_t target_count, const tenon_callable_options* given, tenon_callable** out_callable) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, List(feed_names, feed_count), List(fetch_names, fetch_count), List(target_names, target_count), out_callable);
     tenon_callable_options options;
     TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
+    if (options.feed_devices != nullptr) TENON_CHECK(List(options.feed_devices, feed_count));
+    if (options.fetch_devices != nullptr) TENON_CHECK(List(options.fetch_devices, fetch_count));
     session::RunOptions ends;
     ends.timeout_ns = options.timeout_ns;
     if (options.cancellation != nullptr) ends.cancellation = options.cancellation->cancellation.get();
@@ -208,6 +236,7 @@ tenon_status* tenon_session_prepare(tenon_session* session, const tenon_span* fe
 
 tenon_status* tenon_session_copy_tensor(tenon_session* session, const tenon_tensor* tensor, tenon_span device, tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, tensor, device, out_tensor);
     session::Session& from = *session->session;
     int32_t source = 0, target = 0;
     if (tensor->device != nullptr) {
@@ -226,13 +255,13 @@ tenon_status* tenon_session_copy_tensor(tenon_session* session, const tenon_tens
 
 tenon_status* tenon_session_create_pinned_tensor(tenon_session* session, tenon_span device, uint32_t dtype, tenon_shape shape, tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, device, Ranked(shape), out_tensor);
     const session::Session& of = *session->session;
     const exec::Device* best = nullptr;
     if (device.size > 0) {
       TENON_ASSIGN_OR_RETURN(const int32_t found, of.FindDevice(View(device)));
       best = of.device(found).device;
     }
-    if (shape.rank > 0 && shape.dims == nullptr) return InvalidArgument(StrCat("a shape of rank ", shape.rank, " without dims"));
     TENON_ASSIGN_OR_RETURN(Tensor tensor, exec::NewPinned(best, of.pool(), dtype, Shape(shape)));
     auto* const made = new tenon_tensor(std::move(tensor));
     made->view.buffer = nullptr;  // its elements may change
@@ -243,6 +272,7 @@ tenon_status* tenon_session_create_pinned_tensor(tenon_session* session, tenon_s
 
 tenon_status* tenon_session_wait_for_stream(tenon_session* session, tenon_span device, void* stream) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, device);
     session::Session& of = *session->session;
     TENON_ASSIGN_OR_RETURN(const int32_t found, of.FindDevice(View(device)));
     return exec::WaitForStream(*of.device(found).device, stream);
@@ -254,6 +284,8 @@ void tenon_callable_release(tenon_callable* callable) { delete callable; }
 tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_options* options, const tenon_tensor_view* const* feeds,
                                  tenon_tensor** out_fetches) {
   return host::Guard([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckRun(callable, feeds));
+    TENON_CHECK(Array(out_fetches, callable->callable->fetch_count()));
     Run run(options);
     TENON_RETURN_IF_ERROR(std::move(run.status));
     std::vector<Tensor> fetches;
@@ -267,6 +299,8 @@ tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_optio
 tenon_status* tenon_callable_run_into(tenon_callable* callable, const tenon_run_options* options,
                                       const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) {
   return host::Guard([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckRun(callable, feeds));
+    TENON_CHECK(List(fetches, callable->callable->fetch_count()));
     if (options == nullptr) {
       // The shortest way: nothing is made for a run without options.
       static const session::RunOptions plain;
@@ -284,6 +318,8 @@ tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run
                                        void (*done)(void* argument, tenon_status* status, tenon_tensor* const* fetches, uint64_t fetch_count),
                                        void* argument) {
   return host::Guard([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckRun(callable, feeds));
+    TENON_CHECK(done);
     tenon_run_options options;
     TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
     if (options.out_trace != nullptr) return InvalidArgument("an asynchronous run cannot be traced; run it synchronously");
@@ -318,6 +354,7 @@ tenon_status* tenon_session_partial_setup(tenon_session* session, const tenon_sp
                                           const tenon_span* fetch_names, uint64_t fetch_count, const tenon_span* target_names,
                                           uint64_t target_count, tenon_partial_run** out_partial) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, List(feed_names, feed_count), List(fetch_names, fetch_count), List(target_names, target_count), out_partial);
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<session::PartialRun> partial,
                            session::PartialRun::Setup(session->session, host::Names(feed_names, feed_count),
                                                     host::Names(fetch_names, fetch_count), host::Names(target_names, target_count)));
@@ -330,6 +367,7 @@ tenon_status* tenon_partial_run_step(tenon_partial_run* partial, const tenon_run
                                      const tenon_tensor_view* const* feeds, uint64_t feed_count, const tenon_span* fetch_names,
                                      uint64_t fetch_count, tenon_tensor** out_fetches) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(partial, List(feed_names, feed_count), List(feeds, feed_count), List(fetch_names, fetch_count), Array(out_fetches, fetch_count));
     Run run(options);
     TENON_RETURN_IF_ERROR(std::move(run.status));
     std::vector<Tensor> fetches;
@@ -343,6 +381,7 @@ void tenon_partial_run_release(tenon_partial_run* partial) { delete partial; }
 
 tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_session_metrics* out_metrics) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, out_metrics);
     const session::SessionMetrics metrics = session->session->metrics();
     const tenon_session_metrics value = {TENON_HEAD(tenon_session_metrics), metrics.steps, metrics.plans_built, metrics.plans_reused,
                                          metrics.bindings_built, metrics.bytes_in_use, metrics.peak_bytes, metrics.nodes_folded,
@@ -352,10 +391,13 @@ tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_sess
   });
 }
 
-uint64_t tenon_session_task_count(const tenon_session* session) { return session->master == nullptr ? 0 : session->master->task_count(); }
+uint64_t tenon_session_task_count(const tenon_session* session) {
+  return session == nullptr || session->master == nullptr ? 0 : session->master->task_count();
+}
 
 tenon_status* tenon_session_get_task(const tenon_session* session, uint64_t index, tenon_task_state* out_state) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(session, out_state);
     if (index >= tenon_session_task_count(session))
       return OutOfRange(StrCat("the session's cluster has ", tenon_session_task_count(session), " tasks; there is no task ", index));
     const cluster::TaskReport report = session->master->Report(index);
@@ -368,6 +410,7 @@ tenon_status* tenon_session_get_task(const tenon_session* session, uint64_t inde
 
 tenon_status* tenon_callable_explain(tenon_callable* callable, tenon_text** out_json) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(callable, out_json);
     *out_json = new tenon_text{callable->callable->Explain()};
     return Status::Ok();
   });

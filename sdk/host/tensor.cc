@@ -9,6 +9,7 @@
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+using host::List, host::Ranked;
 
 tenon_tensor::tenon_tensor(Tensor value, const exec::Device* in)
     : tensor(std::move(value)), device(in), view(tensor.view()) {
@@ -25,11 +26,15 @@ tenon_span tenon_status_message(const tenon_status* status) {
 tenon_span tenon_status_code_name(uint32_t code) { return Span(CodeName(static_cast<Code>(code))); }
 void tenon_status_release(tenon_status* status) { ReleaseStatus(status); }
 tenon_status* tenon_status_create(uint32_t code, tenon_span message) {
-  return host::Guard([&] { return Status(code > TENON_UNAUTHENTICATED ? Code::kUnknown : static_cast<Code>(code), std::string(View(message))); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(message);
+    return Status(code > TENON_UNAUTHENTICATED ? Code::kUnknown : static_cast<Code>(code), std::string(View(message)));
+  });
 }
 
 tenon_span tenon_text_span(const tenon_text* text) { return text == nullptr ? tenon_span{"", 0} : Span(text->text); }
 tenon_text* tenon_text_create(tenon_span text) {
+  if (TENON_FAULT_AMONG(text)) return nullptr;
   try {
     return new tenon_text{std::string(View(text))};
   } catch (...) {
@@ -40,6 +45,7 @@ void tenon_text_release(tenon_text* text) { delete text; }
 
 tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void* data, uint64_t bytes, tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(Ranked(shape), out_tensor);
     if (!IsPlain(dtype)) return InvalidArgument(StrCat("a tensor of ", TypeName(dtype), " cannot be made from bytes"));
     TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(GlobalPool(), dtype, Shape(shape)));
     if (data == nullptr) {
@@ -56,20 +62,28 @@ tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void*
 
 tenon_status* tenon_tensor_create_strings(tenon_shape shape, const tenon_span* strings, uint64_t count, tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(Ranked(shape), out_tensor);
+    // The shape is a possible one, and the count its own, before a string is looked at.
+    TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(TENON_DT_STRING, Shape(shape)));
+    const uint64_t elements = static_cast<uint64_t>(bytes) / sizeof(tenon_string_cell);
+    if (count != elements) return InvalidArgument(StrCat("shape ", Shape(shape).ToString(), " needs ", elements, " strings, got ", count));
+    TENON_CHECK(List(strings, count));
     TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Strings(GlobalPool(), Shape(shape), host::Names(strings, count)));
     *out_tensor = new tenon_tensor(std::move(tensor));
     return Status::Ok();
   });
 }
 
-const tenon_tensor_view* tenon_tensor_get_view(const tenon_tensor* tensor) { return &tensor->view; }
+const tenon_tensor_view* tenon_tensor_get_view(const tenon_tensor* tensor) { return tensor == nullptr ? nullptr : &tensor->view; }
 
 tenon_span tenon_tensor_string(const tenon_tensor* tensor, uint64_t index) {
-  if (tensor->tensor.dtype() != TENON_DT_STRING || index >= static_cast<uint64_t>(tensor->tensor.num_elements())) return {"", 0};
+  if (tensor == nullptr || tensor->tensor.dtype() != TENON_DT_STRING || index >= static_cast<uint64_t>(tensor->tensor.num_elements())) return {"", 0};
   return Span(tensor->tensor.string(static_cast<int64_t>(index)));
 }
 
-void tenon_tensor_retain(tenon_tensor* tensor) { tensor->references.fetch_add(1, std::memory_order_relaxed); }
+void tenon_tensor_retain(tenon_tensor* tensor) {
+  if (tensor != nullptr) tensor->references.fetch_add(1, std::memory_order_relaxed);
+}
 void tenon_tensor_release(tenon_tensor* tensor) {
   if (tensor != nullptr && tensor->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete tensor;
 }
@@ -84,7 +98,7 @@ tenon_span tenon_dtype_name(uint32_t dtype) {
   if (const auto it = names->find(dtype); it != names->end()) return Span(it->second);
   return names->size() < kMost ? Span(names->emplace(dtype, TypeName(dtype)).first->second) : Span("vendor");
 }
-uint32_t tenon_dtype_from_name(tenon_span name) { return TypeFromName(View(name)); }
+uint32_t tenon_dtype_from_name(tenon_span name) { return TENON_FAULT_AMONG(name) ? TENON_DT_INVALID : TypeFromName(View(name)); }
 uint64_t tenon_dtype_size(uint32_t dtype) { return SizeOf(dtype); }
 
 }  // extern "C"

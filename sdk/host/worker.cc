@@ -20,22 +20,23 @@ struct tenon_worker {
 
 extern "C" {
 
-tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_options* given, tenon_worker** out_worker) {
+tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_options* options, tenon_worker** out_worker) {
   return host::Guard([&]() -> Status {
-    tenon_worker_options options;
-    TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
+    TENON_CHECK(runtime, options, out_worker);
+    tenon_worker_options known;
+    TENON_RETURN_IF_ERROR(host::ReadOptions(options, &known));
     cluster::WorkerOptions core;
     core.task = runtime->runtime.task();
-    for (uint64_t i = 0; i < options.task_count; ++i) {
+    for (uint64_t i = 0; i < known.task_count; ++i) {
       cluster::Task& task = core.tasks.emplace_back();
-      TENON_ASSIGN_OR_RETURN(*task.mutable_name(), place::TaskName(View(options.tasks[i].name)));
-      task.set_address(cluster::WithScheme(View(options.tasks[i].address)));
+      TENON_ASSIGN_OR_RETURN(*task.mutable_name(), place::TaskName(View(known.tasks[i].name)));
+      task.set_address(cluster::WithScheme(View(known.tasks[i].address)));
     }
-    core.listen = View(options.listen);
-    core.credentials = View(options.credentials);
-    if (options.max_sessions != 0) core.max_sessions = options.max_sessions;
-    core.memory_limit = options.memory_limit;
-    core.max_message_bytes = options.max_message_bytes;
+    core.listen = View(known.listen);
+    core.credentials = View(known.credentials);
+    if (known.max_sessions != 0) core.max_sessions = known.max_sessions;
+    core.memory_limit = known.memory_limit;
+    core.max_message_bytes = known.max_message_bytes;
     // What comes lies in the transport's memory, where a limit of the worker's does not see it: no message has more than all may have.
     if (core.max_message_bytes == 0 && core.memory_limit != 0) core.max_message_bytes = std::min(core.memory_limit, kUsualMessageBytes);
     runtime->OpenDevices();
@@ -47,14 +48,19 @@ tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_opti
   });
 }
 
-tenon_span tenon_worker_address(const tenon_worker* worker) { return Span(worker->worker->address()); }
+tenon_span tenon_worker_address(const tenon_worker* worker) { return worker == nullptr ? tenon_span{"", 0} : Span(worker->worker->address()); }
 
 tenon_status* tenon_worker_stop(tenon_worker* worker, uint64_t timeout_ns) {
-  return host::Guard([&] { return worker->worker->Stop(NowNs() + timeout_ns); });
+  return host::Guard([&]() -> Status {
+    TENON_CHECK(worker);
+    const uint64_t now = NowNs();
+    return worker->worker->Stop(now + std::min(timeout_ns, UINT64_MAX - now));
+  });
 }
 
 tenon_status* tenon_worker_metrics(const tenon_worker* worker, tenon_text** out_json) {
   return host::Guard([&]() -> Status {
+    TENON_CHECK(worker, out_json);
     *out_json = new tenon_text{worker->worker->Metrics()};
     return Status::Ok();
   });

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <initializer_list>
 #include <new>
 #include <optional>
 #include <string>
@@ -15,11 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "sdk/model_c/rules.h"
+#include "tenon/host/arguments.h"
 #include "tenon/tenon.h"
 
 namespace tenon::model_c {
 
-using host::Code, host::Result, host::Shape, host::Span, host::Status, host::Tensor, host::Text, host::View;
+using arguments::List, host::Code, host::Result, host::Shape, host::Span, host::Status, host::Tensor, host::Text, host::View;
 
 // Runs what a C function does; what it throws becomes a status.
 template <typename Function>
@@ -37,19 +38,15 @@ tenon_status* Guard(Function function) noexcept {
   }
 }
 
-struct Argument {
-  const void* pointer;
-  const char* name;
-};
-// INVALID_ARGUMENT names the first that is NULL.
-inline Status Given(std::initializer_list<Argument> arguments) {
-  for (const Argument& argument : arguments)
-    if (argument.pointer == nullptr) return Status(Code::kInvalidArgument, std::string("'") + argument.name + "' is NULL");
-  return Status();
-}
-// Of a list: NULL where it has elements.
-inline Status GivenList(const void* list, uint64_t count, const char* name) {
-  return count == 0 ? Status() : Given({{list, name}});
+inline Status ToStatus(const arguments::Fault& fault) { return fault ? Status(static_cast<Code>(fault.code()), fault.text()) : Status(); }
+// In a function that gives a Status: INVALID_ARGUMENT names the first argument that cannot be.
+#define TENON_CHECK(...) TENON_TRY(::tenon::model_c::ToStatus(TENON_FAULT_AMONG(__VA_ARGS__)))
+
+inline Status IsNull(const char* name) { return ToStatus(arguments::Fault(name, "is NULL")); }
+// Of a list whose name is not this function's word for it.
+template <typename T>
+Status GivenList(const T* list, uint64_t count, const std::string& name) {
+  return ToStatus(arguments::FaultOf(List(list, count)).Within(name));
 }
 inline Status CheckIndex(uint64_t index, uint64_t count, const char* what) {
   if (index < count) return Status();
@@ -60,16 +57,8 @@ inline Status CheckIndex(uint64_t index, uint64_t count, const char* what) {
 template <typename T>
 Status ReadStruct(const T* given, bool needed, const char* name, T* out) {
   *out = T{};
-  if (given == nullptr) return needed ? Given({{given, name}}) : Status();
-  constexpr size_t kHead = 2 * sizeof(uint32_t);
-  if (given->struct_size < kHead)
-    return Status(Code::kInvalidArgument, std::string("'") + name + "' says that it has " + std::to_string(given->struct_size) +
-                                              " bytes; set its struct_size to its sizeof");
-  if (given->must_understand != 0)
-    return Status(Code::kUnimplemented, std::string("'") + name + "' needs a feature that this library does not have (must_understand " +
-                                            std::to_string(given->must_understand) + ")");
-  std::memcpy(static_cast<void*>(out), given, std::min<size_t>(given->struct_size, sizeof(T)));
-  return Status();
+  if (given == nullptr) return needed ? IsNull(name) : Status();
+  return ToStatus(arguments::ReadSized(*given, out).Within(name));
 }
 // Fills a caller's struct as far as the caller knows it.
 template <typename T>
@@ -102,18 +91,10 @@ inline void GiveTensors(const std::vector<Tensor>& tensors, tenon_tensor** out_t
 using NamedViews = std::vector<std::pair<std::string, View>>;
 // what: "input", of the parameters `input_names` and `inputs`.
 inline Result<NamedViews> ReadViews(const tenon_span* names, const tenon_tensor_view* const* values, uint64_t count, const std::string& what) {
-  constexpr int32_t kMostDims = 254;
-  TENON_TRY(GivenList(names, count, (what + "_names").c_str()));
-  TENON_TRY(GivenList(values, count, (what + "s").c_str()));
+  TENON_TRY(GivenList(names, count, what + "_names"));
+  TENON_TRY(GivenList(values, count, what + "s"));
   NamedViews views;
-  for (uint64_t i = 0; i < count; ++i) {
-    Status given = Given({{values[i], (what + "s[i]").c_str()}});
-    // A copy is made of the shape, before libtenon checks the view.
-    if (given.ok() && (values[i]->dl.ndim < 0 || values[i]->dl.ndim > kMostDims)) given = Status(Code::kInvalidArgument, "its view has " + std::to_string(values[i]->dl.ndim) + " dimensions");
-    if (given.ok() && values[i]->dl.ndim > 0) given = Given({{values[i]->dl.shape, "dl.shape"}});
-    TENON_TRY(given.Annotate(what + " '" + Copy(names[i]) + "'"));
-    views.emplace_back(Copy(names[i]), View(*values[i]));
-  }
+  for (uint64_t i = 0; i < count; ++i) views.emplace_back(Copy(names[i]), View(*values[i]));
   return views;
 }
 

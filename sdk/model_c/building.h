@@ -33,7 +33,7 @@ inline Result<std::vector<Output>> ReadEdges(tenon_app_graph* graph, const tenon
 }
 // One of node -1 is none.
 inline Result<std::vector<Output>> ReadGradients(tenon_app_graph* graph, const tenon_output* gradients, uint64_t count) {
-  TENON_TRY(GivenList(gradients, count, "gradients"));
+  TENON_CHECK(List(gradients, count));
   std::vector<Output> edges;
   for (uint64_t i = 0; i < count; ++i) {
     Result<Output> edge = gradients[i].node == -1 ? Result<Output>(Output()) : ReadEdge(graph, gradients[i], "gradients[" + std::to_string(i) + "]");
@@ -65,7 +65,7 @@ Status BuildIn(host::Graph& graph, Function function) {
 template <typename Function>
 tenon_status* Build(tenon_variables* variables, Function function) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{variables, "variables"}}));
+    TENON_CHECK(variables);
     return BuildIn(variables->graph, function);
   });
 }
@@ -73,7 +73,7 @@ tenon_status* Build(tenon_variables* variables, Function function) {
 template <typename Function>
 tenon_status* Build(tenon_app_graph* graph, Function function) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{graph, "graph"}}));
+    TENON_CHECK(graph);
     host::Graph lent = host::Graph::Borrow(graph);
     return BuildIn(lent, [&] { return function(lent); });
   });

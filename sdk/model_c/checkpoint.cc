@@ -13,7 +13,7 @@ extern "C" {
 
 tenon_status* tenon_checkpoint_open(tenon_span path, tenon_checkpoint** out_checkpoint) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{out_checkpoint, "out_checkpoint"}}));
+    TENON_CHECK(path, out_checkpoint);
     TENON_TRY_ASSIGN(model::CheckpointIndex index, model::CheckpointIndex::Read(Copy(path)));
     *out_checkpoint = new tenon_checkpoint{std::move(index)};
     return Status();
@@ -26,7 +26,7 @@ uint64_t tenon_checkpoint_count(const tenon_checkpoint* checkpoint) { return che
 
 tenon_status* tenon_checkpoint_get(const tenon_checkpoint* checkpoint, uint64_t index, tenon_checkpoint_entry* out_entry) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{checkpoint, "checkpoint"}, {out_entry, "out_entry"}}));
+    TENON_CHECK(checkpoint, out_entry);
     TENON_TRY(CheckIndex(index, checkpoint->index.tensors.size(), "tensor"));
     const model::CheckpointTensor& tensor = checkpoint->index.tensors[index];
     tenon_checkpoint_entry entry = {};
@@ -42,7 +42,7 @@ tenon_status* tenon_checkpoint_get(const tenon_checkpoint* checkpoint, uint64_t 
 
 tenon_status* tenon_checkpoint_find(const tenon_checkpoint* checkpoint, tenon_span name, uint64_t* out_index) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{checkpoint, "checkpoint"}, {out_index, "out_index"}}));
+    TENON_CHECK(checkpoint, name, out_index);
     const model::CheckpointTensor* const tensor = checkpoint->index.Find(Text(name));
     if (tensor != nullptr) {
       *out_index = static_cast<uint64_t>(tensor - checkpoint->index.tensors.data());
@@ -56,7 +56,7 @@ tenon_status* tenon_checkpoint_find(const tenon_checkpoint* checkpoint, tenon_sp
 
 tenon_status* tenon_checkpoint_read(const tenon_checkpoint* checkpoint, tenon_runtime* runtime, uint64_t index, tenon_tensor** out_tensor) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{checkpoint, "checkpoint"}, {runtime, "runtime"}, {out_tensor, "out_tensor"}}));
+    TENON_CHECK(checkpoint, runtime, out_tensor);
     TENON_TRY(CheckIndex(index, checkpoint->index.tensors.size(), "tensor"));
     TENON_TRY_ASSIGN(Tensor tensor,
                      model::ReadCheckpointTensor(host::Runtime::Borrow(runtime), checkpoint->index, checkpoint->index.tensors[index]));

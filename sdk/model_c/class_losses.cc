@@ -11,7 +11,6 @@ namespace {
 
 Result<train::ClassShards> ReadShards(tenon_variables* variables, const tenon_class_shards_spec& spec) {
   if (spec.name.size == 0) return Status(Code::kInvalidArgument, "'name' is empty");
-  TENON_TRY(GivenList(spec.devices, spec.device_count, "devices"));
   if (spec.partition > TENON_PARTITION_MOD) return Status(Code::kInvalidArgument, "'partition' is " + std::to_string(spec.partition) + "; give one of TENON_PARTITION_*");
   train::ClassShardsOptions options;
   if (spec.device_count != 0) options.devices = Copies(spec.devices, spec.device_count);
@@ -46,9 +45,9 @@ Result<train::SampledLossOptions> ReadOptions(tenon_app_graph* graph, const teno
 // loss: of the graph, the inputs and the labels.
 template <typename Loss>
 tenon_status* GiveLoss(const tenon_class_shards* shards, tenon_output inputs, tenon_output labels, tenon_output* out_loss, Loss loss) {
-  if (shards == nullptr) return Guard([&] { return Given({{shards, "shards"}}); });
+  if (shards == nullptr) return Guard([] { return IsNull("shards"); });
   return Build(shards->graph, [&](host::Graph& lent) -> Status {
-    TENON_TRY(Given({{out_loss, "out_loss"}}));
+    TENON_CHECK(out_loss);
     TENON_TRY_ASSIGN(const Output x, ReadEdge(shards->graph, inputs, "inputs"));
     TENON_TRY_ASSIGN(const Output of, ReadEdge(shards->graph, labels, "labels"));
     TENON_TRY_ASSIGN(const Output made, loss(lent, x, of));
@@ -64,7 +63,7 @@ extern "C" {
 
 tenon_status* tenon_class_shards_create(tenon_variables* variables, const tenon_class_shards_spec* given, tenon_class_shards** out_shards) {
   return Build(variables, [&]() -> Status {
-    TENON_TRY(Given({{out_shards, "out_shards"}}));
+    TENON_CHECK(out_shards);
     tenon_class_shards_spec spec;
     TENON_TRY(ReadStruct(given, true, "spec", &spec));
     TENON_TRY_ASSIGN(train::ClassShards shards, ReadShards(variables, spec));
@@ -80,7 +79,7 @@ uint64_t tenon_class_shards_count(const tenon_class_shards* shards) { return sha
 
 tenon_status* tenon_class_shards_get(const tenon_class_shards* shards, uint64_t index, tenon_variable_info* out_weights, tenon_variable_info* out_biases) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{shards, "shards"}, {out_weights, "out_weights"}, {out_biases, "out_biases"}}));
+    TENON_CHECK(shards, out_weights, out_biases);
     TENON_TRY(CheckIndex(index, shards->shards.weights.size(), "shard"));
     TENON_TRY(WriteStruct(InfoOf(*shards->shards.weights[index]), out_weights));
     return WriteStruct(InfoOf(*shards->shards.biases[index]), out_biases);
@@ -90,7 +89,7 @@ tenon_status* tenon_class_shards_get(const tenon_class_shards* shards, uint64_t 
 tenon_status* tenon_log_uniform_candidates(tenon_app_graph* graph, tenon_output labels, int64_t sampled, int64_t classes, int64_t seed,
                                            tenon_candidates* out_candidates) {
   return Build(graph, [&](host::Graph& lent) -> Status {
-    TENON_TRY(Given({{out_candidates, "out_candidates"}}));
+    TENON_CHECK(out_candidates);
     TENON_TRY_ASSIGN(const Output of, ReadEdge(graph, labels, "labels"));
     const train::Candidates drawn = train::LogUniformCandidates(lent, of, sampled, classes, seed);
     TENON_TRY(lent.status());

@@ -13,7 +13,7 @@ namespace {
 template <typename Clip>
 tenon_status* Clipped(tenon_app_graph* graph, const tenon_output* gradients, uint64_t count, tenon_output* out_gradients, Clip clip) {
   return Build(graph, [&](host::Graph& lent) -> Status {
-    TENON_TRY(GivenList(out_gradients, count, "out_gradients"));
+    TENON_CHECK(List(out_gradients, count));
     TENON_TRY_ASSIGN(const std::vector<Output> edges, ReadGradients(graph, gradients, count));
     const std::vector<Output> clipped = clip(lent, edges);
     TENON_TRY(lent.status());
@@ -45,7 +45,7 @@ tenon_status* tenon_clip_by_global_norm(tenon_app_graph* graph, const tenon_outp
 
 tenon_status* tenon_global_norm(tenon_app_graph* graph, const tenon_output* gradients, uint64_t count, tenon_output* out_norm) {
   return Build(graph, [&](host::Graph& lent) -> Status {
-    TENON_TRY(Given({{out_norm, "out_norm"}}));
+    TENON_CHECK(out_norm);
     TENON_TRY_ASSIGN(const std::vector<Output> edges, ReadGradients(graph, gradients, count));
     const Output norm = train::GlobalNorm(lent, edges);
     TENON_TRY(lent.status());

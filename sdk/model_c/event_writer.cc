@@ -11,7 +11,7 @@ namespace {
 template <typename Function>
 tenon_status* With(tenon_event_writer* writer, Function function) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{writer, "writer"}}));
+    TENON_CHECK(writer);
     return function(writer->writer);
   });
 }
@@ -22,7 +22,7 @@ extern "C" {
 
 tenon_status* tenon_event_writer_create(tenon_span folder, tenon_event_writer** out_writer) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{out_writer, "out_writer"}}));
+    TENON_CHECK(folder, out_writer);
     if (folder.size == 0) return Status(Code::kInvalidArgument, "'folder' is empty");
     TENON_TRY_ASSIGN(train::EventWriter writer, train::EventWriter::Create(Copy(folder)));
     *out_writer = new tenon_event_writer{std::move(writer)};
@@ -35,13 +35,16 @@ void tenon_event_writer_release(tenon_event_writer* writer) { delete writer; }
 tenon_span tenon_event_writer_path(const tenon_event_writer* writer) { return writer == nullptr ? tenon_span{"", 0} : Span(writer->writer.path()); }
 
 tenon_status* tenon_event_writer_add_graph(tenon_event_writer* writer, tenon_span graph_def) {
-  return With(writer, [&](train::EventWriter& events) { return events.AddGraph(Text(graph_def)); });
+  return With(writer, [&](train::EventWriter& events) -> Status {
+    TENON_CHECK(graph_def);
+    return events.AddGraph(Text(graph_def));
+  });
 }
 
 tenon_status* tenon_event_writer_add_scalars(tenon_event_writer* writer, int64_t step, const tenon_span* tags, const float* values, uint64_t count) {
   return With(writer, [&](train::EventWriter& events) -> Status {
-    TENON_TRY(GivenList(tags, count, "tags"));
-    TENON_TRY(GivenList(values, count, "values"));
+    TENON_CHECK(List(tags, count));
+    TENON_CHECK(List(values, count));
     std::vector<std::pair<std::string, float>> scalars;
     for (uint64_t i = 0; i < count; ++i) scalars.emplace_back(Copy(tags[i]), values[i]);
     return events.AddScalars(step, scalars);
@@ -49,7 +52,10 @@ tenon_status* tenon_event_writer_add_scalars(tenon_event_writer* writer, int64_t
 }
 
 tenon_status* tenon_event_writer_add_summary(tenon_event_writer* writer, int64_t step, tenon_span summary) {
-  return With(writer, [&](train::EventWriter& events) { return events.AddSummary(step, Text(summary)); });
+  return With(writer, [&](train::EventWriter& events) -> Status {
+    TENON_CHECK(summary);
+    return events.AddSummary(step, Text(summary));
+  });
 }
 
 tenon_status* tenon_event_writer_add_start(tenon_event_writer* writer, int64_t step) {

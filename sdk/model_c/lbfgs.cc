@@ -38,7 +38,7 @@ extern "C" {
 
 tenon_status* tenon_lbfgs_create(tenon_variables* variables, tenon_output loss, const tenon_lbfgs_options* given, tenon_lbfgs** out_lbfgs) {
   return Build(variables, [&]() -> Status {
-    TENON_TRY(Given({{out_lbfgs, "out_lbfgs"}}));
+    TENON_CHECK(out_lbfgs);
     TENON_TRY_ASSIGN(train::LbfgsOptions options, ReadOptions(given));
     TENON_TRY_ASSIGN(const Output of, ReadEdge(variables->graph.get(), loss, "loss"));
     auto made = std::make_unique<tenon_lbfgs>();
@@ -58,7 +58,7 @@ tenon_status* tenon_lbfgs_run(tenon_lbfgs* lbfgs, tenon_session* session, const 
                               const tenon_tensor_view* const* feeds, uint64_t feed_count, void (*after_iteration)(void* argument, const tenon_lbfgs_result* so_far),
                               void* argument, tenon_lbfgs_result* out_result) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{lbfgs, "lbfgs"}, {session, "session"}, {out_result, "out_result"}}));
+    TENON_CHECK(lbfgs, session, out_result);
     RunOptions options;
     TENON_TRY(options.Read(given));
     if (options.get().trace != nullptr) return Status(Code::kInvalidArgument, "'out_trace' is not NULL; a run of L-BFGS is many steps, and gives no trace");

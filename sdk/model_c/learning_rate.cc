@@ -22,8 +22,7 @@ Result<train::LearningRate> ReadKind(const tenon_rate_spec& spec) {
     case TENON_RATE_COSINE: return train::CosineDecay(spec.rate, spec.steps, spec.alpha);
     case TENON_RATE_COSINE_RESTARTS: return train::CosineRestarts(spec.rate, spec.steps, Or(spec.t_mul, 2), Or(spec.m_mul, 1), spec.alpha);
     case TENON_RATE_PIECEWISE: {
-      TENON_TRY(Given({{spec.values, "values"}}));
-      TENON_TRY(GivenList(spec.boundaries, spec.boundary_count, "boundaries"));
+      TENON_CHECK(spec.values);
       const std::vector<int64_t> boundaries(spec.boundaries, spec.boundaries + spec.boundary_count);
       return train::PiecewiseConstant(boundaries, std::vector<float>(spec.values, spec.values + spec.boundary_count + 1));
     }
@@ -42,7 +41,7 @@ Result<train::LearningRate> ReadRate(const tenon_rate_spec* given) {
 
 extern "C" tenon_status* tenon_learning_rate(tenon_app_graph* graph, const tenon_rate_spec* spec, tenon_output step, tenon_output* out_rate) {
   return Build(graph, [&](host::Graph& lent) -> Status {
-    TENON_TRY(Given({{out_rate, "out_rate"}}));
+    TENON_CHECK(out_rate);
     TENON_TRY_ASSIGN(const train::LearningRate rate, ReadRate(spec));
     TENON_TRY_ASSIGN(const Output of, ReadEdge(graph, step, "step"));
     const Output made = rate(lent, of);

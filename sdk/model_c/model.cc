@@ -17,8 +17,7 @@ Result<model::FileAccess> AccessOf(uint32_t files) {
 }
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
-Result<Entries> ReadEntries(const tenon_signature_entry* entries, uint64_t count, const char* name) {
-  TENON_TRY(GivenList(entries, count, name));
+Entries ReadEntries(const tenon_signature_entry* entries, uint64_t count) {
   Entries out;
   for (uint64_t i = 0; i < count; ++i) out.emplace_back(Copy(entries[i].key), Copy(entries[i].tensor));
   return out;
@@ -30,16 +29,14 @@ Result<model::SignatureSpec> ReadSignature(const tenon_signature_spec* given) {
   model::SignatureSpec out;
   if (spec.name.size != 0) out.name = Copy(spec.name);
   if (spec.method.size != 0) out.method = Copy(spec.method);
-  TENON_TRY_ASSIGN(out.inputs, ReadEntries(spec.inputs, spec.input_count, "inputs"));
-  TENON_TRY_ASSIGN(out.outputs, ReadEntries(spec.outputs, spec.output_count, "outputs"));
+  out.inputs = ReadEntries(spec.inputs, spec.input_count);
+  out.outputs = ReadEntries(spec.outputs, spec.output_count);
   return out;
 }
 
 Result<model::WriteOptions> ReadWriteOptions(const tenon_model_write_options* given) {
   tenon_model_write_options options;
   TENON_TRY(ReadStruct(given, true, "options", &options));
-  TENON_TRY(GivenList(options.signatures, options.signature_count, "signatures"));
-  TENON_TRY(GivenList(options.tags, options.tag_count, "tags"));
   model::WriteOptions out;
   for (uint64_t i = 0; i < options.signature_count; ++i) {
     TENON_TRY_ASSIGN(model::SignatureSpec signature, ReadSignature(options.signatures[i]));
@@ -56,7 +53,7 @@ extern "C" {
 
 tenon_status* tenon_model_load(tenon_runtime* runtime, const tenon_model_file* file, const tenon_model_load_options* given, tenon_model** out_model) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{runtime, "runtime"}, {file, "file"}, {out_model, "out_model"}}));
+    TENON_CHECK(runtime, file, out_model);
     tenon_model_load_options options;
     TENON_TRY(ReadStruct(given, false, "options", &options));
     TENON_TRY_ASSIGN(const model::FileAccess access, AccessOf(options.files));
@@ -77,8 +74,8 @@ tenon_session* tenon_model_get_session(const tenon_model* model) { return model 
 tenon_status* tenon_model_run(const tenon_model* model, tenon_span signature, const tenon_run_options* given, const tenon_span* input_names,
                               const tenon_tensor_view* const* inputs, uint64_t input_count, tenon_tensor** out_outputs, uint64_t output_count) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{model, "model"}}));
-    TENON_TRY(GivenList(out_outputs, output_count, "out_outputs"));
+    TENON_CHECK(model, signature);
+    TENON_CHECK(List(out_outputs, output_count));
     TENON_TRY_ASSIGN(const model::Signature* found, model->model.FindSignature(Text(signature)));
     if (output_count != found->outputs.size())
       return Status(Code::kInvalidArgument, "signature '" + found->name + "' gives " + std::to_string(found->outputs.size()) + " outputs; there is room for " +
@@ -96,11 +93,13 @@ tenon_status* tenon_model_run(const tenon_model* model, tenon_span signature, co
 tenon_status* tenon_model_prepare(const tenon_model* model, tenon_span signature, const tenon_callable_options* given,
                                   tenon_callable** out_callable) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{model, "model"}, {out_callable, "out_callable"}}));
+    TENON_CHECK(model, signature, out_callable);
     tenon_callable_options options;
     TENON_TRY(ReadStruct(given, false, "options", &options));
     TENON_TRY_ASSIGN(const model::Signature* found, model->model.FindSignature(Text(signature)));
     std::vector<std::string> input_devices, output_devices;
+    if (options.feed_devices != nullptr) TENON_CHECK(List(options.feed_devices, found->inputs.size()));
+    if (options.fetch_devices != nullptr) TENON_CHECK(List(options.fetch_devices, found->outputs.size()));
     if (options.feed_devices != nullptr) input_devices = Copies(options.feed_devices, found->inputs.size());
     if (options.fetch_devices != nullptr) output_devices = Copies(options.fetch_devices, found->outputs.size());
     const tenon_run_options c_ends{sizeof(tenon_run_options), 0, options.timeout_ns, options.cancellation, nullptr};
@@ -115,7 +114,7 @@ tenon_status* tenon_model_prepare(const tenon_model* model, tenon_span signature
 tenon_status* tenon_model_write(tenon_runtime* runtime, tenon_session* session, tenon_span graph_def, tenon_span folder,
                                 const tenon_model_write_options* given) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{runtime, "runtime"}, {session, "session"}}));
+    TENON_CHECK(runtime, session, graph_def, folder);
     TENON_TRY_ASSIGN(const model::WriteOptions options, ReadWriteOptions(given));
     host::Session borrowed = host::Session::Borrow(session);
     return model::WriteSavedModel(host::Runtime::Borrow(runtime), borrowed, Text(graph_def), Copy(folder), options);

@@ -235,29 +235,30 @@ TEST(ModelInC, SaysWhatIsWrongWithACall) {
   EXPECT_EQ(run(TENON_SPAN("predict"), names, feeds, 1, 1), "NOT_FOUND: the model has no signature 'predict'; it has: 'calls', 'serving_default'");
   EXPECT_EQ(run(serving, names, feeds, 1, 3), "INVALID_ARGUMENT: signature 'serving_default' gives 2 outputs; there is room for 3");
   EXPECT_EQ(run(serving, nullptr, nullptr, 0, 2), "INVALID_ARGUMENT: signature 'serving_default': input 'x' is missing; the inputs are: x float[?,3]");
-  EXPECT_EQ(run(serving, nullptr, feeds, 1, 2), "INVALID_ARGUMENT: 'input_names' is NULL");
+  EXPECT_EQ(run(serving, nullptr, feeds, 1, 2), "INVALID_ARGUMENT: 'input_names' is NULL, with a count of 1");
   EXPECT_EQ(run(serving, names, feeds, 2, 2), "INVALID_ARGUMENT: signature 'serving_default': input 'x' is given twice");
   feeds[0] = nullptr;
-  EXPECT_EQ(run(serving, names, feeds, 1, 2), "INVALID_ARGUMENT: input 'x': 'inputs[i]' is NULL");
+  EXPECT_EQ(run(serving, names, feeds, 1, 2), "INVALID_ARGUMENT: 'inputs[0]' is NULL");
   tenon_tensor_view bad = *x.view();
   bad.dl.shape = nullptr;
   feeds[0] = &bad;
-  EXPECT_EQ(run(serving, names, feeds, 1, 2), "INVALID_ARGUMENT: input 'x': 'dl.shape' is NULL");
+  EXPECT_EQ(run(serving, names, feeds, 1, 2), "INVALID_ARGUMENT: 'inputs[0].dl.shape' is NULL, with a rank of 2");
   bad.dl.ndim = -1;
-  EXPECT_EQ(run(serving, names, feeds, 1, 2), "INVALID_ARGUMENT: input 'x': its view has -1 dimensions");
+  EXPECT_EQ(run(serving, names, feeds, 1, 2), "INVALID_ARGUMENT: 'inputs[0].dl.ndim' is -1; a rank is from 0 to 254");
   for (const tenon_tensor* output : outputs) EXPECT_EQ(output, nullptr) << "was touched by a call that failed";
 }
 
 TEST(ModelInC, SaysWhatIsWrongWithAStruct) {
   tenon_model_file* file = nullptr;
   tenon_model_open_options options = {};
+  options.most_bytes = 10;
   EXPECT_EQ(Said(tenon_model_file_open(Span(kModels + "/v1"), &options, &file)),
-            "INVALID_ARGUMENT: 'options' says that it has 0 bytes; set its struct_size to its sizeof");
+            "INVALID_ARGUMENT: 'options.struct_size' is 0, and other members are not; set it to the struct's sizeof");
   options.struct_size = sizeof(options);
   options.must_understand = 8;
   EXPECT_TRUE(Said(tenon_model_file_open(Span(kModels + "/v1"), &options, &file)).starts_with("UNIMPLEMENTED: 'options' needs a feature"));
   options = {sizeof(options), 0, nullptr, 3, 0};
-  EXPECT_EQ(Said(tenon_model_file_open(Span(kModels + "/v1"), &options, &file)), "INVALID_ARGUMENT: 'tags' is NULL");
+  EXPECT_EQ(Said(tenon_model_file_open(Span(kModels + "/v1"), &options, &file)), "INVALID_ARGUMENT: 'options.tags' is NULL, with a count of 3");
   options = {sizeof(options), 0, nullptr, 0, 10};
   EXPECT_TRUE(Said(tenon_model_file_open(Span(kModels + "/v1"), &options, &file)).starts_with("RESOURCE_EXHAUSTED"));
   EXPECT_EQ(Said(tenon_model_file_open(Span(kModels + "/v1"), nullptr, nullptr)), "INVALID_ARGUMENT: 'out_file' is NULL");

@@ -11,14 +11,13 @@ namespace {
 Status ReadOptions(const tenon_model_open_options* given, model::OpenOptions* out) {
   tenon_model_open_options options;
   TENON_TRY(ReadStruct(given, false, "options", &options));
-  TENON_TRY(GivenList(options.tags, options.tag_count, "tags"));
   if (options.tags != nullptr) out->tags = Copies(options.tags, options.tag_count);
   if (options.most_bytes != 0) out->most_bytes = options.most_bytes;
   return Status();
 }
 
 Result<const model::Signature*> SignatureAt(const tenon_model_file* file, uint64_t index) {
-  TENON_TRY(Given({{file, "file"}}));
+  TENON_CHECK(file);
   TENON_TRY(CheckIndex(index, file->file.meta().signatures.size(), "signature"));
   return &file->file.meta().signatures[index];
 }
@@ -63,7 +62,7 @@ extern "C" {
 
 tenon_status* tenon_model_file_open(tenon_span path, const tenon_model_open_options* given, tenon_model_file** out_file) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{out_file, "out_file"}}));
+    TENON_CHECK(path, out_file);
     model::OpenOptions options;
     TENON_TRY(ReadOptions(given, &options));
     TENON_TRY_ASSIGN(model::ModelFile file, model::ModelFile::Open(Copy(path), options));
@@ -76,7 +75,7 @@ void tenon_model_file_release(tenon_model_file* file) { delete file; }
 
 tenon_status* tenon_model_file_get_info(const tenon_model_file* file, tenon_model_file_info* out_info) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{file, "file"}, {out_info, "out_info"}}));
+    TENON_CHECK(file, out_info);
     const model::ModelFile& f = file->file;
     return WriteStruct(tenon_model_file_info{sizeof(tenon_model_file_info), 0, FormOf(f.form()), f.is_text() ? 1u : 0u, Span(f.graph_def()),
                                              Span(f.checkpoint()), Span(f.folder()), Span(f.meta().tensorflow_version), f.meta().tags.size(),
@@ -87,7 +86,7 @@ tenon_status* tenon_model_file_get_info(const tenon_model_file* file, tenon_mode
 
 tenon_status* tenon_model_file_tag(const tenon_model_file* file, uint64_t index, tenon_span* out_tag) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{file, "file"}, {out_tag, "out_tag"}}));
+    TENON_CHECK(file, out_tag);
     TENON_TRY(CheckIndex(index, file->file.meta().tags.size(), "tag"));
     *out_tag = Span(file->file.meta().tags[index]);
     return Status();
@@ -96,7 +95,7 @@ tenon_status* tenon_model_file_tag(const tenon_model_file* file, uint64_t index,
 
 tenon_status* tenon_model_file_note(const tenon_model_file* file, uint64_t index, tenon_span* out_note) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{file, "file"}, {out_note, "out_note"}}));
+    TENON_CHECK(file, out_note);
     TENON_TRY(CheckIndex(index, file->file.notes().size(), "note"));
     *out_note = Span(file->file.notes()[index]);
     return Status();
@@ -105,7 +104,7 @@ tenon_status* tenon_model_file_note(const tenon_model_file* file, uint64_t index
 
 tenon_status* tenon_model_file_signature(const tenon_model_file* file, uint64_t index, tenon_signature_info* out_info) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{out_info, "out_info"}}));
+    TENON_CHECK(out_info);
     TENON_TRY_ASSIGN(const model::Signature* signature, SignatureAt(file, index));
     return WriteStruct(tenon_signature_info{sizeof(tenon_signature_info), 0, Span(signature->name), Span(signature->method),
                                             signature->inputs.size(), signature->outputs.size()},
@@ -115,7 +114,7 @@ tenon_status* tenon_model_file_signature(const tenon_model_file* file, uint64_t 
 
 tenon_status* tenon_model_file_find_signature(const tenon_model_file* file, tenon_span name, uint64_t* out_index) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{file, "file"}, {out_index, "out_index"}}));
+    TENON_CHECK(file, name, out_index);
     TENON_TRY_ASSIGN(const model::Signature* signature, model::FindSignature(file->file.meta(), Text(name)));
     *out_index = static_cast<uint64_t>(signature - file->file.meta().signatures.data());
     return Status();
@@ -125,7 +124,7 @@ tenon_status* tenon_model_file_find_signature(const tenon_model_file* file, teno
 tenon_status* tenon_model_file_signature_tensor(const tenon_model_file* file, uint64_t signature, uint32_t which, uint64_t index,
                                                 tenon_signature_tensor* out_tensor) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{out_tensor, "out_tensor"}}));
+    TENON_CHECK(out_tensor);
     TENON_TRY_ASSIGN(const model::TensorInfo* info, TensorAt(file, signature, which, index));
     tenon_signature_tensor tensor = {};
     tensor.struct_size = sizeof(tensor);
@@ -143,7 +142,7 @@ tenon_status* tenon_model_file_signature_tensor(const tenon_model_file* file, ui
 tenon_status* tenon_model_file_signature_part(const tenon_model_file* file, uint64_t signature, uint32_t which, uint64_t index, uint64_t part,
                                               tenon_span* out_tensor) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{out_tensor, "out_tensor"}}));
+    TENON_CHECK(out_tensor);
     TENON_TRY_ASSIGN(const model::TensorInfo* info, TensorAt(file, signature, which, index));
     TENON_TRY(CheckIndex(part, info->parts.size(), "part"));
     *out_tensor = Span(info->parts[part]);

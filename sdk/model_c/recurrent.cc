@@ -10,7 +10,6 @@ using namespace tenon::model_c;  // NOLINT
 namespace {
 
 Result<train::RnnCell> ReadFunctionCell(tenon_variables* variables, const tenon_rnn_cell_spec& spec) {
-  TENON_TRY(GivenList(spec.state_sizes, spec.state_count, "state_sizes"));
   TENON_TRY_ASSIGN(std::vector<Output> weights, ReadEdges(variables->graph.get(), spec.weights, spec.weight_count, "weights"));
   return train::FunctionCell(variables->graph, Text(spec.name), {Copy(spec.function)}, spec.inputs, {spec.state_sizes, spec.state_sizes + spec.state_count},
                              std::move(weights));
@@ -60,7 +59,7 @@ extern "C" {
 
 tenon_status* tenon_rnn_cell_create(tenon_variables* variables, const tenon_rnn_cell_spec* given, tenon_rnn_cell** out_cell) {
   return Build(variables, [&]() -> Status {
-    TENON_TRY(Given({{out_cell, "out_cell"}}));
+    TENON_CHECK(out_cell);
     tenon_rnn_cell_spec spec;
     TENON_TRY(ReadStruct(given, true, "spec", &spec));
     TENON_TRY_ASSIGN(train::RnnCell read, ReadCell(variables, spec));
@@ -76,7 +75,7 @@ void tenon_rnn_cell_release(tenon_rnn_cell* cell) { delete cell; }
 
 tenon_status* tenon_rnn_cell_get_info(const tenon_rnn_cell* cell, tenon_rnn_cell_info* out_info) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{cell, "cell"}, {out_info, "out_info"}}));
+    TENON_CHECK(cell, out_info);
     tenon_rnn_cell_info info = {};
     info.struct_size = sizeof(info);
     info.name = Span(cell->cell.name);
@@ -90,7 +89,7 @@ tenon_status* tenon_rnn_cell_get_info(const tenon_rnn_cell* cell, tenon_rnn_cell
 }
 
 tenon_status* tenon_rnn_cell_zero_state(const tenon_rnn_cell* cell, tenon_output batch, tenon_output* out_states, uint64_t count) {
-  if (cell == nullptr) return Guard([&] { return Given({{cell, "cell"}}); });
+  if (cell == nullptr) return Guard([] { return IsNull("cell"); });
   return Build(cell->graph, [&](host::Graph& lent) -> Status {
     TENON_TRY(CheckStates(cell, count));
     TENON_TRY_ASSIGN(const Output of, ReadEdge(cell->graph, batch, "batch"));
@@ -103,7 +102,7 @@ tenon_status* tenon_rnn_cell_zero_state(const tenon_rnn_cell* cell, tenon_output
 tenon_status* tenon_rnn_cell_step(const tenon_rnn_cell* cell, tenon_app_graph* graph, tenon_output x, const tenon_output* states, uint64_t count,
                                   const tenon_output* weights, uint64_t weight_count, tenon_output* out_output, tenon_output* out_states) {
   return Build(graph, [&](host::Graph& lent) -> Status {
-    TENON_TRY(Given({{cell, "cell"}, {out_output, "out_output"}}));
+    TENON_CHECK(cell, out_output);
     TENON_TRY(CheckStates(cell, count));
     std::vector<Output> own = cell->cell.weights;
     if (weights != nullptr) {
@@ -125,9 +124,9 @@ tenon_status* tenon_rnn_cell_step(const tenon_rnn_cell* cell, tenon_app_graph* g
 
 tenon_status* tenon_dynamic_rnn(const tenon_rnn_cell* cell, tenon_output inputs, const tenon_rnn_options* given, tenon_output* out_outputs,
                                 tenon_output* out_states, uint64_t count) {
-  if (cell == nullptr) return Guard([&] { return Given({{cell, "cell"}}); });
+  if (cell == nullptr) return Guard([] { return IsNull("cell"); });
   return Build(cell->graph, [&](host::Graph& lent) -> Status {
-    TENON_TRY(Given({{out_outputs, "out_outputs"}}));
+    TENON_CHECK(out_outputs);
     TENON_TRY(CheckStates(cell, count));
     TENON_TRY_ASSIGN(const train::RnnOptions options, ReadOptions(cell->graph, given));
     TENON_TRY_ASSIGN(const Output of, ReadEdge(cell->graph, inputs, "inputs"));

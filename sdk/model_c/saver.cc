@@ -15,7 +15,6 @@ constexpr uint32_t kMostKept = 1u << 30;
 Result<train::SaverOptions> ReadOptions(const tenon_saver_options* given) {
   tenon_saver_options options;
   TENON_TRY(ReadStruct(given, false, "options", &options));
-  TENON_TRY(GivenList(options.variables, options.variable_count, "variables"));
   if (!(options.keep_every_hours >= 0)) return Status(Code::kInvalidArgument, "'keep_every_hours' is " + std::to_string(options.keep_every_hours));
   train::SaverOptions out;
   if (options.keep != 0) out.keep = static_cast<int>(std::min(options.keep, kMostKept));
@@ -33,7 +32,7 @@ extern "C" {
 
 tenon_status* tenon_saver_create(tenon_variables* variables, tenon_span folder, const tenon_saver_options* given, tenon_saver** out_saver) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{variables, "variables"}, {out_saver, "out_saver"}}));
+    TENON_CHECK(variables, folder, out_saver);
     if (folder.size == 0) return Status(Code::kInvalidArgument, "'folder' is empty");
     TENON_TRY_ASSIGN(train::SaverOptions options, ReadOptions(given));
     auto saver = std::make_unique<tenon_saver>(variables, Copy(folder), std::move(options));
@@ -47,14 +46,14 @@ void tenon_saver_release(tenon_saver* saver) { delete saver; }
 
 tenon_status* tenon_saver_claim(tenon_saver* saver) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{saver, "saver"}}));
+    TENON_CHECK(saver);
     return saver->saver.Claim();
   });
 }
 
 tenon_status* tenon_saver_save(tenon_saver* saver, tenon_session* session, int64_t step, const double* metric, tenon_text** out_prefix) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{saver, "saver"}, {session, "session"}}));
+    TENON_CHECK(saver, session);
     const std::optional<double> value = metric == nullptr ? std::nullopt : std::optional(*metric);
     TENON_TRY_ASSIGN(const std::string prefix, saver->saver.Save(host::Session::Borrow(session), step, value));
     return out_prefix == nullptr ? Status() : GiveText(prefix, out_prefix);
@@ -63,7 +62,7 @@ tenon_status* tenon_saver_save(tenon_saver* saver, tenon_session* session, int64
 
 tenon_status* tenon_saver_restore_newest(tenon_saver* saver, tenon_session* session, tenon_restored* out_restored) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{saver, "saver"}, {session, "session"}, {out_restored, "out_restored"}}));
+    TENON_CHECK(saver, session, out_restored);
     TENON_TRY_ASSIGN(saver->restored, saver->saver.RestoreNewest(host::Session::Borrow(session)));
     saver->warnings.clear();
     for (const std::string& warning : saver->restored.warnings) saver->warnings += warning + "\n";
@@ -74,14 +73,14 @@ tenon_status* tenon_saver_restore_newest(tenon_saver* saver, tenon_session* sess
 
 tenon_status* tenon_saver_restore_from(tenon_saver* saver, tenon_session* session, tenon_span prefix) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{saver, "saver"}, {session, "session"}}));
+    TENON_CHECK(saver, session, prefix);
     return saver->saver.RestoreFrom(host::Session::Borrow(session), Copy(prefix));
   });
 }
 
 tenon_status* tenon_saver_clear(tenon_saver* saver) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{saver, "saver"}}));
+    TENON_CHECK(saver);
     return saver->saver.Clear();
   });
 }

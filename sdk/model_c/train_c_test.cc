@@ -188,7 +188,7 @@ TEST_F(Line, ACallThatFailsDoesNotSpoilTheNext) {
   EXPECT_EQ(Said(tenon_variables_add(variables_, &spec, &info)),
             "INVALID_ARGUMENT: variable 'v': a variable's shape is known in all its dimensions, found [?]");
   spec.shape = {nullptr, 2, 0};
-  EXPECT_TRUE(Said(tenon_variables_add(variables_, &spec, &info)).starts_with("INVALID_ARGUMENT: variable 'v': a variable's shape"));
+  EXPECT_EQ(Said(tenon_variables_add(variables_, &spec, &info)), "INVALID_ARGUMENT: 'spec.shape.dims' is NULL, with a rank of 2");
   Build();
   auto options = Sized<tenon_optimizer_options>();
   options.name = TENON_SPAN("adamm");
@@ -223,7 +223,7 @@ TEST(EventsInC, AreReadBackAsTheyWereWritten) {
   ASSERT_EQ(Said(tenon_event_writer_add_graph(writer, TENON_SPAN("graph bytes"))), "OK");
   ASSERT_EQ(Said(tenon_event_writer_add_summary(writer, 8, TENON_SPAN("summary bytes"))), "OK");
   ASSERT_EQ(Said(tenon_event_writer_add_start(writer, 9)), "OK");
-  EXPECT_EQ(Said(tenon_event_writer_add_scalars(writer, 7, nullptr, values, 2)), "INVALID_ARGUMENT: 'tags' is NULL");
+  EXPECT_EQ(Said(tenon_event_writer_add_scalars(writer, 7, nullptr, values, 2)), "INVALID_ARGUMENT: 'tags' is NULL, with a count of 2");
   ASSERT_EQ(Said(tenon_event_writer_flush(writer)), "OK");
   const std::string bytes = *data::ReadFile(std::string(Text(tenon_event_writer_path(writer))));
   tenon_event_writer_release(writer);

@@ -127,10 +127,9 @@ extern "C" {
 
 tenon_status* tenon_variables_create(tenon_app_graph* graph, const tenon_variables_options* given, tenon_variables** out_variables) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{graph, "graph"}, {out_variables, "out_variables"}}));
+    TENON_CHECK(graph, out_variables);
     tenon_variables_options options;
     TENON_TRY(ReadStruct(given, false, "options", &options));
-    TENON_TRY(GivenList(options.devices, options.device_count, "devices"));
     auto variables = std::make_unique<tenon_variables>(graph, options.seed == 0 ? 1 : options.seed);
     variables->model.set_variable_devices(Copies(options.devices, options.device_count));
     *out_variables = variables.release();
@@ -142,7 +141,7 @@ void tenon_variables_release(tenon_variables* variables) { delete variables; }
 
 tenon_status* tenon_variables_add(tenon_variables* variables, const tenon_variable_spec* given, tenon_variable_info* out_info) {
   return Build(variables, [&]() -> Status {
-    TENON_TRY(Given({{out_info, "out_info"}}));
+    TENON_CHECK(out_info);
     tenon_variable_spec spec;
     TENON_TRY(ReadStruct(given, true, "spec", &spec));
     return Add(variables, spec, out_info).Annotate("variable '" + Copy(spec.name) + "'");
@@ -153,7 +152,7 @@ uint64_t tenon_variables_count(const tenon_variables* variables) { return variab
 
 tenon_status* tenon_variables_get(const tenon_variables* variables, uint64_t index, tenon_variable_info* out_info) {
   return Guard([&]() -> Status {
-    TENON_TRY(Given({{variables, "variables"}, {out_info, "out_info"}}));
+    TENON_CHECK(variables, out_info);
     TENON_TRY(CheckIndex(index, variables->model.variables().size(), "variable"));
     return WriteStruct(InfoOf(variables->model.variables()[index]), out_info);
   });
@@ -161,7 +160,7 @@ tenon_status* tenon_variables_get(const tenon_variables* variables, uint64_t ind
 
 tenon_status* tenon_variables_initializer(tenon_variables* variables, int64_t* out_node) {
   return Build(variables, [&]() -> Status {
-    TENON_TRY(Given({{out_node, "out_node"}}));
+    TENON_CHECK(out_node);
     return GiveNode(variables->model.InitializeAll(), out_node);
   });
 }
@@ -169,7 +168,7 @@ tenon_status* tenon_variables_initializer(tenon_variables* variables, int64_t* o
 tenon_status* tenon_variables_minimize(tenon_variables* variables, tenon_output loss, tenon_output learning_rate,
                                        const tenon_optimizer_options* given, int64_t* out_node) {
   return Build(variables, [&]() -> Status {
-    TENON_TRY(Given({{out_node, "out_node"}}));
+    TENON_CHECK(out_node);
     TENON_TRY_ASSIGN(const train::OptimizerOptions options, ReadOptimizer(given));
     TENON_TRY_ASSIGN(const Output of, EdgeOf(variables, loss, "loss"));
     TENON_TRY_ASSIGN(const Output rate, EdgeOf(variables, learning_rate, "learning_rate"));
@@ -179,7 +178,7 @@ tenon_status* tenon_variables_minimize(tenon_variables* variables, tenon_output 
 
 tenon_status* tenon_variables_gradients(tenon_variables* variables, tenon_output loss, tenon_output* out_gradients, uint64_t count) {
   return Build(variables, [&]() -> Status {
-    TENON_TRY(GivenList(out_gradients, count, "out_gradients"));
+    TENON_CHECK(List(out_gradients, count));
     const size_t wanted = variables->model.trainable().size();
     if (count != wanted)
       return Status(Code::kInvalidArgument, "there are " + std::to_string(wanted) + " trainable variables, and room for " + std::to_string(count) + " gradients");
@@ -194,7 +193,7 @@ tenon_status* tenon_variables_gradients(tenon_variables* variables, tenon_output
 tenon_status* tenon_variables_apply(tenon_variables* variables, const tenon_output* gradients, uint64_t count, tenon_output learning_rate,
                                     const tenon_optimizer_options* given, int64_t* out_node) {
   return Build(variables, [&]() -> Status {
-    TENON_TRY(Given({{out_node, "out_node"}}));
+    TENON_CHECK(out_node);
     TENON_TRY_ASSIGN(const train::OptimizerOptions options, ReadOptimizer(given));
     const size_t wanted = variables->model.trainable().size();
     if (count != wanted)

@@ -840,7 +840,7 @@ TEST_F(FunctionsOfGraphs, RefuseWhatIsNotThere) {
                                 {}};
     return Status::Take(tenon_graph_add_function(g.get(), &spec));
   };
-  ExpectText(define(nullptr, {}, {}), Code::kInvalidArgument, "its body is no graph");
+  ExpectText(define(nullptr, {}, {}), Code::kInvalidArgument, "'spec.body' is NULL");
   for (const int64_t node : {int64_t{-1}, int64_t{1}, int64_t{1} << 32, INT64_MIN})
     ExpectText(define(body.get(), {input}, {{TENON_SPAN("y"), {node, 0, 0}}}), Code::kInvalidArgument, "output 'y' is of node ");
   for (const int32_t index : {-1, 1, INT32_MAX})
@@ -849,9 +849,9 @@ TEST_F(FunctionsOfGraphs, RefuseWhatIsNotThere) {
   ExpectText(define(body.get(), {input, {TENON_SPAN("q"), p.c_output()}}, {}), Code::kInvalidArgument, "the inputs 'p' and 'q' are one value, p:0");
   ExpectText(define(body.get(), {input}, {}, {{TENON_SPAN("n"), 5}}), Code::kInvalidArgument, "control output 'n' is node 5; its graph has 1");
   tenon_function_spec spec = {TENON_HEAD(tenon_function_spec), TENON_SPAN("f"), {}, body.get(), nullptr, 1, nullptr, 0, nullptr, 0, nullptr, 0, {}};
-  ExpectText(Status::Take(tenon_graph_add_function(g.get(), &spec)), Code::kInvalidArgument, "a list that is NULL");
+  ExpectText(Status::Take(tenon_graph_add_function(g.get(), &spec)), Code::kInvalidArgument, "'spec.inputs' is NULL, with a count of 1");
   spec.must_understand = 1;
-  ExpectText(Status::Take(tenon_graph_add_function(g.get(), &spec)), Code::kUnimplemented, "a newer library");
+  ExpectText(Status::Take(tenon_graph_add_function(g.get(), &spec)), Code::kUnimplemented, "'spec' needs a feature that this library does not have");
   EXPECT_EQ(tenon_graph_function_count(g.get()), 0u);
 }
 

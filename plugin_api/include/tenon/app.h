@@ -7,11 +7,14 @@
  * Rules. Every function may be called from any thread unless it says otherwise. Objects are released by their _release
  * function, which takes NULL; a runtime must outlive its graphs and sessions, a session its callables. Strings are
  * (pointer, size) spans; spans given out live as long as the object they came from. A tenon_status* of NULL is success;
- * others are released with tenon_status_release. Structs begin with struct_size; zeroed options are the defaults.
- * Names of tensors: "node:k", and "node" for "node:0". Names of targets: "node".
+ * others are released with tenon_status_release. Structs begin with struct_size; zeroed options are the defaults, and with a
+ * struct_size of 0 what is not all zero is an error. Names of tensors: "node:k", and "node" for "node:0". Names of targets: "node".
  *
- * Wrong arguments end nobody: NULL where it is not allowed, a span or a list that is NULL and has a size, ranks, sizes and counts that cannot be are INVALID_ARGUMENT, which
- * names the argument; functions that return no status give a neutral value then (0, an empty span, NULL) and do nothing.
+ * Arguments are checked before they are read, and nothing is allocated by a count before it is known to be possible. A pointer may be NULL
+ * where TENON_NULLABLE names it, or the struct that holds it says so. Another that is NULL, a span or a list that is NULL with a size or a count, a
+ * rank below 0 or above TENON_MAX_RANK (of shapes that may be unknown: below -1), a size, a count or a struct_size that cannot be, alone or within a struct or
+ * a list, is INVALID_ARGUMENT, which names the argument: "'spec.inputs' is NULL, with a count of 3". What returns no status does nothing then, and gives 0, an
+ * empty span or NULL; so it does of an object that is NULL. A pointer that leads elsewhere is nobody's to find.
  */
 #ifndef TENON_APP_H_
 #define TENON_APP_H_
@@ -24,7 +27,7 @@
 #include "tenon/status.h"
 #include "tenon/tensor.h"
 
-/* A tag as those of abi.h: these arguments, or what is returned, may be NULL. Of functions that have it or TENON_THREAD every other pointer may not. */
+/* A tag as those of abi.h: these arguments, or what is returned, may be NULL. Every other pointer may not. */
 #define TENON_NULLABLE(...)
 
 #ifdef __cplusplus
@@ -63,8 +66,9 @@ TENON_EXPORT void tenon_text_release(tenon_text* text);
  * released before their runtime is. */
 
 /* A tensor of plain elements; data is copied (NULL: zeros). */
-TENON_EXPORT tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void* data, uint64_t bytes,
-                                               tenon_tensor** out_tensor);
+TENON_EXPORT TENON_NULLABLE(data)
+tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void* data, uint64_t bytes,
+                                  tenon_tensor** out_tensor);
 /* A string tensor; strings: one span an element, copied. */
 TENON_EXPORT tenon_status* tenon_tensor_create_strings(tenon_shape shape, const tenon_span* strings, uint64_t count,
                                                        tenon_tensor** out_tensor);
@@ -115,7 +119,8 @@ typedef struct tenon_runtime_options {
   tenon_span tuning_folder;
 } tenon_runtime_options;
 
-TENON_EXPORT tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_runtime** out_runtime);
+TENON_EXPORT TENON_NULLABLE(options)
+tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_runtime** out_runtime);
 TENON_EXPORT void tenon_runtime_release(tenon_runtime* runtime);
 /* Loads one more plugin by path (with a slash). The report says what happened; an error status when it was rejected. */
 TENON_EXPORT tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path);
@@ -255,9 +260,10 @@ TENON_EXPORT tenon_status* tenon_graph_output_shape(const tenon_app_graph* graph
  * its gradient. grads[i] kind: NONE (does not depend), DENSE or SLICES
  * (op.h). initial: [y_count] gradients to begin with, or NULL for ones. */
 struct tenon_gradient;
-TENON_EXPORT tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, const tenon_output* ys, uint64_t y_count,
-                                                     const tenon_output* xs, uint64_t x_count,
-                                                     const tenon_output* initial, struct tenon_gradient* out_gradients);
+TENON_EXPORT TENON_NULLABLE(initial)
+tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, const tenon_output* ys, uint64_t y_count,
+                                        const tenon_output* xs, uint64_t x_count,
+                                        const tenon_output* initial, struct tenon_gradient* out_gradients);
 /* Nodes added from now on get the prefix "scope/" (nested names with slashes; "" is none), unless their name has one. */
 TENON_EXPORT void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope);
 /* Borrowed until it is set again. */
@@ -492,8 +498,9 @@ typedef struct tenon_session_options {
   uint64_t silence_timeout_ns;
 } tenon_session_options;
 
-TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,
-                                                tenon_session** out_session);
+TENON_EXPORT TENON_NULLABLE(options)
+tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,
+                                   tenon_session** out_session);
 /* Cancels what runs, waits for it, drops the session's own resources. */
 TENON_EXPORT void tenon_session_release(tenon_session* session);
 /* Adds nodes, at any time; a name that exists is ALREADY_EXISTS and nothing is added. Nodes with an op or an attribute that nobody here
@@ -534,14 +541,16 @@ typedef struct tenon_run_options {
 
 /* As tenon_session_extend, until the options' timeout passes or their cancellation is cancelled: DEADLINE_EXCEEDED, CANCELLED, and nothing is added. Options may be NULL; what
  * they say of steps alone (out_trace, watch) is left alone. */
-TENON_EXPORT tenon_status* tenon_session_extend_within(tenon_session* session, const tenon_run_options* options, tenon_span graph_def);
+TENON_EXPORT TENON_NULLABLE(options)
+tenon_status* tenon_session_extend_within(tenon_session* session, const tenon_run_options* options, tenon_span graph_def);
 
 /* Feeds and fetches are names. Fetches are given to the caller. */
-TENON_EXPORT tenon_status* tenon_session_run(tenon_session* session, const tenon_run_options* options,
-                                             const tenon_span* feed_names, const tenon_tensor_view* const* feeds,
-                                             uint64_t feed_count, const tenon_span* fetch_names, uint64_t fetch_count,
-                                             const tenon_span* target_names, uint64_t target_count,
-                                             tenon_tensor** out_fetches);
+TENON_EXPORT TENON_NULLABLE(options)
+tenon_status* tenon_session_run(tenon_session* session, const tenon_run_options* options,
+                                const tenon_span* feed_names, const tenon_tensor_view* const* feeds,
+                                uint64_t feed_count, const tenon_span* fetch_names, uint64_t fetch_count,
+                                const tenon_span* target_names, uint64_t target_count,
+                                tenon_tensor** out_fetches);
 
 /* Where feeds lie and fetches stay: names of devices, whole or in part ("TPU:0"), "" for host memory. What is fed from and left
  * in a device's memory crosses to the host only where a node wants it there. A fetch that stays is a fresh tensor each step. */
@@ -555,11 +564,12 @@ typedef struct tenon_callable_options {
 } tenon_callable_options;
 
 /* options: NULL for the defaults. */
-TENON_EXPORT tenon_status* tenon_session_prepare(tenon_session* session, const tenon_span* feed_names,
-                                                 uint64_t feed_count, const tenon_span* fetch_names,
-                                                 uint64_t fetch_count, const tenon_span* target_names,
-                                                 uint64_t target_count, const tenon_callable_options* options,
-                                                 tenon_callable** out_callable);
+TENON_EXPORT TENON_NULLABLE(options)
+tenon_status* tenon_session_prepare(tenon_session* session, const tenon_span* feed_names,
+                                    uint64_t feed_count, const tenon_span* fetch_names,
+                                    uint64_t fetch_count, const tenon_span* target_names,
+                                    uint64_t target_count, const tenon_callable_options* options,
+                                    tenon_callable** out_callable);
 /* A copy in the memory of a device, or in host memory (""). The tensor may lie in either. Waits until it is there. */
 TENON_EXPORT tenon_status* tenon_session_copy_tensor(tenon_session* session, const tenon_tensor* tensor, tenon_span device,
                                                      tenon_tensor** out_tensor);
@@ -586,29 +596,34 @@ TENON_EXPORT tenon_status* tenon_session_tensor_from_dlpack_versioned(tenon_sess
 /* Steps that begin from now on use the device when what its vendor's native stream (cudaStream_t, hipStream_t; of another library) was
  * given so far has ended; the host does not wait. UNIMPLEMENTED where the device has no native streams. What a step leaves on a device
  * is done when the step returns, so that another library may read it on any stream. */
-TENON_EXPORT tenon_status* tenon_session_wait_for_stream(tenon_session* session, tenon_span device, void* stream);
+TENON_EXPORT TENON_NULLABLE(stream)
+tenon_status* tenon_session_wait_for_stream(tenon_session* session, tenon_span device, void* stream);
 TENON_EXPORT void tenon_callable_release(tenon_callable* callable);
 /* Runs on the caller's thread. feeds: [feed_count] views in the order of preparing; borrowed for the call. */
-TENON_EXPORT tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_options* options,
-                                              const tenon_tensor_view* const* feeds, tenon_tensor** out_fetches);
+TENON_EXPORT TENON_NULLABLE(options)
+tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_options* options,
+                                 const tenon_tensor_view* const* feeds, tenon_tensor** out_fetches);
 /* The same into the caller's memory: fetches[i].dl.data holds byte_size bytes; shape and dtype must be right (plain
  * dtypes only). No allocation in a steady step. The step may compute there from its beginning on: what it holds after an
  * error is undefined. It may be a feed's memory too. UNIMPLEMENTED when a fetch stays on a device. */
-TENON_EXPORT tenon_status* tenon_callable_run_into(tenon_callable* callable, const tenon_run_options* options,
-                                                   const tenon_tensor_view* const* feeds,
-                                                   const tenon_tensor_view* fetches);
+TENON_EXPORT TENON_NULLABLE(options)
+tenon_status* tenon_callable_run_into(tenon_callable* callable, const tenon_run_options* options,
+                                      const tenon_tensor_view* const* feeds,
+                                      const tenon_tensor_view* fetches);
 /* Returns at once; done is called once from another thread. Feeds must live until then. */
-TENON_EXPORT tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run_options* options,
-                                                    const tenon_tensor_view* const* feeds,
-                                                    void (*done)(void* argument, tenon_status* status,
-                                                                 tenon_tensor* const* fetches, uint64_t fetch_count),
-                                                    void* argument);
+TENON_EXPORT TENON_NULLABLE(options, argument)
+tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run_options* options,
+                                       const tenon_tensor_view* const* feeds,
+                                       void (*done)(void* argument, tenon_status* status,
+                                                    tenon_tensor* const* fetches, uint64_t fetch_count),
+                                       void* argument);
 
 /* Empties containers: variables lose their values, queues, tables and iterators go; their nodes stay, and may be initialised again. In this process
  * those of the runtime (without the option `share_state` the unnamed one is the session's own), on a cluster those of all its workers. containers: names; ""
  * or none at all: the unnamed one. A step that runs keeps the objects that it has begun to use, and finds the variables without values. out_count: of what
  * was dropped; may be NULL. On a cluster the first task that cannot be reached is the error, and the others are emptied all the same. */
-TENON_EXPORT tenon_status* tenon_session_reset_containers(tenon_session* session, const tenon_span* containers, uint64_t count, uint64_t* out_count);
+TENON_EXPORT TENON_NULLABLE(out_count)
+tenon_status* tenon_session_reset_containers(tenon_session* session, const tenon_span* containers, uint64_t count, uint64_t* out_count);
 
 /* For serving: from now on variables are constants to the steps that are prepared, of the values that they have when a step first asks for them; what is made of
  * them (casts, weights in 8 bits or in a kernel's layout) is made once, as of a graph whose variables were replaced by constants. A step that writes to a variable is then
@@ -619,10 +634,11 @@ TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow) tenon_status* tenon_session_fre
 /* Where the nodes of a step would run and why, without running it. Each text may be NULL.
  * out_json: why each node is where it is, what else was possible, the predicted time line, notes, what compilers refuse.
  * out_svg: a picture of the time line. out_placement: a placement file that says the same again. */
-TENON_EXPORT tenon_status* tenon_session_place(tenon_session* session, const tenon_span* feed_names, uint64_t feed_count,
-                                               const tenon_span* fetch_names, uint64_t fetch_count,
-                                               const tenon_span* target_names, uint64_t target_count,
-                                               tenon_text** out_json, tenon_text** out_svg, tenon_text** out_placement);
+TENON_EXPORT TENON_NULLABLE(out_json, out_svg, out_placement)
+tenon_status* tenon_session_place(tenon_session* session, const tenon_span* feed_names, uint64_t feed_count,
+                                  const tenon_span* fetch_names, uint64_t fetch_count,
+                                  const tenon_span* target_names, uint64_t target_count,
+                                  tenon_text** out_json, tenon_text** out_svg, tenon_text** out_placement);
 /* What nodes took in the traced steps of this session, with the costs that it was given; for later sessions. */
 TENON_EXPORT tenon_status* tenon_session_costs(const tenon_session* session, tenon_text** out_costs);
 
@@ -631,10 +647,11 @@ TENON_EXPORT tenon_status* tenon_session_partial_setup(tenon_session* session, c
                                                        uint64_t feed_count, const tenon_span* fetch_names,
                                                        uint64_t fetch_count, const tenon_span* target_names,
                                                        uint64_t target_count, tenon_partial_run** out_partial);
-TENON_EXPORT tenon_status* tenon_partial_run_step(tenon_partial_run* partial, const tenon_run_options* options,
-                                                  const tenon_span* feed_names, const tenon_tensor_view* const* feeds,
-                                                  uint64_t feed_count, const tenon_span* fetch_names,
-                                                  uint64_t fetch_count, tenon_tensor** out_fetches);
+TENON_EXPORT TENON_NULLABLE(options)
+tenon_status* tenon_partial_run_step(tenon_partial_run* partial, const tenon_run_options* options,
+                                     const tenon_span* feed_names, const tenon_tensor_view* const* feeds,
+                                     uint64_t feed_count, const tenon_span* fetch_names,
+                                     uint64_t fetch_count, tenon_tensor** out_fetches);
 TENON_EXPORT void tenon_partial_run_release(tenon_partial_run* partial);
 
 typedef struct tenon_session_metrics {

@@ -44,6 +44,7 @@ struct CallableBox {
   Form form;
   std::vector<std::string> fetch_names;
   std::shared_ptr<CallHistory> history = std::make_shared<CallHistory>();
+  std::shared_ptr<CallGroup> calls = nullptr;  // the session's
 };
 
 FedValues FeedsOf(const CallableBox& self, nb::handle args, nb::handle kwargs) {
@@ -68,7 +69,7 @@ FedValues FeedsOf(const CallableBox& self, nb::handle args, nb::handle kwargs) {
   return values;
 }
 
-nb::object CallWith(const CallableBox& self, const FedValues& feeds, host::RunOptions options, host::Cancellation* cancellation) {
+nb::object CallWith(const CallableBox& self, const FedValues& feeds, host::RunOptions options, CallGroup* cancellation) {
   std::vector<Tensor> fetched;
   Check(RunInterruptibly(
       *self.history,
@@ -77,7 +78,7 @@ nb::object CallWith(const CallableBox& self, const FedValues& feeds, host::RunOp
         TENON_TRY_ASSIGN(fetched, self.callable->Run(feeds.views, options));
         return Status();
       },
-      cancellation));
+      {self.calls.get(), cancellation}));
   return self.form.Pack(fetched, self.runtime);
 }
 
@@ -87,7 +88,7 @@ nb::object RunCallable(const CallableBox& self, nb::object feeds, nb::object tim
   host::RunOptions options = ToRunOptions(timeout);
   std::string trace_text;
   if (trace) options.trace = &trace_text;
-  nb::object values = CallWith(self, FeedsOf(self, nb::tuple(feeds), nb::handle()), options, ToCancellation(cancellation));
+  nb::object values = CallWith(self, FeedsOf(self, nb::tuple(feeds), nb::handle()), options, ToGroup(cancellation));
   return trace ? nb::object(nb::make_tuple(values, nb::str(trace_text.data(), trace_text.size()))) : values;
 }
 
@@ -121,13 +122,13 @@ void RunInto(const CallableBox& self, nb::object feeds, nb::object out, nb::obje
         options.cancellation = &stop;
         return self.callable->RunInto(pointers.data(), destinations.data(), options);
       },
-      ToCancellation(cancellation)));
+      {self.calls.get(), ToGroup(cancellation)}));
 }
 
 CallableBox Prepare(const SessionBox& self, nb::list feeds, nb::list types, nb::list fetches, nb::list targets, int kind, const std::vector<int>& positions,
                     nb::object keys, const std::vector<std::string>& feed_devices, const std::vector<std::string>& fetch_devices, nb::object timeout) {
   const auto session = Live(self);
-  CallableBox made{self.runtime, session, nullptr, {}, {}, {}, {static_cast<Form::Kind>(kind), positions, keys}, {}, std::make_shared<CallHistory>()};
+  CallableBox made{self.runtime, session, nullptr, {}, {}, {}, {static_cast<Form::Kind>(kind), positions, keys}, {}, std::make_shared<CallHistory>(), self.calls};
   const std::vector<host::Name> feed_names = ToNames(feeds), fetch_names = ToNames(fetches), target_names = ToNames(targets);
   for (const nb::handle type : types) made.feed_types.push_back(TypeOf(type));
   for (const host::Name& name : feed_names) made.feed_names.push_back(name.text());

@@ -235,10 +235,6 @@ nb::dict AttributesOf(const DefinedOp& op, const tenon_node_services& services, 
 tenon_status* StatusOfException(const std::string& what, const std::string& node) noexcept {
   nb::python_error error;
   try {
-    if (error.matches(PyExc_KeyboardInterrupt)) {
-      PyErr_SetInterrupt();  // whoever waits for the step raises it again
-      return NewStatus(TENON_CANCELLED, what + " was interrupted");
-    }
     const nb::tuple told = nb::cast<nb::tuple>(nb::module_::import_("tenon.errors").attr("tell")(error.value()));
     const auto name = nb::cast<std::string>(told[0]);
     uint32_t code = TENON_UNAUTHENTICATED;

@@ -11,6 +11,8 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "cause.h"
 
@@ -198,6 +200,58 @@ Status RunWatched(const CancellableWork& work, host::Cancellation& cancellation,
 
 }  // namespace
 
+// That a call is of groups, while it lasts.
+class Membership {
+ public:
+  Membership(std::initializer_list<CallGroup*> groups, host::Cancellation& cancellation) : groups_(groups), cancellation_(cancellation) {
+    for (CallGroup* const group : groups_) {
+      if (group == nullptr) continue;
+      const std::lock_guard lock(group->mutex_);
+      group->calls_.push_back(this);
+      if (group->ended_) End(group->why_);
+    }
+  }
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+  ~Membership() { Leave(); }
+  // With its group's mutex.
+  void End(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(ended_, true)) why_ = why;
+    cancellation_.Cancel();
+  }
+  // Afterwards nobody ends it. True: somebody had.
+  bool Leave() {
+    for (CallGroup* const group : std::exchange(groups_, {})) {
+      if (group == nullptr) continue;
+      const std::lock_guard lock(group->mutex_);
+      std::erase(group->calls_, this);
+    }
+    return ended_;
+  }
+  const std::string& why() const { return why_; }
+
+ private:
+  std::vector<CallGroup*> groups_;
+  host::Cancellation& cancellation_;
+  std::mutex mutex_;
+  bool ended_ = false;
+  std::string why_;
+};
+
+void CallGroup::End() {
+  const std::lock_guard lock(mutex_);
+  for (Membership* const call : calls_) call->End(why_);
+}
+
+void CallGroup::EndForGood() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  End();
+}
+
 void FindMainThread() { main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident")); }
 
 void AfterFork() {
@@ -207,25 +261,28 @@ void AfterFork() {
   ForgetOtherCalls();
 }
 
-Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host::Cancellation* cancellation, std::atomic<bool>* stop) {
+Status RunInterruptibly(CallHistory& history, const CancellableWork& work, std::initializer_list<CallGroup*> groups, std::atomic<bool>* stop) {
   // Used again until it has cancelled something. A call within a handler, while another is under way, makes one of its own.
   thread_local std::unique_ptr<host::Cancellation> kept;
   std::unique_ptr<host::Cancellation> own = std::move(kept);
-  if (cancellation == nullptr) {
-    if (own == nullptr) own = std::make_unique<host::Cancellation>(Take(host::Cancellation::Create()));
-    cancellation = own.get();
-  }
+  if (own == nullptr) own = std::make_unique<host::Cancellation>(Take(host::Cancellation::Create()));
+  host::Cancellation& cancellation = *own;
+  Membership membership(groups, cancellation);
   CallInFlight call;
   Status status;
   bool spent = false;
   if (OnMainThread()) {
     const auto begin = Clock::now();
     const bool quick = history.last_ns.load(std::memory_order_relaxed) < kQuickNs;
-    status = quick ? RunWatched(work, *cancellation, &spent) : RunOnRunner(work, *cancellation, stop);
+    status = quick ? RunWatched(work, cancellation, &spent) : RunOnRunner(work, cancellation, stop);
     history.last_ns.store(std::chrono::nanoseconds(Clock::now() - begin).count(), std::memory_order_relaxed);
   } else {
     const WithoutLock unlocked;
-    status = work(*cancellation);
+    status = work(cancellation);
+  }
+  if (membership.Leave()) {
+    spent = true;
+    if (!membership.why().empty() && status.code() == Code::kCancelled) status = status.Annotate(membership.why());
   }
   if (!spent) kept = std::move(own);
   if (!status.ok()) call.Failed();

@@ -11,6 +11,10 @@
 
 #include <atomic>
 #include <functional>
+#include <initializer_list>
+#include <mutex>
+#include <string>
+#include <vector>
 
 #include "errors.h"
 
@@ -21,10 +25,31 @@ struct CallHistory {
   std::atomic<int64_t> last_ns{INT64_MAX};
 };
 
-// work: without the interpreter's lock, perhaps on another thread, until it has returned. It honours the cancellation, and throws nothing. `cancellation`: the
-// caller's own, or NULL. stop: set with the cancellation, for work that is more than steps; or NULL. Throws python_error when a handler raised.
+// Calls that one word ends: those that were given one tenon.Cancellation, those of a session. A call may be of several. With the interpreter's lock, which nothing
+// takes away between a look at what the calls are of and their beginning.
+class CallGroup {
+ public:
+  // why: what is said of a call that it ended; "": what the engine says.
+  explicit CallGroup(std::string why = "") : why_(std::move(why)) {}
+  CallGroup(const CallGroup&) = delete;
+  CallGroup& operator=(const CallGroup&) = delete;
+  // Those under way.
+  void End();
+  // And those that come.
+  void EndForGood();
+
+ private:
+  friend class Membership;
+  const std::string why_;
+  std::mutex mutex_;
+  std::vector<class Membership*> calls_;
+  bool ended_ = false;
+};
+
+// work: without the interpreter's lock, perhaps on another thread, until it has returned. It honours the cancellation, and throws nothing. groups: of the call;
+// NULL is none. stop: set where a handler ends the call, for work that is more than steps; or NULL. Throws python_error when a handler raised.
 using CancellableWork = std::function<Status(const host::Cancellation&)>;
-Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host::Cancellation* cancellation = nullptr, std::atomic<bool>* stop = nullptr);
+Status RunInterruptibly(CallHistory& history, const CancellableWork& work, std::initializer_list<CallGroup*> groups = {}, std::atomic<bool>* stop = nullptr);
 
 // In the child of a fork there is but the thread that forked.
 void AfterFork();

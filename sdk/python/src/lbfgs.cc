@@ -31,7 +31,7 @@ struct LbfgsBox {
   nb::object model, on_iteration;
   std::unique_ptr<train::Lbfgs> lbfgs;
   std::optional<nb::python_error> raised;
-  host::Cancellation* stop = nullptr;  // of the run that is under way
+  CallGroup* stop = nullptr;  // of the run that is under way
 
   void VisitKept(const auto& visit) const {
     for (const nb::object* kept : {&model, &on_iteration}) visit(*kept);
@@ -43,7 +43,7 @@ struct LbfgsBox {
       on_iteration(FromResult(result));
     } catch (nb::python_error& error) {
       raised.emplace(std::move(error));
-      stop->Cancel();
+      stop->End();
     }
   }
 };
@@ -66,7 +66,7 @@ nb::dict Run(LbfgsBox& self, const SessionBox& session, nb::list feed_names, nb:
   const NamedFeeds given = ToFeeds(feed_names, values, types);
   const auto live = Live(session);
   host::RunOptions options = ToRunOptions(timeout);
-  host::Cancellation own = Take(host::Cancellation::Create());
+  CallGroup own;
   std::optional<train::LbfgsResult> result;
   CallHistory history;
   self.raised.reset();
@@ -79,7 +79,7 @@ nb::dict Run(LbfgsBox& self, const SessionBox& session, nb::list feed_names, nb:
         TENON_TRY_ASSIGN(result, self.lbfgs->Run(*live, given.feeds, options));
         return Status();
       },
-      &own);
+      {&own, session.calls.get()});
   if (self.raised) {
     const nb::python_error thrown(*self.raised);
     self.raised.reset();

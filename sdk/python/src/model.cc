@@ -51,7 +51,7 @@ ModelBox Load(const RuntimeBox& runtime, const std::string& path, const std::vec
         loaded = ReleasedWithoutLock(std::move(made));
         return Status();
       },
-      nullptr, &stop));
+      {}, &stop));
   return {runtime.runtime, loaded, allow_files};
 }
 
@@ -86,7 +86,7 @@ nb::dict RunSignature(const ModelBox& self, const std::string& name, nb::dict in
         TENON_TRY_ASSIGN(outputs, self.model->Run(name, values, options));
         return Status();
       },
-      ToCancellation(cancellation)));
+      {ToGroup(cancellation)}));
   nb::dict results;
   for (const auto& [key, value] : outputs) results[ToStr(key)] = FromTensor(value, self.runtime);
   return results;

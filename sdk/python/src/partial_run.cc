@@ -18,6 +18,7 @@ struct PartialRunBox {
   std::shared_ptr<const host::Runtime> runtime;
   std::shared_ptr<host::Session> session;
   std::shared_ptr<host::PartialRun> run;
+  std::shared_ptr<CallGroup> calls;  // the session's
   std::shared_ptr<std::mutex> mutex = std::make_shared<std::mutex>();  // a step is one thread's at a time
 };
 
@@ -25,7 +26,7 @@ PartialRunBox Setup(const SessionBox& self, nb::list feeds, nb::list fetches, nb
   const auto session = Live(self);
   const std::vector<host::Name> feed_names = ToNames(feeds), fetch_names = ToNames(fetches), target_names = ToNames(targets);
   const WithoutLock unlocked;
-  return {self.runtime, session, ReleasedWithoutLock(Take(host::PartialRun::Setup(*session, feed_names, fetch_names, target_names)))};
+  return {self.runtime, session, ReleasedWithoutLock(Take(host::PartialRun::Setup(*session, feed_names, fetch_names, target_names))), self.calls};
 }
 
 nb::list Go(const PartialRunBox& self, nb::list feed_names, nb::list values, nb::list types, nb::list fetches, nb::object timeout, nb::object cancellation) {
@@ -42,7 +43,7 @@ nb::list Go(const PartialRunBox& self, nb::list feed_names, nb::list values, nb:
         TENON_TRY_ASSIGN(fetched, self.run->Run(given.feeds, fetch_names, options));
         return Status();
       },
-      ToCancellation(cancellation)));
+      {self.calls.get(), ToGroup(cancellation)}));
   return FromTensors(fetched, self.runtime);
 }
 

@@ -100,7 +100,7 @@ nb::object Run(const SessionBox& self, nb::list feed_names, nb::list values, nb:
         TENON_TRY_ASSIGN(fetched, session->Run(given.feeds, fetch_names, target_names, options));
         return Status();
       },
-      ToCancellation(cancellation));
+      {self.calls.get(), ToGroup(cancellation)});
   if (raised) throw std::move(*raised);
   Check(ran);
   return nb::make_tuple(FromTensors(fetched, self.runtime), trace ? nb::object(nb::str(trace_text.data(), trace_text.size())) : nb::none());
@@ -227,14 +227,12 @@ host::RunOptions ToRunOptions(nb::handle timeout) {
   return options;
 }
 
-host::Cancellation* ToCancellation(nb::handle cancellation) {
-  return cancellation.is_none() ? nullptr : &nb::cast<CancellationBox&>(cancellation).cancellation;
-}
+CallGroup* ToGroup(nb::handle cancellation) { return cancellation.is_none() ? nullptr : &nb::cast<CancellationBox&>(cancellation).calls; }
 
 void BindSessions(nb::module_& module) {
   nb::class_<CancellationBox>(module, "Cancellation", "Stops steps that were given it, those under way and later ones, from another thread.")
-      .def("__init__", [](CancellationBox* self) { new (self) CancellationBox{Take(host::Cancellation::Create())}; })
-      .def("cancel", [](CancellationBox& self) { self.cancellation.Cancel(); });
+      .def("__init__", [](CancellationBox* self) { new (self) CancellationBox{}; })
+      .def("cancel", [](CancellationBox& self) { self.calls.EndForGood(); });
   nb::class_<SessionBox>(module, "SessionBase", nb::is_weak_referenceable())
       .def(nb::init<>())
       .def("_begin", [](SessionBox& self, const RuntimeBox& runtime, nb::dict options) {
@@ -252,7 +250,10 @@ void BindSessions(nb::module_& module) {
         const WithoutLock unlocked;
         Check(Live(self)->Extend(std::string_view(graph_def.c_str(), graph_def.size())));
       })
-      .def("_close", [](SessionBox& self) { self.session.reset(); })
+      .def("_close", [](SessionBox& self) {
+        self.calls->End();
+        self.session.reset();
+      })
       .def("_run", &Run, nb::arg("feed_names"), nb::arg("values"), nb::arg("types"), nb::arg("fetches"), nb::arg("targets"), nb::arg("timeout").none(),
            nb::arg("cancellation").none(), nb::arg("trace"), nb::arg("watch").none())
       .def("_place", &Place)

@@ -18,16 +18,17 @@ struct SessionBox {
   std::shared_ptr<const host::Runtime> runtime;
   std::shared_ptr<host::Session> session;  // let go of before the runtime
   std::shared_ptr<CallHistory> history = std::make_shared<CallHistory>();
+  std::shared_ptr<CallGroup> calls = std::make_shared<CallGroup>("the session was closed");  // its steps, also of what was prepared in it
 };
 
-// A share of its own, so that a session that another thread closes stays until the steps under way have ended. FAILED_PRECONDITION: it is closed.
+// A share of its own, so that a session that another thread closes stays until the steps under way, which it ends, have ended. FAILED_PRECONDITION: it is closed.
 std::shared_ptr<host::Session> Live(const SessionBox& session);
 
 // By the names of tenon_session_options; INVALID_ARGUMENT for one that is not there, with near misses, or a value of another kind.
 host::SessionOptions ToSessionOptions(nb::dict options);
 
 struct CancellationBox {
-  host::Cancellation cancellation;
+  CallGroup calls;
 };
 
 std::vector<host::Name> ToNames(nb::handle list);
@@ -37,7 +38,7 @@ DType TypeOf(nb::handle type);
 
 // What a step has besides its feeds. Seconds; none: no limit.
 host::RunOptions ToRunOptions(nb::handle timeout);
-host::Cancellation* ToCancellation(nb::handle cancellation);
+CallGroup* ToGroup(nb::handle cancellation);
 
 // Values that stay where they are while a step reads them.
 struct FedValues {

@@ -56,7 +56,7 @@ def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, const
         session still uses that.
     function: gets NumPy arrays that it may not write (a list of them for an input that is a list), then by name those attributes that it has parameters for,
         and gives one value, or one for each output. It runs in threads of the engine, with the interpreter's lock. What it raises is the step's error,
-        and its __cause__. Or a function of apache-tvm-ffi: it gets DLPack tensors, the inputs and behind them the outputs, which it writes, then the attributes but for types;
+        and its __cause__; SystemExit and KeyboardInterrupt come out of the call as what they are. Or a function of apache-tvm-ffi: it gets DLPack tensors, the inputs and behind them the outputs, which it writes, then the attributes but for types;
         no Python is on the way, and `shape` must say the outputs' sizes.
     shape: what is known of the outputs' shapes before a step: the name of an input whose shape they have, a list of such names, or a function that gets the
         inputs' shapes (None: unknown; tuples with None for unknown sizes) and attributes as `function` does and gives a shape, or one for each output.

@@ -148,7 +148,8 @@ class Session(_core.SessionBase):
         self._extend(bytes(graph_def))
 
     def close(self):
-        """Lets go of the session's variables; steps that run end first."""
+        """Ends the steps that run, whose callers get a CancelledError, and lets go of the session's variables when the last of them has ended. What was prepared before goes on being
+        of use, and keeps the session's variables, until it is let go of."""
         self._close()
 
     def __enter__(self):

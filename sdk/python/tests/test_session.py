@@ -5,6 +5,8 @@ import _thread
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy
@@ -350,3 +352,67 @@ def test_int8_goes_by_a_calibration(graph):
     assert 0 < numpy.abs(reduced - exact).max() < 0.02 * numpy.abs(exact).max() + 0.05
     with pytest.raises(tenon.InvalidArgumentError, match="'precision' is int8, and 'calibration' is empty"):
         tenon.Session(graph, precision="int8")
+
+
+CLOSES = """
+import threading
+import tenon
+
+begun = threading.Semaphore(0)
+
+@tenon.op(inputs="x: float", outputs="y: float", name="Test>Tells", stateful=True)
+def tells(x):
+    begun.release()
+    return x
+
+with tenon.Graph() as graph:
+    queue = tenon.ops.FIFOQueueV2(component_types=["float32"])
+    wanted = [tenon.ops.QueueDequeueV2(queue, component_types=["float32"])[0], tells(1.0)]
+session = tenon.Session(graph)
+partial = session.partial_run(wanted, [])
+prepared = session.prepare(wanted)
+said = []
+
+def call(run):
+    try:
+        run()
+    except tenon.CancelledError as error:
+        said.append("the session was closed" in str(error))
+
+threads = [threading.Thread(target=call, args=(run,)) for run in (lambda: session.run(wanted), prepared, lambda: partial.run(wanted))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    begun.acquire()
+session.close()
+for thread in threads:
+    thread.join()
+print(said)
+"""
+
+
+def test_a_session_that_is_closed_ends_its_steps():
+    done = subprocess.run([sys.executable, "-c", CLOSES], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.returncode) == ("[True, True, True]\n", 0), done.stderr
+
+
+def test_a_cancellation_outlives_a_session_that_was_closed(endless, graph):
+    begun = threading.Event()
+
+    @tenon.op(inputs="x: float", outputs="y: float", name="Test>Begins", stateful=True)
+    def begins(x):
+        begun.set()
+        return x
+
+    told = begins(graph["x"])
+    cancellation = tenon.Cancellation()
+    session = tenon.Session(graph)
+    closing = threading.Thread(target=lambda: begun.wait() and session.close())
+    closing.start()
+    with pytest.raises(tenon.CancelledError, match="the session was closed"):
+        session.run([graph["endless"], told], {"x": 0.5}, cancellation=cancellation)
+    closing.join()
+    assert endless.run([2e30], cancellation=cancellation) > 1e30
+    cancellation.cancel()
+    with pytest.raises(tenon.CancelledError):
+        endless.run([2e30], cancellation=cancellation)
