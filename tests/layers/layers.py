@@ -335,6 +335,16 @@ def check_protobuf(tree):
             for name, _ in tree.includes(source) if library_of(name) == "protobuf"]
 
 
+RETAINS = re.compile(r"\b(?:buffer_retain|retain_input)\b(?!(?:[^;{}]*;){1,2}\s*(?:return\s+)?[^;{}]*\bKeptTensor\()")
+
+
+def check_kept(tree):
+    """Ops keep values in KeptTensors alone, which are charged: who takes a reference hands it to one in the next statement."""
+    return [f"{source}: keeps a buffer outside of a KeptTensor ({match.group()}), where nobody charges the record"
+            for source, text in tree.sources.items() if source.startswith("ops/") and not is_test(source)
+            for match in RETAINS.finditer(without_comments(text))]
+
+
 def op_names(text):
     """The names of the ops that a file under ops/ defines."""
     return {match.group(1) for pattern in OP_NAMES for match in pattern.finditer(text)}
@@ -409,4 +419,4 @@ def check_built(tree):
             and not {posixpath.basename(source), Path(source).stem, Path(source).stem.removesuffix("_plugin")} & words and not any(globbed(*each, source) for each in texts)]
 
 
-CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names, check_built)
+CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names, check_kept, check_built)

@@ -210,6 +210,14 @@ class Planted(unittest.TestCase):
             self.assert_allowed(layers.check_protobuf, "core/graph/graphdef/import.cc", target)
             self.assert_allowed(layers.check_protobuf, "core/graph/graph_test.cc", target)
 
+    def test_a_buffer_that_is_kept_without_a_record_is_refused(self):
+        for text, count in (("h->buffer_retain(view.buffer);\n  kept_.push_back(view);", 1), ("Check(s.retain_input(f, 0, &view)); views.push_back(view);", 1),
+                            ("h->buffer_retain(view.buffer);\n  return KeptTensor(view);", 0), ("Check(s.retain_input(f, 0, &view));\n  KeptTensor kept = KeptTensor(view);", 0),
+                            ("// buffer_retain\n", 0)):
+            with self.subTest(text):
+                self.assertEqual(count, len(self.problems(layers.check_kept, {"ops/math/a.cc": text})))
+                self.assertEqual([], self.problems(layers.check_kept, {"ops/math/a_test.cc": text}))
+
     def test_op_names_are_found_however_they_are_written(self):
         for text in ('.name = "FooBar"', '.name = TENON_SPAN("FooBar")', 'TENON_OP("FooBar")', "TENON_OP(FooBar, x)",
                      'REGISTER_OP("FooBar")', 'Op("FooBar: (a: T) -> b: T")', 'TENON_DEFINE_OP(\n    "FooBar")'):
