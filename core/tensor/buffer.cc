@@ -21,12 +21,6 @@ constexpr uint64_t kRecordBytes = sizeof(Buffer) + 88;
 constexpr int32_t kInlineDims = std::tuple_size_v<decltype(Buffer::inline_dims)>;
 uint64_t RecordBytes(int32_t rank) { return kRecordBytes + (rank <= kInlineDims ? 0 : static_cast<uint64_t>(rank) * sizeof(int64_t)); }
 
-// Charged where nothing can be refused: the next one who asks is.
-void ChargeAnyway(MemoryBudget& budget, uint64_t bytes) { budget.Refund(0 - bytes); }
-
-// Whether so much may lie unused beside what is in use: a limit is one of both.
-bool HasRoomFor(const MemoryBudget& budget, uint64_t unused) { return budget.limit() == 0 || budget.in_use() + unused <= budget.limit(); }
-
 void* HostAllocate(void*, uint64_t bytes, Status*) { return std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment)); }
 void HostFree(void*, void* data, uint64_t) { std::free(data); }
 
@@ -77,8 +71,32 @@ Status MemoryBudget::Charge(uint64_t bytes) {
   return Status::Ok();
 }
 
+void MemoryBudget::Join(BufferPool* pool) {
+  const std::lock_guard lock(mutex_);
+  pools_.push_back(pool);
+}
+
+void MemoryBudget::Leave(BufferPool* pool) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(pools_, pool);
+}
+
+void MemoryBudget::Trim() {
+  const std::lock_guard lock(mutex_);
+  for (BufferPool* pool : pools_) pool->Trim();
+}
+
 BufferPool* BufferPool::Create(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared, bool host) {
-  return new BufferPool(allocator, limit, std::move(shared), host);
+  MemoryBudget* const budget = shared.get();
+  auto* const pool = new BufferPool(allocator, limit, std::move(shared), host);
+  if (budget == nullptr) return pool;
+  try {
+    budget->Join(pool);
+  } catch (...) {
+    delete pool;
+    throw;
+  }
+  return pool;
 }
 
 void BufferPool::Close() {
@@ -108,6 +126,26 @@ void BufferPool::Refund(uint64_t bytes) {
   if (shared_ != nullptr) shared_->Refund(bytes);
 }
 
+void BufferPool::ChargeAnyway(uint64_t bytes) {
+  own_.ChargeAnyway(bytes);
+  if (shared_ != nullptr) shared_->ChargeAnyway(bytes);
+}
+
+void BufferPool::AddUnused(uint64_t bytes) {
+  own_.AddUnused(bytes);
+  if (shared_ != nullptr) shared_->AddUnused(bytes);
+}
+
+void BufferPool::RemoveUnused(uint64_t bytes) {
+  own_.RemoveUnused(bytes);
+  if (shared_ != nullptr) shared_->RemoveUnused(bytes);
+}
+
+void BufferPool::MakeRoom() {
+  if (!own_.HasRoomFor(0)) Trim();
+  if (shared_ != nullptr && !shared_->HasRoomFor(0)) shared_->Trim();
+}
+
 Status BufferPool::Refuse(uint64_t bytes, Status why, std::string_view what) {
   Refund(bytes);
   if (!why.ok()) return std::move(why).Annotate(StrCat(bytes, " bytes for ", what));
@@ -124,6 +162,7 @@ Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
   if (buffer != nullptr) {
     free_[size_class] = buffer->next;
     cached_bytes_ -= class_bytes;
+    RemoveUnused(class_bytes + kRecordBytes);
     // Where many small pieces were released in any order, the next one is likely far away.
     if (buffer->next != nullptr) {
       __builtin_prefetch(buffer->next, 1);
@@ -132,7 +171,7 @@ Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
   }
   Unlock();
   if (buffer == nullptr) {
-    if (!HasRoomFor(own_, cached_bytes_) || (shared_ != nullptr && !HasRoomFor(*shared_, cached_bytes_))) Trim();
+    MakeRoom();
     Status why;
     void* data = allocator_.allocate(allocator_.context, class_bytes, &why);
     if (data == nullptr) {
@@ -167,9 +206,9 @@ Buffer* BufferPool::Alias(Buffer* parent, tenon_shape shape) {
   Buffer* buffer = free_aliases_;
   if (buffer != nullptr) free_aliases_ = buffer->next;
   Unlock();
+  if (buffer != nullptr) RemoveUnused(kRecordBytes);
   if (buffer == nullptr) buffer = new Buffer;
-  ChargeAnyway(own_, RecordBytes(shape.rank));
-  if (shared_ != nullptr) ChargeAnyway(*shared_, RecordBytes(shape.rank));
+  ChargeAnyway(RecordBytes(shape.rank));
   parent = HomeOf(parent);
   Retain(parent);
   buffer->parent = parent;
@@ -205,10 +244,15 @@ void BufferPool::Recycle(Buffer* buffer) {
     Buffer* parent = std::exchange(buffer->parent, nullptr);
     Refund(RecordBytes(buffer->rank));
     if (buffer->rank > kInlineDims) buffer->many_dims = {};
-    Lock();
-    buffer->next = free_aliases_;
-    free_aliases_ = buffer;
-    Unlock();
+    if (MayCache(kRecordBytes)) {
+      AddUnused(kRecordBytes);
+      Lock();
+      buffer->next = free_aliases_;
+      free_aliases_ = buffer;
+      Unlock();
+    } else {
+      delete buffer;
+    }
     Release(parent);
     return Unref();
   }
@@ -219,11 +263,12 @@ void BufferPool::Recycle(Buffer* buffer) {
   Lock();
   const bool keep = !closed_.load(std::memory_order_relaxed) &&
                     (buffer->capacity <= 65536 || cached_bytes_ < (uint64_t{64} << 20) + peak_bytes()) &&
-                    HasRoomFor(own_, cached_bytes_ + buffer->capacity) && (shared_ == nullptr || HasRoomFor(*shared_, cached_bytes_ + buffer->capacity));
+                    MayCache(buffer->capacity + kRecordBytes);
   if (keep) {
     buffer->next = free_[buffer->size_class];
     free_[buffer->size_class] = buffer;
     cached_bytes_ += buffer->capacity;
+    AddUnused(buffer->capacity + kRecordBytes);
   }
   Unlock();
   if (!keep) {
@@ -246,15 +291,20 @@ void BufferPool::Trim() {
       Buffer* next = list->next;
       Fit(list, list->capacity);
       allocator_.free(allocator_.context, list->data, list->capacity);
+      RemoveUnused(list->capacity + kRecordBytes);
       delete list;
       list = next;
     }
   }
-  while (aliases != nullptr) delete std::exchange(aliases, aliases->next);
+  while (aliases != nullptr) {
+    RemoveUnused(kRecordBytes);
+    delete std::exchange(aliases, aliases->next);
+  }
 }
 
 Result<void*> BufferPool::AllocateRaw(uint64_t bytes) {
   TENON_RETURN_IF_ERROR(Charge(bytes));
+  MakeRoom();
   Status why;
   void* data = allocator_.allocate(allocator_.context, bytes, &why);
   if (data == nullptr) return Refuse(bytes, std::move(why), "the memory of a step");

@@ -3,7 +3,8 @@
 //
 // Invariants: a buffer's memory is 64-byte aligned. The last release gives the memory back to its pool, from any thread. A
 // pool lives until its creator and its last buffer let go of it, so a fetched tensor may outlive its session.
-// Every byte that a pool hands out is charged to the pool's limit, and to the budget that it shares with other pools, if any.
+// Every byte that a pool hands out is charged to the pool's limit, with the buffer's record, and to the budget that it shares with other pools, if any. What pools keep to use again is
+// in no limit's way: together with what is in use it stays within it.
 #ifndef TENON_CORE_TENSOR_BUFFER_H_
 #define TENON_CORE_TENSOR_BUFFER_H_
 
@@ -11,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,7 +77,20 @@ class MemoryBudget {
   explicit MemoryBudget(uint64_t limit, std::string owner = "") : limit_(limit), owner_(std::move(owner)) {}
   // RESOURCE_EXHAUSTED names the limit, and charges nothing.
   Status Charge(uint64_t bytes);
+  // Where nothing can be refused any more: the next one who asks is.
+  void ChargeAnyway(uint64_t bytes) { in_use_.fetch_add(bytes, std::memory_order_relaxed); }
   void Refund(uint64_t bytes) { in_use_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  // What lies ready in pools to be used again.
+  void AddUnused(uint64_t bytes) { unused_.fetch_add(bytes, std::memory_order_relaxed); }
+  void RemoveUnused(uint64_t bytes) { unused_.fetch_sub(bytes, std::memory_order_relaxed); }
+  // Whether so much more may be.
+  bool HasRoomFor(uint64_t bytes) const { return limit_ == 0 || in_use() + unused_.load(std::memory_order_relaxed) + bytes <= limit_; }
+  // The pools that share it.
+  void Join(BufferPool* pool);
+  void Leave(BufferPool* pool) noexcept;
+  // None of them keeps anything unused.
+  void Trim();
 
   uint64_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   uint64_t peak() const { return peak_.load(std::memory_order_relaxed); }
@@ -84,7 +99,9 @@ class MemoryBudget {
  private:
   const uint64_t limit_;
   const std::string owner_;
-  std::atomic<uint64_t> in_use_{0}, peak_{0};
+  std::atomic<uint64_t> in_use_{0}, peak_{0}, unused_{0};
+  std::mutex mutex_;
+  std::vector<BufferPool*> pools_;
 };
 
 class BufferPool {
@@ -125,16 +142,25 @@ class BufferPool {
 
  private:
   friend void Release(Buffer* buffer);
+  friend class MemoryBudget;
   BufferPool(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared, bool host)
       : allocator_(allocator), own_(limit), shared_(std::move(shared)), host_(host) {}
-  ~BufferPool() = default;
+  ~BufferPool() {
+    if (shared_ != nullptr) shared_->Leave(this);
+  }
   void Lock() {
     while (lock_.test_and_set(std::memory_order_acquire)) {
     }
   }
   void Unlock() { lock_.clear(std::memory_order_release); }
   Status Charge(uint64_t bytes);
+  void ChargeAnyway(uint64_t bytes);
   void Refund(uint64_t bytes);
+  // Whether so much more may lie unused; and where what is in use leaves no room for what does, that goes.
+  bool MayCache(uint64_t bytes) const { return own_.HasRoomFor(bytes) && (shared_ == nullptr || shared_->HasRoomFor(bytes)); }
+  void MakeRoom();
+  void AddUnused(uint64_t bytes);
+  void RemoveUnused(uint64_t bytes);
   // What failed, after `bytes` were charged.
   Status Refuse(uint64_t bytes, Status why, std::string_view what);
   void Recycle(Buffer* buffer);

@@ -192,6 +192,24 @@ TEST(BufferPool, KeepsNoMoreThanItsLimitReadyToBeUsedAgain) {
   }
 }
 
+// A limit that pools share: what one keeps unused goes when another needs it.
+TEST(BufferPool, GivesUpWhatItKeepsWhenAnotherOfItsBudgetNeedsRoom) {
+  constexpr uint64_t kLimit = 1 << 20;
+  CountingAllocator memory;
+  const auto budget = std::make_shared<MemoryBudget>(kLimit);
+  std::vector<BufferPool*> pools;
+  for (int i = 0; i < 5; ++i) {
+    pools.push_back(BufferPool::Create(memory.allocator(), 0, budget));
+    std::vector<Buffer*> all;
+    while (budget->in_use() + 4096 + kRecord <= kLimit) all.push_back(*pools.back()->Allocate(4096, {nullptr, 0, 0}));
+    EXPECT_LE(static_cast<uint64_t>(memory.live_bytes), kLimit) << i;
+    for (Buffer* each : all) Release(each);
+  }
+  EXPECT_GT(memory.live, 0) << "the last one keeps it";
+  for (BufferPool* pool : pools) pool->Close();
+  EXPECT_EQ(memory.live, 0);
+}
+
 TEST(BufferPool, RefusesMoreThanAnyMachineHasWithoutAskingForIt) {
   CountingAllocator memory;
   BufferPool* pool = BufferPool::Create(memory.allocator(), 0);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a worker does not allow: too many sessions, too much memory, too large messages. Whoever asks for it is told, and honest clients go
 // on. Covers E4, J3.
+#include <fstream>
+
 #include "tests/cluster/counting.h"
 
 namespace tenon::engine {
@@ -136,6 +138,43 @@ TEST_P(LimitsTest, OneLimitHoldsForTheMemoryOfAllSessionsTogether) {
   auto sum = SumOfRepeated(*first, kMi);
   ASSERT_TRUE(sum.ok()) << sum.status().message();
   EXPECT_EQ(*sum, 2 * kMi);
+}
+
+uint64_t PeakOf(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  std::string word;
+  uint64_t kilobytes = 0;
+  while (status >> word)
+    if (word == "VmHWM:") status >> kilobytes;
+  return kilobytes << 10;
+}
+
+// A shuffle that keeps one number as often as there is room, in one session after the other: what each keeps, and what its memory keeps ready to be used again, is the worker's.
+TEST_P(LimitsTest, WhatAStrangersGraphKeepsStaysWithinTheLimitOfTheWorker) {
+  constexpr uint64_t kLimit = 128 << 20, kSlack = 64 << 20;
+  const Processes tasks(GetParam(), {{"worker", 1}}, {"--threads=1", "--memory-limit=128M"});
+  ASSERT_TRUE(tasks.ok());
+  Graph graph{TheRuntime()};
+  const auto on = graph.Device("/job:worker/task:0");
+  const auto number = [&graph](int64_t value) { return graph.Const(*Tensor::Scalar(value)); };
+  const Attrs of_numbers = {{"output_types", std::vector<DType>{DType::kInt64}}, {"output_shapes", std::vector<Shape>{Shape{}}}};
+  const Output one = graph.Op("TensorDataset", {number(7)}, {{"Toutput_types", std::vector<DType>{DType::kInt64}}, {"output_shapes", std::vector<Shape>{Shape{}}}});
+  const Output ever = graph.Op("RepeatDataset", {one, number(-1)}, of_numbers);
+  const Output kept = graph.Op("ShuffleDataset", {ever, number(int64_t{1} << 40), number(1), number(1)}, of_numbers);
+  graph.Op("DatasetToSingleElement", {kept}, of_numbers, "element");
+  ASSERT_TRUE(graph.status().ok()) << graph.status();
+  const uint64_t before = PeakOf(tasks.process(0));
+  std::vector<Session> sessions;  // none of them ends
+  for (int i = 0; i < 3; ++i) {
+    SessionOptions options;
+    options.master = tasks.address(0);
+    options.isolate = true;
+    auto session = Session::Create(TheRuntime(), graph, options);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    sessions.push_back(std::move(*session));
+    ExpectRefused(sessions.back().Run({}, {"element"}, {}, {.timeout = std::chrono::seconds(30)}).status(), "134217728 bytes");
+  }
+  EXPECT_LE(PeakOf(tasks.process(0)), before + kLimit + kSlack);
 }
 
 }  // namespace
