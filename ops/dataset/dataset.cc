@@ -42,7 +42,7 @@ int DepthWithin(int outer, const Dataset& dataset) {
 }  // namespace
 
 Pass::Pass(const Work& work, const Dataset& dataset, bool resting, const tenon_frame_services* frames)
-    : work_(work), account_(work), frames_(frames), outermost_(*this), depth_(0), charge_(ChargeFor(account_, dataset)), resting_(resting) {}
+    : work_(work), account_(work), frames_(frames), outermost_(*this), depth_(dataset.depth()), charge_(ChargeFor(account_, dataset)), resting_(resting) {}
 
 Pass::Pass(const Pass& outer, const Dataset& dataset)
     : work_(outer.work_), account_(outer.account_), frames_(outer.frames_), outermost_(outer.outermost_), depth_(DepthWithin(outer.depth_, dataset)),

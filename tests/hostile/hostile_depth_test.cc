@@ -161,5 +161,196 @@ TEST(HostileDepth, GroupsAndUnknownWireTypesAreRefused) {
   IsRefusedOrReadByAll(std::string(100000, '\x0b'));
 }
 
+// ---- Datasets that functions give ----
+
+using Attrs = std::vector<std::pair<std::string, tensorflow::AttrValue>>;
+
+tensorflow::AttrValue OfFunction(const std::string& name) {
+  tensorflow::AttrValue value;
+  value.mutable_func()->set_name(name);
+  return value;
+}
+tensorflow::AttrValue OfFunctions(const std::string& name, int count) {
+  tensorflow::AttrValue value;
+  for (int i = 0; i < count; ++i) value.mutable_list()->add_func()->set_name(name);
+  return value;
+}
+tensorflow::AttrValue OfTypes(const std::vector<tensorflow::DataType>& types) {
+  tensorflow::AttrValue value;
+  value.mutable_list();
+  for (const tensorflow::DataType type : types) value.mutable_list()->add_type(type);
+  return value;
+}
+tensorflow::AttrValue OfNumbers(const std::vector<int64_t>& numbers) {
+  tensorflow::AttrValue value;
+  value.mutable_list();
+  for (const int64_t number : numbers) value.mutable_list()->add_i(number);
+  return value;
+}
+tensorflow::AttrValue OfOneShape() {
+  tensorflow::AttrValue value;
+  value.mutable_list()->add_shape()->set_unknown_rank(true);
+  return value;
+}
+const Attrs& OfElements() {
+  static const Attrs attrs = {{"output_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}};
+  return attrs;
+}
+void Fill(NodeDef* node, const std::string& name, const std::string& op, const std::vector<std::string>& inputs, const Attrs& attrs) {
+  node->set_name(name);
+  node->set_op(op);
+  for (const std::string& input : inputs) node->add_input(input);
+  for (const auto& [key, value] : attrs) (*node->mutable_attr())[key] = value;
+}
+void FillConst(NodeDef* node, const std::string& name, tensorflow::DataType type, int64_t number) {
+  tensorflow::AttrValue is, value;
+  is.set_type(type);
+  value.mutable_tensor()->set_dtype(type);
+  value.mutable_tensor()->mutable_tensor_shape();
+  if (type == tensorflow::DT_INT64) value.mutable_tensor()->add_int64_val(number);
+  else if (type == tensorflow::DT_INT32) value.mutable_tensor()->add_int_val(static_cast<int32_t>(number));
+  else value.mutable_tensor()->add_bool_val(number != 0);
+  Fill(node, name, "Const", {}, {{"dtype", is}, {"value", value}});
+}
+// A function "f" of numbers, which gives variants or numbers; `takes` besides: names of variants.
+tensorflow::FunctionDef* AddF(GraphDef* graph, const std::string& name, const std::vector<std::pair<std::string, tensorflow::DataType>>& takes, tensorflow::DataType gives) {
+  auto* function = graph->mutable_library()->add_function();
+  auto* signature = function->mutable_signature();
+  signature->set_name(name);
+  signature->set_is_stateful(true);
+  for (const auto& [argument, type] : takes) {
+    auto* input = signature->add_input_arg();
+    input->set_name(argument);
+    input->set_type(type);
+  }
+  auto* output = signature->add_output_arg();
+  output->set_name("y");
+  output->set_type(gives);
+  return function;
+}
+
+// What says a step that takes an element of a dataset whose function gives that dataset again. add: its node "m" in the function "f", which has "x", a dataset "t" of that, "one", "yes", and what more
+// `takes` says.
+Status OfItself(const std::string& caller, const std::vector<std::pair<std::string, tensorflow::DataType>>& takes, const std::function<void(tensorflow::FunctionDef*)>& add) {
+  GraphDef graph;
+  FillConst(graph.add_node(), "x", tensorflow::DT_INT64, 1);
+  Fill(graph.add_node(), "t", "TensorDataset", {"x"}, {{"Toutput_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}});
+  auto* f = AddF(&graph, "f", takes, tensorflow::DT_VARIANT);
+  FillConst(f->add_node_def(), "one", tensorflow::DT_INT64, 1);
+  FillConst(f->add_node_def(), "yes", tensorflow::DT_BOOL, 1);
+  if (caller == "x") Fill(f->add_node_def(), "t", "TensorDataset", {"x"}, {{"Toutput_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}});
+  add(f);
+  (*f->mutable_ret())["y"] = "m:handle:0";
+  auto* key = AddF(&graph, "key", {{"a", tensorflow::DT_INT64}}, tensorflow::DT_INT64);
+  (*key->mutable_ret())["y"] = "a";
+  tensorflow::AttrValue called = OfFunction("f");
+  std::vector<std::string> inputs;
+  std::vector<tensorflow::DataType> types;
+  for (const auto& [argument, type] : takes) {
+    inputs.push_back(type == tensorflow::DT_INT64 ? "x" : "t");
+    types.push_back(type);
+  }
+  Fill(graph.add_node(), "d", "PartitionedCall", inputs, {{"f", called}, {"Tin", OfTypes(types)}, {"Tout", OfTypes({tensorflow::DT_VARIANT})}});
+  Fill(graph.add_node(), "o", "DatasetToSingleElement", {"d"}, OfElements());
+  auto session = Session::Create(TheRuntime(), SessionOptions());  // without a limit, which would end it too
+  if (!session.ok()) return session.status();
+  if (Status imported = session->Extend(graph.SerializeAsString()); !imported.ok()) return imported;
+  return session->Run({}, {"o"}, {}, {.timeout = std::chrono::seconds(120)}).status();
+}
+Attrs WithF(const Attrs& more = {}) {
+  Attrs attrs = OfElements();
+  attrs.emplace_back("f", OfFunction("f"));
+  attrs.emplace_back("Targuments", OfTypes({}));
+  attrs.insert(attrs.end(), more.begin(), more.end());
+  return attrs;
+}
+
+TEST(HostileDepth, ADatasetWhoseFunctionGivesItAgainIsRefused) {
+  const std::vector<std::pair<std::string, tensorflow::DataType>> number = {{"x", tensorflow::DT_INT64}};
+  const std::vector<std::pair<std::string, std::vector<std::string>>> forms = {
+      {"FlatMapDataset", {}},
+      {"InterleaveDataset", {"one:output:0", "one:output:0"}},
+      {"ParallelInterleaveDataset", {"one:output:0", "one:output:0", "yes:output:0", "one:output:0", "one:output:0"}},
+      {"LegacyParallelInterleaveDatasetV2", {"one:output:0", "one:output:0", "one:output:0", "one:output:0"}},
+      {"ParallelInterleaveDatasetV3", {"one:output:0", "one:output:0", "one:output:0"}},
+      {"ParallelInterleaveDatasetV4", {"one:output:0", "one:output:0", "one:output:0", "one:output:0", "one:output:0"}},
+  };
+  for (const auto& [op, more] : forms) {
+    const Status status = OfItself("x", number, [&](tensorflow::FunctionDef* f) {
+      std::vector<std::string> inputs = {"t:handle:0"};
+      inputs.insert(inputs.end(), more.begin(), more.end());
+      Fill(f->add_node_def(), "m", op, inputs, WithF());
+    });
+    EXPECT_EQ(status.code(), Code::kResourceExhausted) << op << ": " << status;
+    EXPECT_NE(std::string(status.message()).find("deeper than 1000 datasets"), std::string::npos) << op << ": " << status;
+  }
+}
+
+TEST(HostileDepth, AGroupThatIsMadeOfItsOwnKindIsRefused) {
+  const Status status = OfItself("w", {{"a", tensorflow::DT_INT64}, {"w", tensorflow::DT_VARIANT}}, [](tensorflow::FunctionDef* f) {
+    Attrs attrs = OfElements();
+    for (const char* of : {"key", "reduce", "window_size"}) attrs.emplace_back("T" + std::string(of) + "_func_other_arguments", OfTypes({}));
+    attrs.emplace_back("key_func", OfFunction("key"));
+    attrs.emplace_back("reduce_func", OfFunction("f"));
+    attrs.emplace_back("window_size_func", OfFunction("key"));
+    Fill(f->add_node_def(), "m", "GroupByWindowDataset", {"w"}, attrs);
+  });
+  EXPECT_EQ(status.code(), Code::kResourceExhausted) << status;
+  EXPECT_NE(std::string(status.message()).find("deeper than 1000 datasets"), std::string::npos) << status;
+}
+
+TEST(HostileDepth, ABranchThatIsMadeOfItselfIsRefused) {
+  const Status status = OfItself("w", {{"w", tensorflow::DT_VARIANT}}, [](tensorflow::FunctionDef* f) {
+    tensorflow::AttrValue each;
+    each.set_i(1);
+    Attrs attrs = OfElements();
+    attrs.insert(attrs.end(), {{"branches", OfFunctions("f", 2)}, {"other_arguments_lengths", OfNumbers({0, 0})}, {"num_elements_per_branch", each}, {"Targuments", OfTypes({})}});
+    Fill(f->add_node_def(), "m", "ChooseFastestBranchDataset", {"w", "one:output:0", "one:output:0"}, attrs);
+  });
+  EXPECT_EQ(status.code(), Code::kResourceExhausted) << status;
+  EXPECT_NE(std::string(status.message()).find("deeper than 1000 datasets"), std::string::npos) << status;
+}
+
+// In each turn of a loop the function of the dataset of the last one gives the next: the functions have one another, in a row.
+TEST(HostileDepth, ARowOfFunctionsThatHaveOneAnotherEnds) {
+  constexpr int kTurns = 20000;
+  GraphDef graph;
+  FillConst(graph.add_node(), "zero", tensorflow::DT_INT32, 0);
+  FillConst(graph.add_node(), "x", tensorflow::DT_INT64, 1);
+  tensorflow::AttrValue shapes = OfOneShape();
+  shapes.mutable_list()->add_shape()->set_unknown_rank(true);
+  auto* f = AddF(&graph, "f", {{"x", tensorflow::DT_INT64}}, tensorflow::DT_VARIANT);
+  Fill(f->add_node_def(), "t", "TensorDataset", {"x"}, {{"Toutput_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}});
+  Fill(f->add_node_def(), "m", "MapDataset", {"t:handle:0"},
+       {{"f", OfFunction("f")}, {"Targuments", OfTypes({})}, {"output_types", OfTypes({tensorflow::DT_VARIANT})}, {"output_shapes", OfOneShape()}});
+  (*f->mutable_ret())["y"] = "m:handle:0";
+  Fill(graph.add_node(), "d", "PartitionedCall", {"x"}, {{"f", OfFunction("f")}, {"Tin", OfTypes({tensorflow::DT_INT64})}, {"Tout", OfTypes({tensorflow::DT_VARIANT})}});
+  Fill(graph.add_node(), "loop", "While", {"zero", "d"},
+       {{"T", OfTypes({tensorflow::DT_INT32, tensorflow::DT_VARIANT})}, {"cond", OfFunction("on")}, {"body", OfFunction("turn")}, {"output_shapes", shapes}});
+  tensorflow::AttrValue number;
+  number.set_type(tensorflow::DT_INT32);
+  Fill(graph.add_node(), "turns", "Identity", {"loop"}, {{"T", number}});
+  const std::vector<std::pair<std::string, tensorflow::DataType>> state = {{"i", tensorflow::DT_INT32}, {"d", tensorflow::DT_VARIANT}};
+  auto* on = AddF(&graph, "on", state, tensorflow::DT_BOOL);
+  FillConst(on->add_node_def(), "most", tensorflow::DT_INT32, kTurns);
+  Fill(on->add_node_def(), "less", "Less", {"i", "most:output:0"}, {{"T", number}});
+  (*on->mutable_ret())["y"] = "less:z:0";
+  auto* turn = AddF(&graph, "turn", state, tensorflow::DT_INT32);
+  auto* still = turn->mutable_signature()->add_output_arg();
+  still->set_name("still");
+  still->set_type(tensorflow::DT_VARIANT);
+  FillConst(turn->add_node_def(), "one", tensorflow::DT_INT32, 1);
+  Fill(turn->add_node_def(), "sum", "AddV2", {"i", "one:output:0"}, {{"T", number}});
+  Fill(turn->add_node_def(), "next", "DatasetToSingleElement", {"d"}, {{"output_types", OfTypes({tensorflow::DT_VARIANT})}, {"output_shapes", OfOneShape()}});
+  (*turn->mutable_ret())["y"] = "sum:z:0";
+  (*turn->mutable_ret())["still"] = "next:components:0";
+  auto session = Session::Create(TheRuntime(), SessionOptions());
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(session->Extend(graph.SerializeAsString()).ok());
+  const auto values = session->Run({}, {"turns"}, {}, {.timeout = std::chrono::seconds(120)});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[0].scalar<int32_t>(), kTurns);
+}
+
 }  // namespace
 }  // namespace tenon::engine
