@@ -228,6 +228,7 @@ auto AcquireFrom(From& from, const Step& step) {
   constexpr std::chrono::milliseconds kPoll(1);
   constexpr int kMostPolls = 2000;
   const Environment& env = *step.env;
+  const Allowance allowance(step.cancellation, nullptr);
   auto instance = from.Acquire();
   const auto lacks = [&] { return !instance.ok() && instance.status().code() == Code::kResourceExhausted; };
   bool given = false;

@@ -21,9 +21,10 @@ std::vector<Complex> Waves(int64_t n) {
   return values;
 }
 std::vector<Complex> Transformed(const std::vector<Complex>& values, bool inverse) {
-  const Fourier transform(static_cast<int64_t>(values.size()), inverse);
+  const auto poll = [](int64_t) {};
+  const Fourier transform(static_cast<int64_t>(values.size()), inverse, poll);
   std::vector<Complex> out(values.size()), scratch(static_cast<size_t>(transform.scratch()) + 1);
-  transform.Run(values.data(), out.data(), scratch.data());
+  transform.Run(values.data(), out.data(), scratch.data(), poll);
   return out;
 }
 // By the definition, of one element.

@@ -37,8 +37,13 @@ struct TriangularSolve {
         Matrix<T> matrix = Load<T>(c, 0, stack, Operand(out.batch, stack.batch, i));
         if (adjoint) matrix.adjointInPlace();
         Matrix<T> x = Load<T>(c, 1, right, Operand(out.batch, right.batch, i));
-        if (lower != adjoint) matrix.template triangularView<Eigen::Lower>().solveInPlace(x);
-        else matrix.template triangularView<Eigen::Upper>().solveInPlace(x);
+        // Eigen asks once for a block of rows and all columns.
+        constexpr int64_t kColumns = 256;
+        for (int64_t begin = 0; begin < x.cols(); begin += kColumns) {
+          auto columns = x.middleCols(begin, std::min(kColumns, x.cols() - begin));
+          if (lower != adjoint) matrix.template triangularView<Eigen::Lower>().solveInPlace(columns);
+          else matrix.template triangularView<Eigen::Upper>().solveInPlace(columns);
+        }
         Store(x, c.output<T>(0) + i * out.size());
       });
     });
@@ -59,6 +64,7 @@ struct BandedSolve {
     Stored::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       const double rows = static_cast<double>(n), cost = 200 + rows * static_cast<double>(bands.rows) * static_cast<double>(right.columns);
       c.ParallelFor(out.count, cost, [&](int64_t begin, int64_t end) {
+        const AsksFor asks(c);
         for (int64_t i = begin; i < end; ++i) Solve<T>(c, bands, right, out, i);
       });
     });
@@ -80,7 +86,7 @@ struct BandedSolve {
     };
     for (int64_t row = 0; row < n; ++row)
       if (row == 0 ? !(std::abs(at(row, row)) > 0) : at(row, row) == Number(0)) Fail(TENON_INVALID_ARGUMENT, "Input matrix is not invertible: element ", row, " of its diagonal is ", std::abs(at(row, row)));
-    CancelPoll poll(c);
+    AskNow();
     const bool down = lower != adjoint;
     for (int64_t step = 0; step < n; ++step) {
       const int64_t row = down ? step : n - 1 - step;
@@ -89,7 +95,7 @@ struct BandedSolve {
         x.row(row) -= at(row, other) * x.row(other);
       }
       x.row(row) /= at(row, row);
-      poll(1 + reach * right.columns);
+      Ask(1 + (1 + reach) * right.columns);
     }
     Store(x, c.output<T>(0) + index * out.size());
   }

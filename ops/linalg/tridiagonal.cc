@@ -106,9 +106,13 @@ struct TridiagonalSolve {
     if (right.size() == 0) return;
     Computed::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(right.count, 100 + 20.0 * static_cast<double>(right.size()), [&](int64_t begin, int64_t end) {
+        const AsksFor asks(c);
         for (int64_t i = begin; i < end; ++i) {
           const T* const from = c.input<T>(0) + i * diagonals.size();
-          Rows<T> x = Eigen::Map<const Rows<T>>(c.input<T>(1) + i * right.size(), right.rows, right.columns);
+          Rows<T> x(right.rows, right.columns);
+          InPieces(right.rows, right.columns, [&](int64_t row, int64_t count) {
+            x.middleRows(row, count) = Eigen::Map<const Rows<T>>(c.input<T>(1) + i * right.size() + row * right.columns, count, right.columns);
+          });
           Elimination<T> elimination({from, from + n, from + 2 * n, n}, perturb);
           if (!(pivoting ? elimination.Pivoted(x) : elimination.Plain(x))) x.setConstant(std::numeric_limits<RealOf<T>>::quiet_NaN());
           Store(x, c.output<T>(0) + i * right.size());

@@ -14,6 +14,7 @@
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_def.h"
+#include "core/tensor/allowance.h"
 
 namespace tenon::exec {
 namespace {
@@ -40,7 +41,8 @@ tenon_status* ProgramInstance::NameNode(tenon_status* bad, const Context& contex
 
 Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* program) {
   std::unique_ptr<ProgramInstance> instance(new ProgramInstance(program));
-  if (Status status = instance->MakeArenas(); !status.ok()) return std::move(status).Annotate(program->DescribeLargest());
+  if (Status status = instance->MakeArenas(); !status.ok())
+    return status.code() == Code::kResourceExhausted ? std::move(status).Annotate(program->DescribeLargest()) : status;
   instance->points_.resize(instance->code_.point_count);
   const Environment& env = program->plan().env();
   const IdVector<SlotId, Slot>& slots = instance->code_.slots;
@@ -214,8 +216,12 @@ Status ProgramInstance::MakeArenas() {
     BufferPool* pool = memory == 0 ? env.pool : env.devices[memory].pool;
     TENON_ASSIGN_OR_RETURN(void* arena, pool->AllocateRaw(bytes));
     arenas_[memory] = static_cast<char*>(arena);
-    // Touched now, so that steps have no page faults.
-    if (memory == 0) std::memset(arena, 0, bytes);
+    // Touched now, so that steps have no page faults; a piece at a time, for gigabytes take seconds.
+    constexpr uint64_t kPiece = 32 << 20;
+    for (uint64_t at = 0; memory == 0 && at < bytes; at += kPiece) {
+      TENON_RETURN_IF_ERROR(CheckAllowance());
+      std::memset(arenas_[0] + at, 0, std::min(kPiece, bytes - at));
+    }
     if (kGuards && memory == 0) GuardArena();
   }
   return Status::Ok();

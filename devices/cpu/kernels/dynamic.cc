@@ -54,12 +54,13 @@ struct UniqueKernel {
       const T* x = c.input<T>(0);
       int64_t* table = c.workspace<int64_t>(plan.table);    // 1 + number of the value; 0 is free
       int64_t* firsts = c.workspace<int64_t>(plan.firsts);  // where the value came first
-      std::memset(table, 0, static_cast<size_t>(plan.slots) * 8);
       const View& index_view = c.output_view(1);
       int64_t found = 0;
       sdk::CancelPoll poll(c);
+      constexpr int64_t kPiece = 1 << 20, kMiss = 50;
+      for (int64_t i = 0; i < plan.slots; i += kPiece, poll(kPiece)) std::fill_n(table + i, std::min(kPiece, plan.slots - i), 0);
       for (int64_t i = 0; i < plan.count; ++i) {
-        poll();
+        poll(kMiss);
         if (x[i] != x[i]) {  // a NaN equals nothing, so it is always new
           firsts[found] = i;
           PutIndex(index_view, i, found++);
@@ -84,7 +85,7 @@ struct UniqueKernel {
       }
       c.AllocOutput(0, sdk::Dims(&found, 1));
       T* out = c.output<T>(0);
-      for (int64_t i = 0; i < found; ++i) out[i] = x[firsts[i]];
+      for (int64_t i = 0; i < found; ++i, poll(10)) out[i] = x[firsts[i]];
       if (kCounts) CountEach(c, found);
     });
   }

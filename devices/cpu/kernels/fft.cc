@@ -28,6 +28,7 @@ struct FftKernel {
   static constexpr bool kOfReal = kKind == Kind::kToComplex || kKind == Kind::kToReal;
   static constexpr bool kBack = kKind == Kind::kInverse || kKind == Kind::kToReal;
   static constexpr size_t kLast = kRank - 1;
+  static constexpr int64_t kBetween = 5'000'000;  // nanoseconds, of preparing a long line
 
   struct Plan {
     Plan(const FftKernel&, sdk::PrepareContext& c) {
@@ -37,7 +38,14 @@ struct FftKernel {
       empty = sdk::Count(out) == 0;
       if (empty) return;
       // The spectrum has the dims of the complex side, cut to what is transformed; its last line may be half.
-      int64_t memory = 0;
+      int64_t memory = 0, left = kBetween;
+      const auto poll = [&c, &left](int64_t nanoseconds) {
+        left -= nanoseconds;
+        if (left > 0) return;
+        left = kBetween;
+        const tenon_prepare_args& args = c.args();
+        if (TENON_CALLABLE(args.services, is_cancelled) && args.services->is_cancelled(args.context) != 0) sdk::Fail(TENON_CANCELLED, "nobody waits for it any more");
+      };
       for (size_t d = 0; d < kRank; ++d) {
         const size_t at = in.size() - kRank + d;
         int64_t length = out[at];
@@ -49,8 +57,8 @@ struct FftKernel {
         }
         spectrum[d] = kKind == Kind::kToReal && d == kLast ? length / 2 + 1 : out[at];
         if (length < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "a Fourier transform of no elements");
-        lines[d] = Fourier(length, kBack);
-        if (or_less) even = Fourier(length - 1, kBack);
+        lines[d] = Fourier(length, kBack, poll);
+        if (or_less) even = Fourier(length - 1, kBack, poll);
         memory = std::max({memory, lines[d].memory(), even.memory()});
         elements = sdk::Multiply(elements, spectrum[d]);
       }
@@ -227,7 +235,7 @@ struct FftKernel {
         Complex *to = from + length, *scratch = to + length;
         for (int64_t line = share * count / shares; line < (share + 1) * count / shares; ++line) {
           read(line, from);
-          transform.Run(from, to, scratch);
+          transform.Run(from, to, scratch, poll);
           write(line, to);
           poll(static_cast<int64_t>(one));
         }

@@ -117,21 +117,22 @@ class Fourier {
   using Complex = std::complex<double>;
 
   Fourier() = default;
-  // length >= 1; UNIMPLEMENTED where kissfft's indices would not hold it.
-  Fourier(int64_t length, bool inverse) : length_(length) {
+  // length >= 1; UNIMPLEMENTED where kissfft's indices would not hold it. poll(nanoseconds) is asked now and then, and may throw.
+  template <class Poll>
+  Fourier(int64_t length, bool inverse, Poll&& poll) : length_(length) {
     if (length > kLongest) sdk::Fail(TENON_UNIMPLEMENTED, "a Fourier transform of ", length, " elements; the longest line is ", kLongest);
     if (length == 1) return;  // which kissfft takes for a factor
     if (IsSmooth(length)) {
-      first_ = PlanOf(length, inverse);
+      first_ = PlanOf(length, inverse, poll);
       if (length <= kLongestOfSeveral) lines_ = FourierLines(length, inverse);
       return;
     }
     padded_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * length - 1)));
-    first_ = PlanOf(padded_, false);
-    second_ = PlanOf(padded_, true);
+    first_ = PlanOf(padded_, false, poll);
+    second_ = PlanOf(padded_, true, poll);
     chirp_.resize(static_cast<size_t>(length));
     std::vector<Complex> mirrored(static_cast<size_t>(padded_));
-    for (int64_t k = 0; k < length; ++k) {  // exp(-i pi k^2 / n): k^2 modulo 2 n, before it is rounded
+    for (int64_t k = 0; k < length; ++k, poll(kTurn)) {  // exp(-i pi k^2 / n): k^2 modulo 2 n, before it is rounded
       const double angle = std::numbers::pi * static_cast<double>(k * k % (2 * length)) / static_cast<double>(length);
       const auto at = static_cast<size_t>(k);
       chirp_[at] = Complex(std::cos(angle), inverse ? std::sin(angle) : -std::sin(angle));
@@ -139,7 +140,7 @@ class Fourier {
       if (k > 0) mirrored[static_cast<size_t>(padded_ - k)] = mirrored[at];
     }
     filter_.resize(static_cast<size_t>(padded_));
-    first_.work(0, filter_.data(), mirrored.data(), 1, 1);
+    Work(first_, 0, mirrored.data(), 1, filter_.data(), poll);
     for (Complex& value : filter_) value /= static_cast<double>(padded_);
   }
 
@@ -151,16 +152,19 @@ class Fourier {
   // Complex numbers of memory that Run needs for itself.
   int64_t scratch() const { return 2 * padded_; }
   // from and to: length() elements, which do not overlap. For any number of threads.
-  void Run(const Complex* from, Complex* to, Complex* scratch) const {
+  template <class Poll>
+  void Run(const Complex* from, Complex* to, Complex* scratch, Poll& poll) const {
     if (length_ == 1) return void(to[0] = from[0]);
-    if (padded_ == 0) return first_.work(0, to, from, 1, 1);
+    if (padded_ == 0) return Work(first_, 0, from, 1, to, poll);
     Complex* spread = scratch;
     Complex* spectrum = scratch + padded_;
     for (int64_t k = 0; k < length_; ++k) spread[k] = from[k] * chirp_[static_cast<size_t>(k)];
     std::fill(spread + length_, spread + padded_, Complex());
-    first_.work(0, spectrum, spread, 1, 1);
+    poll(padded_);
+    Work(first_, 0, spread, 1, spectrum, poll);
     for (int64_t k = 0; k < padded_; ++k) spectrum[k] *= filter_[static_cast<size_t>(k)];
-    second_.work(0, spread, spectrum, 1, 1);
+    poll(padded_);
+    Work(second_, 0, spectrum, 1, spread, poll);
     for (int64_t k = 0; k < length_; ++k) to[k] = spread[k] * chirp_[static_cast<size_t>(k)];
   }
 
@@ -173,12 +177,46 @@ class Fourier {
       while (n % factor == 0) n /= factor;
     return n == 1;
   }
-  static Plan PlanOf(int64_t n, bool inverse) {
+  // What make_twiddles makes, of an eighth of the circle each.
+  template <class Poll>
+  static Plan PlanOf(int64_t n, bool inverse, Poll& poll) {
     Plan plan;
-    plan.make_twiddles(static_cast<int>(n), inverse);
+    plan.m_inverse = inverse;
+    plan.m_twiddles.resize(static_cast<size_t>(n));
+    const double part = 0.25 * std::numbers::pi / static_cast<double>(n), flip = inverse ? 1 : -1;
+    const auto turn = [&](int64_t i) -> Complex {
+      const auto angle = [part](int64_t parts) { return static_cast<double>(parts) * part; };
+      if (8 * i < n) return {std::cos(angle(8 * i)), std::sin(angle(8 * i)) * flip};
+      if (4 * i < n) return {std::sin(angle(2 * n - 8 * i)), std::cos(angle(2 * n - 8 * i)) * flip};
+      if (8 * i < 3 * n) return {-std::sin(angle(8 * i - 2 * n)), std::cos(angle(8 * i - 2 * n)) * flip};
+      return {-std::cos(angle(4 * n - 8 * i)), std::sin(angle(4 * n - 8 * i)) * flip};
+    };
+    plan.m_twiddles[0] = 1;
+    if (n % 2 == 0) plan.m_twiddles[static_cast<size_t>(n / 2)] = -1;
+    for (int64_t i = 1; 2 * i < n; ++i, poll(kTurn)) {
+      plan.m_twiddles[static_cast<size_t>(i)] = turn(i);
+      plan.m_twiddles[static_cast<size_t>(n - i)] = std::conj(turn(i));
+    }
     plan.factorize(static_cast<int>(n));
     return plan;
   }
+  // plan.work(), which calls itself, as far as it lasts.
+  template <class Poll>
+  static void Work(Plan& plan, size_t stage, const Complex* from, size_t stride, Complex* to, Poll& poll) {
+    const int factor = plan.m_stageRadix[stage], rest = plan.m_stageRemainder[stage];
+    const int64_t count = int64_t{factor} * rest;
+    poll(4 * count);
+    if (rest == 1 || count <= kShort) return plan.work(static_cast<int>(stage), to, from, stride, 1);
+    for (int part = 0; part < factor; ++part) Work(plan, stage + 1, from + static_cast<size_t>(part) * stride, stride * static_cast<size_t>(factor), to + int64_t{part} * rest, poll);
+    switch (factor) {
+      case 2: plan.bfly2(to, stride, rest); break;
+      case 3: plan.bfly3(to, stride, rest); break;
+      case 4: plan.bfly4(to, stride, rest); break;
+      default: plan.bfly5(to, stride, rest);
+    }
+    poll(4 * count);
+  }
+  static constexpr int64_t kTurn = 40, kShort = 1 << 17;
 
   int64_t length_ = 0, padded_ = 0;
   FourierLines lines_;

@@ -38,7 +38,7 @@ struct IsotonicKernel {
     int64_t count = 0;
     sdk::CancelPoll poll(c);
     const auto mean = [&](int64_t k, int64_t end) { return segments[k].sum / static_cast<double>(end - segments[k].begin); };
-    for (int64_t i = 0; i < length; poll(4), ++i) {
+    for (int64_t i = 0; i < length; poll(20), ++i) {
       segments[count++] = {i, static_cast<double>(static_cast<Wide<T>>(x[i]))};
       while (count > 1 && mean(count - 2, segments[count - 1].begin) < mean(count - 1, i + 1)) {
         segments[count - 2].sum += segments[count - 1].sum;
@@ -48,6 +48,7 @@ struct IsotonicKernel {
     for (int64_t k = 0; k < count; ++k) {
       const int64_t end = k + 1 < count ? segments[k + 1].begin : length;
       const To value = static_cast<To>(static_cast<Wide<To>>(mean(k, end)));
+      poll(10 + 2 * (end - segments[k].begin));
       for (int64_t i = segments[k].begin; i < end; ++i) {
         out[i] = value;
         ids[i] = static_cast<int32_t>(k);

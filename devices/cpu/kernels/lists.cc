@@ -104,9 +104,16 @@ class Table {
   }
   void Grow() {
     const std::pmr::vector<Entry> before(std::move(entries_), entries_.get_allocator().resource());
-    entries_.assign(2 * before.size(), Entry{Key(), -1});
-    for (const Entry& one : before)
+    const size_t size = 2 * before.size();
+    entries_.reserve(size);
+    while (entries_.size() < size) {
+      entries_.resize(std::min(size, entries_.size() + kPiece), Entry{Key(), -1});
+      poll_(4 * kPiece);
+    }
+    for (const Entry& one : before) {
       if (one.number >= 0) At(one.key, HashOf(one.key)) = one;
+      poll_(10);
+    }
   }
   std::pmr::vector<Entry> entries_;
   size_t used_ = 0;
@@ -135,7 +142,8 @@ struct UniqueV2Kernel {
     const auto place = [&](int64_t i, int64_t k) { return (k / inner * n + i) * inner + k % inner; };
     const int64_t width = outer * inner;
     sdk::StepMemory memory(c);
-    std::pmr::vector<int64_t> numbers(static_cast<size_t>(n), &memory), firsts(&memory);  // of each slice the first that equals it; the distinct ones
+    std::pmr::vector<int64_t> numbers(&memory), firsts(&memory);  // of each slice the first that equals it; the distinct ones
+    numbers.reserve(static_cast<size_t>(n));
     DispatchElements(x.dtype, [&]<class At>(sdk::Tag<At>) {
       const At element(x);
       sdk::CancelPoll poll(c);
@@ -155,8 +163,8 @@ struct UniqueV2Kernel {
         Table<Value, std::equal_to<>> table(&memory, poll, {});
         for (int64_t i = 0; i < n; ++i) {
           const Value value = element(i);
-          if (i % kPiece == 0) poll(kPiece);
-          numbers[static_cast<size_t>(i)] = value == value ? table.FindOrPut(value, HashOf(value), i) : i;
+          poll(30);
+          numbers.push_back(value == value ? table.FindOrPut(value, HashOf(value), i) : i);
         }
         return;
       }
@@ -166,12 +174,14 @@ struct UniqueV2Kernel {
         uint64_t hash = 0;
         for (int64_t k = 0; k < width; ++k) hash = (hash ^ HashOf(element(place(i, k)))) * 0x9e3779b97f4a7c15u, hash ^= hash >> 32;
         poll(width);
-        numbers[static_cast<size_t>(i)] = odd(i) ? i : table.FindOrPut({i, hash}, hash, i);
+        numbers.push_back(odd(i) ? i : table.FindOrPut({i, hash}, hash, i));
       }
     });
     c.AllocOutput(1, std::array{n});
     std::pmr::vector<int64_t> counts(&memory), places(&memory);
+    sdk::CancelPoll poll(c);
     for (int64_t i = 0; i < n; ++i) {
+      poll(10);
       int64_t& number = numbers[static_cast<size_t>(i)];
       if (number == i) {
         number = static_cast<int64_t>(firsts.size());
@@ -186,8 +196,10 @@ struct UniqueV2Kernel {
     std::vector<int64_t> shape(dims.begin(), dims.end());
     shape[at] = static_cast<int64_t>(firsts.size());
     for (int64_t o = 0; o < outer; ++o)
-      for (const int64_t first : firsts)
+      for (const int64_t first : firsts) {
+        poll(4 * inner);
         for (int64_t k = 0; k < inner; ++k) places.push_back((o * n + first) * inner + k);
+      }
     Gather(c, 0, shape, x, places);
     if (!kCounts) return;
     c.AllocOutput(2, std::array{shape[at]});

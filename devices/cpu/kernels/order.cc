@@ -150,7 +150,7 @@ struct TopKKernel {
   static void ChooseUnsorted(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places, T* copy) {
     std::memcpy(static_cast<void*>(copy), x, static_cast<size_t>(columns) * sizeof(T));  // as in Choose
     ChooseByHeap(columns, k, places, [copy, &poll](int32_t a, int32_t b) {
-      poll(8);
+      poll(30);
       return Before(copy, a, b);
     });
   }
@@ -172,11 +172,14 @@ struct TopKKernel {
     if (k <= kFew && k < columns && ChooseFew(poll, x, columns, k, places)) return;
     // The library's sorts leave their range where the order changes under them, as that of a variable may which another step writes.
     std::memcpy(static_cast<void*>(copy), x, static_cast<size_t>(columns) * sizeof(T));
+    poll(columns);
     x = copy;
     if (HasNan(x, columns)) return k < columns ? ChooseAmongNan(poll, x, columns, k, places) : SortAmongNan(poll, x, columns, places);
+    poll(columns);
     for (int64_t i = 0; i < columns; ++i) places[i] = static_cast<int32_t>(i);
+    poll(columns);
     const auto before = [x, &poll](int32_t a, int32_t b) {
-      poll(8);
+      poll(30);
       return Before(x, a, b);
     };
     if (k < columns) std::nth_element(places, places + k, places + columns, before);
@@ -185,7 +188,7 @@ struct TopKKernel {
   template <class T>
   static void ChooseAmongNan(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places) {
     const auto before = [x, &poll](int32_t a, int32_t b) {
-      poll(8);
+      poll(30);
       return Before(x, a, b);
     };
     ChooseByHeap(columns, k, places, before);
@@ -198,7 +201,7 @@ struct TopKKernel {
     places[-1] = places[columns] = -1;
     for (int64_t i = 0; i < columns; ++i) places[i] = static_cast<int32_t>(i);
     std::sort(places, places + columns, [x, &poll](int32_t a, int32_t b) {
-      poll(8);
+      poll(30);
       return a >= 0 && b >= 0 && static_cast<Wide<T>>(x[b]) < static_cast<Wide<T>>(x[a]);
     });
     for (int64_t i = 0, end; i < columns; i = end) {

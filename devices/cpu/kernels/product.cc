@@ -143,20 +143,26 @@ SharedProduct SharedProduct::Make(sdk::PrepareContext& c, const ProductShape& sh
 
 template <class T>
 void MultiplyInPieces(sdk::RunContext c, const ProductPlan& plan, bool by_rows, double cost, const T* a, const T* b, T* out, bool accumulate, void* workspace) {
-  // Each piece packs the other side again, which takes a few hundredths of what a piece of so many rows or columns takes.
-  constexpr double kPieceNs = 100e6;
+  // Each piece of rows or columns packs the other side again, which takes a few hundredths of what one of so many takes. Of the depth each takes whole blocks, as they would
+  // be taken one after the other.
+  constexpr double kPieceNs = 20e6;  // of an estimate that is a fifth of what it may be
   constexpr int64_t kLeast = 512;
   if (cost <= kPieceNs) return Multiply(plan, a, b, out, accumulate, workspace);
   const ProductShape& shape = plan.shape;
   const int64_t unit = by_rows ? kRowUnit : kColumnUnit, whole = by_rows ? shape.m : shape.n;
   const auto wanted = static_cast<int64_t>(static_cast<double>(whole) * kPieceNs / cost);
-  const int64_t step = (std::max(wanted, kLeast) + unit - 1) / unit * unit;
+  const int64_t step = std::min(whole, (std::max(wanted, kLeast) + unit - 1) / unit * unit);
+  const double depths = static_cast<double>(shape.k) * kPieceNs * static_cast<double>(whole) / (cost * static_cast<double>(step));
+  const int64_t deep = plan.way == ProductPlan::Way::kBlocks ? std::max<int64_t>(1, static_cast<int64_t>(depths) / plan.depth) * plan.depth : shape.k;
   for (int64_t from = 0; from < whole; from += step) {
-    if (from != 0) c.CheckCancelled();
-    ProductPlan piece = plan;
-    (by_rows ? piece.shape.m : piece.shape.n) = std::min(step, whole - from);
-    Multiply(piece, by_rows ? a + from * shape.a_row : a, by_rows ? b : b + from * shape.b_column,
-             by_rows ? out + from * shape.c_row : out + from, accumulate, workspace);
+    for (int64_t depth = 0; depth < shape.k; depth += deep) {
+      if (from + depth != 0) c.CheckCancelled();
+      ProductPlan piece = plan;
+      (by_rows ? piece.shape.m : piece.shape.n) = std::min(step, whole - from);
+      piece.shape.k = std::min(deep, shape.k - depth);
+      Multiply(piece, (by_rows ? a + from * shape.a_row : a) + depth * shape.a_column, (by_rows ? b : b + from * shape.b_column) + depth * shape.b_row,
+               by_rows ? out + from * shape.c_row : out + from, accumulate || depth > 0, workspace);
+    }
   }
 }
 

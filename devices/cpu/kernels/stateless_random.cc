@@ -169,17 +169,27 @@ struct ShufflePlan {
     const auto bytes = static_cast<int64_t>(c.input_view(0).byte_size);
     if (bytes == 0) return;
     int64_t* at = c.workspace<int64_t>(order);
-    for (int64_t i = 0; i < rows; ++i) at[i] = i;
-    for (int64_t i = 0; numbers != nullptr && i + 1 < rows; ++i) std::swap(at[i], at[i + numbers->Next() % static_cast<uint32_t>(rows - i)]);
     const int64_t row = bytes / rows;
     const char* from = c.input<char>(0);
     char* to = c.output<char>(0);
-    const auto by = [&]<int64_t kBytes>() {
-      for (int64_t i = 0; i < rows; ++i) std::memcpy(to + i * kBytes, from + at[i] * kBytes, kBytes);
+    sdk::CancelPoll poll(c);
+    constexpr int64_t kPiece = 4096;
+    const auto in_pieces = [&](int64_t cost, const auto& each) {
+      for (int64_t i = 0; i < rows;) {
+        const int64_t end = std::min(rows, i + kPiece);
+        poll((end - i) * cost);
+        for (; i < end; ++i) each(i);
+      }
     };
-    if (row == 4) return by.template operator()<4>();
-    if (row == 8) return by.template operator()<8>();
-    for (int64_t i = 0; i < rows; ++i) std::memcpy(to + i * row, from + at[i] * row, static_cast<size_t>(row));
+    in_pieces(2, [&](int64_t i) { at[i] = i; });
+    if (numbers != nullptr) {
+      in_pieces(40, [&](int64_t i) {
+        if (i + 1 < rows) std::swap(at[i], at[i + numbers->Next() % static_cast<uint32_t>(rows - i)]);
+      });
+    }
+    if (row == 4) return in_pieces(20, [&](int64_t i) { std::memcpy(to + i * 4, from + at[i] * 4, 4); });
+    if (row == 8) return in_pieces(20, [&](int64_t i) { std::memcpy(to + i * 8, from + at[i] * 8, 8); });
+    in_pieces(20 + row / 4, [&](int64_t i) { std::memcpy(to + i * row, from + at[i] * row, static_cast<size_t>(row)); });
   }
   int64_t rows, order;
 };
