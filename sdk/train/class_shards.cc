@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/train/class_shards.h"
 
+#include <utility>
+
 #include "sdk/train/row_shards.h"
 
 namespace tenon::train {
@@ -27,7 +29,11 @@ ClassShards MakeClassShards(Model& model, std::string_view name, int64_t classes
     const int64_t rows = RowsOfShard(options.partition, classes, count, i);
     const auto make = [&](const char* part, const Shape& shape, const Initializer& first) {
       const std::string own = shard + part;
-      return options.by_rows ? &model.Rows(own, shape, first, device) : &model.Weight(own, shape, first, device);
+      const Variable& made = options.by_rows ? model.Rows(own, shape, first, device) : model.Weight(own, shape, first, device);
+      TablePart of = PartOfTable(options.partition, std::string(name) + part, classes, count, i);
+      of.was_alone = true;
+      model.SetPart(made, std::move(of));
+      return &made;
     };
     shards.weights.push_back(make("/weights", {rows, width}, initializer));
     shards.biases.push_back(make("/biases", {rows}, Initializer::Constant(0)));

@@ -86,6 +86,12 @@ const Variable& Model::Mirror(std::string_view name, const Shape& shape) {
   return mirrors_.emplace_back(MirrorOf{std::move(variable), original, replica_}).variable;
 }
 
+void Model::SetPart(const Variable& variable, TablePart part) {
+  part.table = Scoped(part.table);
+  for (Variable& own : variables_)
+    if (&own == &variable) own.part = std::move(part);
+}
+
 Operation Model::CopyToMirrors() {
   std::vector<Operation> all;
   for (const MirrorOf& mirror : mirrors_) {

@@ -2,6 +2,7 @@
 #include "sdk/train/row_shards.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon::train {
 namespace {
@@ -45,6 +46,11 @@ int64_t RowsOfShard(Partition partition, int64_t rows, int64_t count, int64_t sh
 ShardIds IdsOfShard(Partition partition, int64_t rows, int64_t count, int64_t shard) {
   if (partition == Partition::kMod) return {shard, count};
   return {shard * (rows / count) + std::min(shard, rows % count), 1};
+}
+
+TablePart PartOfTable(Partition partition, std::string table, int64_t rows, int64_t count, int64_t shard) {
+  const bool in_order = partition == Partition::kDiv;
+  return {std::move(table), count, in_order ? rows : 0, in_order ? IdsOfShard(partition, rows, count, shard).first : 0};
 }
 
 Output LookUpRows(Graph& graph, const std::vector<const Variable*>& shards, Partition partition, const Output& ids) {

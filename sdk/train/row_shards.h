@@ -20,6 +20,9 @@ struct ShardIds {
 };
 ShardIds IdsOfShard(Partition partition, int64_t rows, int64_t count, int64_t shard);
 
+// What shard `shard` of the table is, for checkpoints.
+TablePart PartOfTable(Partition partition, std::string table, int64_t rows, int64_t count, int64_t shard);
+
 // The rows of the ids, a vector of int32 or int64, in their order: each gathered beside its shard, put together where the caller's nodes stand. Gradients are
 // rows: of the handle for shards that are changed by rows, of the value for others. An id that is no row fails the step.
 Output LookUpRows(Graph& graph, const std::vector<const Variable*>& shards, Partition partition, const Output& ids);

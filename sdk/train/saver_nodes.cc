@@ -17,6 +17,23 @@ std::string PartPath(const std::string& parts_prefix, int32_t number, int32_t co
   return parts_prefix + numbers;
 }
 
+std::vector<const Variable*> PartsOf(const Model& model) {
+  std::vector<const Variable*> parts;
+  for (const Variable& variable : model.variables())
+    if (!variable.part.table.empty()) parts.push_back(&variable);
+  return parts;
+}
+
+// As SaveV2 and RestoreV2 say it: the whole's shape, and what of each dim. A slice that is all says what shape the tensor must have.
+std::string SliceOf(const Shape& part, int64_t rows, int64_t first) {
+  std::string sizes, spans;
+  for (int i = 0; i < part.rank(); ++i) {
+    sizes += std::to_string(i == 0 ? rows : part[i]) + " ";
+    spans += i == 0 ? std::to_string(first) + "," + std::to_string(part[0]) : ":-";
+  }
+  return sizes + spans;
+}
+
 }  // namespace
 
 std::string TaskOfDevice(std::string_view device) {
@@ -34,10 +51,23 @@ std::string TaskOfDevice(std::string_view device) {
 }
 
 std::vector<SaverNodes::Saved> SaverNodes::Choose(Model& model, const std::vector<SavedVariable>& variables) const {
+  const std::vector<const Variable*> parts = PartsOf(model);
+  const auto saved_as_itself = [&](const Variable& variable) {
+    Saved saved{&variable, variable.name};
+    for (const Variable* part : parts) {
+      const bool is_own = variable.name == part->name || variable.name.starts_with(part->name + "/");
+      if (!is_own || variable.shape.rank() == 0 || variable.shape[0] != part->shape[0]) continue;
+      saved.part = part;
+      if (saved.by_turns()) return saved;
+      saved.name = part->part.table + variable.name.substr(part->name.size());
+      saved.slice = SliceOf(variable.shape, part->part.rows, part->part.first);
+      if (part->part.was_alone) saved.alone = variable.name;
+    }
+    return saved;
+  };
   std::vector<Saved> chosen;
-  for (const Variable& variable : model.variables()) {
-    if (variables.empty()) chosen.push_back({&variable, variable.name});
-  }
+  for (const Variable& variable : model.variables())
+    if (variables.empty()) chosen.push_back(saved_as_itself(variable));
   for (const SavedVariable& wished : variables) {
     const auto found = std::find_if(model.variables().begin(), model.variables().end(),
                                     [&](const Variable& variable) { return variable.name == wished.variable; });
@@ -45,7 +75,7 @@ std::vector<SaverNodes::Saved> SaverNodes::Choose(Model& model, const std::vecto
       model.graph().Fail(Status(Code::kNotFound, "the model has no variable '" + wished.variable + "' to save or restore"));
       return {};
     }
-    chosen.push_back({&*found, wished.name.empty() ? wished.variable : wished.name});
+    chosen.push_back(wished.name.empty() ? saved_as_itself(*found) : Saved{&*found, wished.name});
   }
   return chosen;
 }
@@ -68,73 +98,91 @@ SaverNodes::SaverNodes(Model& model, const std::vector<SavedVariable>& variables
   }
   for (size_t i = 0; i < shards_; ++i) {
     const auto on = graph.Device(shards[i].first);
-    AddShard(graph, shards[i].second, static_cast<int32_t>(i), step_variable);
+    AddShard(graph, shards[i].second, static_cast<int32_t>(i));
   }
   if (shards_ > 1) AddMerge(graph, shards[0].first);
   if (shards_ == 1 && !beside.empty()) AddBeside(graph, shards[0].second, beside);
   save_target_ = saves_.empty() ? std::string() : saves_.back().name();
-  AddAssigns(graph, shards.empty() ? std::string() : shards[0].first);
+  for (const auto& [task, shard] : shards)
+    for (const Saved& saved : shard)
+      if (saved.part != nullptr) parts_of_tables_.push_back(saved);
+  restore_ = AddRestore(graph, shards, /*alone=*/false, step_variable);
+  if (std::any_of(parts_of_tables_.begin(), parts_of_tables_.end(), [](const Saved& saved) { return !saved.alone.empty(); }))
+    restore_alone_ = AddRestore(graph, shards, /*alone=*/true, step_variable);
 }
 
-void SaverNodes::AddShard(Graph& graph, const Shard& shard, int32_t number, const std::string& step_variable) {
-  std::vector<std::string> names, slices(shard.size());
+void SaverNodes::AddShard(Graph& graph, const Shard& shard, int32_t number) {
+  std::vector<std::string> names, slices;
   std::vector<DType> dtypes;
   for (const Saved& saved : shard) {
     names.push_back(saved.name);
+    slices.push_back(saved.slice);
     dtypes.push_back(saved.variable->dtype);
   }
-  const Output tensor_names = graph.StringConst(names, "tensor_names");
-  const Output shape_and_slices = graph.StringConst(slices, "shape_and_slices");
   Output path = prefix_;
   if (shards_ > 1) {
     path = graph.Op("ShardedFilename", {parts_prefix_, graph.Const(number, "shard"), graph.Const(static_cast<int32_t>(shards_), "shards")},
                     {}, "part");
   }
-  std::vector<Output> save_inputs = {path, tensor_names, shape_and_slices};
+  std::vector<Output> save_inputs = {path, graph.StringConst(names, "tensor_names"), graph.StringConst(slices, "shape_and_slices")};
   for (const Saved& saved : shard) save_inputs.push_back(saved.variable->value);
   saves_.push_back(graph.AddNode("SaveV2", save_inputs, {{"dtypes", dtypes}}));
-  const Operation restore = graph.AddNode("RestoreV2", {prefix_, tensor_names, shape_and_slices}, {{"dtypes", dtypes}});
-  for (size_t i = 0; i < shard.size(); ++i) {
-    const Variable& variable = *shard[i].variable;
-    const Output value = restore.output(static_cast<int32_t>(i));
-    restored_.emplace_back(&variable, value);
-    if (variable.name == step_variable && variable.dtype == DType::kInt64) restored_step_ = value;
-  }
-  restores_.push_back(restore);
 }
 
 void SaverNodes::AddBeside(Graph& graph, const Shard& shard, const std::vector<SavedValue>& beside) {
-  std::vector<std::string> names;
+  std::vector<std::string> names, slices;
   std::vector<DType> dtypes;
   std::vector<Output> values;
-  const auto add = [&](const std::string& name, const Output& value, DType dtype) {
+  const auto add = [&](const std::string& name, const std::string& slice, const Output& value, DType dtype) {
     names.push_back(name);
+    slices.push_back(slice);
     dtypes.push_back(dtype);
     values.push_back(value);
   };
-  for (const Saved& saved : shard) add(saved.name, saved.variable->value, saved.variable->dtype);
-  for (const SavedValue& one : beside) add(one.name, one.value, one.value.dtype());
-  std::vector<Output> inputs = {prefix_, graph.StringConst(names, "all_names"), graph.StringConst(std::vector<std::string>(names.size()), "all_slices")};
+  for (const Saved& saved : shard) add(saved.name, saved.slice, saved.variable->value, saved.variable->dtype);
+  for (const SavedValue& one : beside) add(one.name, "", one.value, one.value.dtype());
+  std::vector<Output> inputs = {prefix_, graph.StringConst(names, "all_names"), graph.StringConst(slices, "all_slices")};
   inputs.insert(inputs.end(), values.begin(), values.end());
   beside_target_ = graph.AddNode("SaveV2", inputs, {{"dtypes", dtypes}}, "with_beside").name();
 }
 
 // No variable changes before all tasks have read theirs.
-void SaverNodes::AddAssigns(Graph& graph, const std::string& task) {
+SaverNodes::Restoring SaverNodes::AddRestore(Graph& graph, const std::vector<std::pair<std::string, Shard>>& shards, bool alone, const std::string& step_variable) const {
+  Restoring made;
+  std::vector<Operation> reads;
+  std::vector<std::pair<const Variable*, Output>> restored;
+  for (const auto& [task, shard] : shards) {
+    const auto on = graph.Device(task);
+    std::vector<std::string> names, slices;
+    std::vector<DType> dtypes;
+    for (const Saved& saved : shard) {
+      const bool by_itself = saved.by_turns() || (alone && !saved.alone.empty());
+      const Shape& shape = saved.variable->shape;
+      names.push_back(by_itself && !saved.alone.empty() ? saved.alone : saved.name);
+      slices.push_back(by_itself ? SliceOf(shape, shape[0], 0) : saved.slice);
+      dtypes.push_back(saved.variable->dtype);
+    }
+    reads.push_back(graph.AddNode("RestoreV2", {prefix_, graph.StringConst(names, "tensor_names"), graph.StringConst(slices, "shape_and_slices")}, {{"dtypes", dtypes}}));
+    for (size_t i = 0; i < shard.size(); ++i) {
+      restored.emplace_back(shard[i].variable, reads.back().output(static_cast<int32_t>(i)));
+      if (shard[i].variable->name == step_variable && shard[i].variable->dtype == DType::kInt64) made.step = restored.back().second;
+    }
+  }
   Operation all_read;
   {
-    const auto on = graph.Device(task);
-    all_read = Group(graph, restores_, "all_read");
+    const auto on = graph.Device(shards.empty() ? std::string() : shards[0].first);
+    all_read = Group(graph, reads, "all_read");
   }
   std::vector<Operation> assigns;
   {
     const auto after = graph.ControlDependencies({all_read});
-    for (const auto& [variable, value] : restored_) {
+    for (const auto& [variable, value] : restored) {
       const auto on = graph.Device(variable->device);
       assigns.push_back(graph.AddNode(variable->reference ? "Assign" : "AssignVariableOp", {variable->handle, value}, {{variable->reference ? "T" : "dtype", variable->dtype}}));
     }
   }
-  restore_target_ = Group(graph, assigns, "restore_all").name();
+  made.target = Group(graph, assigns, "restore_all").name();
+  return made;
 }
 
 void SaverNodes::AddMerge(Graph& graph, const std::string& task) {
@@ -162,12 +210,36 @@ Status SaverNodes::SaveWithBeside(const Session& session, const std::string& pre
 }
 
 Result<std::optional<int64_t>> SaverNodes::Restore(const Session& session, const std::string& prefix) const {
+  Result<std::optional<int64_t>> restored = RestoreBy(session, prefix, restore_);
+  if (restored.ok() || restored.status().code() != Code::kNotFound || restore_alone_.target.empty()) return restored.ok() ? restored : Explained(restored.status());
+  const Result<std::optional<int64_t>> alone = RestoreBy(session, prefix, restore_alone_);
+  return alone.ok() ? alone : Explained(alone.status().code() == Code::kNotFound ? restored.status() : alone.status());
+}
+
+Status SaverNodes::Explained(const Status& why) const {
+  if (why.code() != Code::kNotFound && why.code() != Code::kInvalidArgument) return why;
+  for (const Saved& saved : parts_of_tables_) {
+    const bool of_table = why.message().find("'" + saved.name + "'") != std::string::npos;
+    const bool of_shard = !saved.alone.empty() && why.message().find("'" + saved.alone + "'") != std::string::npos;
+    if (!of_table && !of_shard) continue;
+    const std::string table = "; '" + saved.part->part.table + "' stands in " + std::to_string(saved.part->part.shards) + " shards";
+    if (saved.by_turns())
+      return Status(why.code(), why.message() + table + " whose rows go by turns (Partition::kMod), which are restored from as many such shards alone: make the model with as many as were saved. "
+                                                        "Rows in their order (Partition::kDiv) are restored into any number of shards");
+    return Status(why.code(), why.message() + table + " whose rows stand in their order (Partition::kDiv): one tensor of all rows in a checkpoint. One that holds each shard by itself, " +
+                                  (saved.part->part.was_alone ? "as they were once written, is restored into as many shards: make the model with as many, and save it anew"
+                                                              : "or rows by turns (Partition::kMod), is restored into a model that is made so"));
+  }
+  return why;
+}
+
+Result<std::optional<int64_t>> SaverNodes::RestoreBy(const Session& session, const std::string& prefix, const Restoring& restoring) const {
   TENON_TRY_ASSIGN(const Tensor prefix_value, Tensor::String(prefix));
-  if (!restored_step_.valid()) {
-    TENON_TRY(session.RunTargets({restore_target_}, {{prefix_, prefix_value}}));
+  if (!restoring.step.valid()) {
+    TENON_TRY(session.RunTargets({restoring.target}, {{prefix_, prefix_value}}));
     return std::optional<int64_t>();
   }
-  TENON_TRY_ASSIGN(const std::vector<Tensor> values, session.Run({{prefix_, prefix_value}}, {restored_step_}, {restore_target_}));
+  TENON_TRY_ASSIGN(const std::vector<Tensor> values, session.Run({{prefix_, prefix_value}}, {restoring.step}, {restoring.target}));
   if (values[0].element_count() != 1) return Status(Code::kDataLoss, "the checkpoint's step is no single number");
   return std::optional<int64_t>(values[0].scalar<int64_t>(-1));
 }

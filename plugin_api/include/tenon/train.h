@@ -324,8 +324,8 @@ tenon_status* tenon_dynamic_rnn(const tenon_rnn_cell* cell, tenon_output inputs,
 /* ---- Losses over many classes ----
  *
  * Weights and biases of a layer over classes, parted by class into shards that stand on several devices. */
-#define TENON_PARTITION_DIV 0u /* the classes stand in their order, the first n % k shards with one more than the others */
-#define TENON_PARTITION_MOD 1u /* class c is row c / k of shard c % k */
+#define TENON_PARTITION_DIV 0u /* the classes stand in their order, the first n % k shards with one more than the others; one tensor in checkpoints, for any number of shards */
+#define TENON_PARTITION_MOD 1u /* class c is row c / k of shard c % k; checkpoints restore into as many shards alone */
 
 typedef struct tenon_class_shards_spec {
   uint32_t struct_size;

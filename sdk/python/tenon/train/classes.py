@@ -11,7 +11,8 @@ from .model import Model, Variable, _initializer
 class ClassShards(_core.ClassShardsBase):
     """The weights and biases of a layer over many classes, parted by class into a shard on each of the devices.
 
-    partition: "div": the classes in their order; "mod": class c is row c // k of shard c % k. by_rows: training changes the rows alone that a step gathered, for so many
+    partition: "div": the classes in their order, which checkpoints hold as one tensor, restored into any number of shards; "mod": class c is row c // k of shard c % k, restored into as many
+    shards alone. by_rows: training changes the rows alone that a step gathered, for so many
     classes that a dense gradient is too large.
     """
 

@@ -18,8 +18,11 @@ namespace tenon::train {
 
 // Which class stands where, of n classes in k shards; as tf.nn.embedding_lookup's partition_strategy.
 enum class Partition {
-  kMod,  // class c is row c / k of shard c % k
-  kDiv,  // the classes stand in their order, the first n % k shards with one more than the others
+  // Class c is row c / k of shard c % k. Such rows are no slice of one tensor: checkpoints hold each shard by itself, and restore into as many shards alone.
+  kMod,
+  // The classes stand in their order, the first n % k shards with one more than the others. Checkpoints hold all shards as one tensor ("<name>/weights"), in slices as
+  // TensorFlow's partitioned variables do, so that they restore into any number of shards.
+  kDiv,
 };
 
 struct ClassShards {

@@ -30,6 +30,15 @@ struct Initializer {
   float value = 0;
 };
 
+// Of a variable that is rows of a table which stands in several.
+struct TablePart {
+  std::string table;  // "": the variable is no part
+  int64_t shards = 0;
+  // Of shards whose rows stand in their order: all of the table's rows, and the first that is here. 0 rows: they stand by turns.
+  int64_t rows = 0, first = 0;
+  bool was_alone = false;  // checkpoints were once written where such a part stands under its own name
+};
+
 struct Variable {
   std::string name;
   DType dtype = DType::kFloat;
@@ -42,6 +51,7 @@ struct Variable {
   bool rows = false;  // it is looked up and changed by rows (Embedding)
   bool adopted = false;    // a graph's own: `initial` is not valid, and nodes that are not the model's read it
   bool reference = false;  // an adopted one that is a reference (VariableV2): handle and value are its one output
+  TablePart part;
 };
 
 class Model {
@@ -69,6 +79,10 @@ class Model {
   // A weight [rows, ...] of which training changes the rows alone that a step gathered at its handle.
   const Variable& Rows(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device = "");
   const Variable& Counter(std::string_view name);  // a scalar int64 that begins at 0
+
+  // The variable is such a part, and so are its optimizer's, which are called after it. Parts whose rows stand in their order are one tensor in checkpoints, which is called as the
+  // table is, so that other shards can be restored from it.
+  void SetPart(const Variable& variable, TablePart part);
 
   // Without the mirrors.
   const std::deque<Variable>& variables() const { return variables_; }

@@ -9,6 +9,9 @@
 // Restoring, too, is one step on all tasks or on none: no variable is assigned before every task has read all of its own, so that what
 // a failure leaves running somewhere changes no variable afterwards.
 //
+// A table that stands in several variables, each with rows in their order (Model::SetPart), is one tensor in a checkpoint, of slices as TensorFlow has them, so that it is restored into
+// other shards. Shards that hold rows by turns are tensors of their own, as all were once, and are restored into as many alone, which is found out before a variable is assigned.
+//
 // Rule: the tasks and the client see the same files by the same paths.
 #ifndef TENON_TRAIN_SAVER_NODES_H_
 #define TENON_TRAIN_SAVER_NODES_H_
@@ -59,20 +62,32 @@ class SaverNodes {
   struct Saved {
     const Variable* variable;
     std::string name;
+    std::string slice = {};  // of the tensor of that name, as SaveV2 says it; "": all
+    std::string alone = {};  // where it is a slice: what checkpoints called it that held each shard by itself; "": there were none
+    const Variable* part = nullptr;  // whose part it is; nullptr: of none
+    bool by_turns() const { return part != nullptr && part->part.rows == 0; }
   };
   using Shard = std::vector<Saved>;
   std::vector<Saved> Choose(Model& model, const std::vector<SavedVariable>& variables) const;
   void AddBeside(Graph& graph, const Shard& shard, const std::vector<SavedValue>& beside);
-  void AddShard(Graph& graph, const Shard& shard, int32_t number, const std::string& step_variable);
+  void AddShard(Graph& graph, const Shard& shard, int32_t number);
   void AddMerge(Graph& graph, const std::string& task);
-  void AddAssigns(Graph& graph, const std::string& task);
+  // What reads and assigns them; gives its target, and what the step variable is read as. alone: of checkpoints that hold each shard by itself.
+  struct Restoring {
+    std::string target;
+    Output step;
+  };
+  Restoring AddRestore(Graph& graph, const std::vector<std::pair<std::string, Shard>>& shards, bool alone, const std::string& step_variable) const;
+  Result<std::optional<int64_t>> RestoreBy(const Session& session, const std::string& prefix, const Restoring& restoring) const;
+  // With what would help, where it is about a table's shards.
+  Status Explained(const Status& why) const;
 
   size_t shards_ = 0;
   Output prefix_, parts_prefix_, parts_;  // fed; the last two with more than one shard
-  std::vector<Operation> saves_, restores_;
-  std::vector<std::pair<const Variable*, Output>> restored_;
-  Output restored_step_;
-  std::string save_target_, beside_target_, restore_target_;
+  std::vector<Operation> saves_;
+  std::string save_target_, beside_target_;
+  Restoring restore_, restore_alone_;  // no target of the second: no checkpoint held its parts alone
+  std::vector<Saved> parts_of_tables_;
 };
 
 }  // namespace tenon::train
