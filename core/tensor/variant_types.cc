@@ -54,7 +54,7 @@ Status Types::Register(const tenon_variant_package* given, const std::shared_ptr
     TENON_ASSIGN_OR_RETURN(const tenon_variant_type* type, AdoptType(given->types[i]));
     const auto [at, fresh] = types_.try_emplace(std::string(View(type->name)), std::make_shared<const Type>(type, plugin));
     if (!fresh) return AlreadyExists(StrCat("the variants of type '", at->first, "' are ", DescribePlugin(at->second->plugin()->id()), "'s already"));
-    for (const std::string_view op : Parts(View(type->makers))) makers_[plugin.get()].emplace(op);
+    for (const std::string_view op : Parts(View(type->makers))) makers_[plugin->id()].emplace(op);
   }
   return Status::Ok();
 }
@@ -62,7 +62,7 @@ Status Types::Register(const tenon_variant_package* given, const std::shared_ptr
 void Types::Unregister(std::string_view plugin) {
   const std::lock_guard lock(mutex_);
   std::erase_if(types_, [&](const auto& each) { return each.second->plugin()->id() == plugin; });
-  std::erase_if(makers_, [&](const auto& each) { return each.first->id() == plugin; });
+  std::erase_if(makers_, [&](const auto& each) { return each.first == plugin; });
 }
 
 std::shared_ptr<const Type> Types::FindOpened(std::string_view name) const {

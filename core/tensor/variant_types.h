@@ -54,7 +54,7 @@ class Types {
 
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const Type>, std::less<>> types_;
-  std::map<const PluginInstance*, std::set<std::string, std::less<>>> makers_;
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> makers_;  // by plugin
   std::once_flag opened_;
   std::function<void()> opener_;
 };
