@@ -75,7 +75,7 @@ tenon_status* tenon_model_run(const tenon_model* model, tenon_span signature, co
                               const tenon_tensor_view* const* inputs, uint64_t input_count, tenon_tensor** out_outputs, uint64_t output_count) {
   return Guard([&]() -> Status {
     TENON_CHECK(model, signature);
-    TENON_CHECK(List(out_outputs, output_count));
+    TENON_CHECK(arguments::Array(out_outputs, output_count));
     TENON_TRY_ASSIGN(const model::Signature* found, model->model.FindSignature(Text(signature)));
     if (output_count != found->outputs.size())
       return Status(Code::kInvalidArgument, "signature '" + found->name + "' gives " + std::to_string(found->outputs.size()) + " outputs; there is room for " +

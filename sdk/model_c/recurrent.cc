@@ -102,7 +102,7 @@ tenon_status* tenon_rnn_cell_zero_state(const tenon_rnn_cell* cell, tenon_output
 tenon_status* tenon_rnn_cell_step(const tenon_rnn_cell* cell, tenon_app_graph* graph, tenon_output x, const tenon_output* states, uint64_t count,
                                   const tenon_output* weights, uint64_t weight_count, tenon_output* out_output, tenon_output* out_states) {
   return Build(graph, [&](host::Graph& lent) -> Status {
-    TENON_CHECK(cell, out_output);
+    TENON_CHECK(cell, List(weights, weight_count), out_output);
     TENON_TRY(CheckStates(cell, count));
     std::vector<Output> own = cell->cell.weights;
     if (weights != nullptr) {

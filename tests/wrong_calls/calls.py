@@ -386,7 +386,7 @@ CALLS = {name: Call(*(call if isinstance(call, tuple) else (call,))) for name, c
     "tenon_dtype_size": lambda w, m: [FLOAT],
     # ---- app.h: runtimes ----
     "tenon_runtime_create": lambda w, m: [m.struct("tenon_runtime_options", no_search=1, plugins=m.spans(f"{w.build}/lib/tenon/plugins/tenon_ops_math.so"), plugin_count=1,
-                                                   plugin_options=m.array("tenon_plugin_option", [m.value("tenon_plugin_option", plugin="tenon", key="files", value="")]),
+                                                   plugin_options=m.array("tenon_plugin_option", [m.value("tenon_plugin_option", plugin="tenon", key="plugin_path", value="/none")]),
                                                    plugin_option_count=1), m.out()],
     "tenon_runtime_release": lambda w, m: [w.made("tenon_runtime_create", m.struct("tenon_runtime_options", no_search=1))],
     "tenon_runtime_load_plugin": lambda w, m: [w.runtime, m.span(f"{w.build}/lib/tenon/plugins/tenon_ops_math.so")],
@@ -527,7 +527,7 @@ CALLS = {name: Call(*(call if isinstance(call, tuple) else (call,))) for name, c
     "tenon_global_norm": lambda w, m: [w.train_graph, m.edges(w.after("three")), 1, m.out()],
     "tenon_learning_rate": lambda w, m: [w.train_graph, m.struct("tenon_rate_spec", kind=4, boundaries=m.array("int64_t", [1]), values=m.array("float", [1, 2]), boundary_count=1),
                                          m.edge(w.after("batch")), m.out()],
-    "tenon_map_elements": lambda w, m: [w.train_graph, m.struct("tenon_elements_spec", function="square", name=w.fresh("map"), xs=m.edges(w.after("list")), x_count=1), m.out(), 0, m.out(), 1],
+    "tenon_map_elements": lambda w, m: [w.train_graph, m.struct("tenon_elements_spec", function="square", name=w.fresh("map"), xs=m.edges(w.after("list")), x_count=1), None, 0, m.out(), 1],
     "tenon_fold_elements": lambda w, m: [w.train_graph, m.struct("tenon_elements_spec", function="add", states=m.edges(w.after("three")), state_count=1, xs=m.edges(w.list), x_count=1),
                                          m.out(), 1],
     "tenon_scan_elements": lambda w, m: [w.train_graph, m.struct("tenon_elements_spec", function="add", states=m.edges(w.after("three")), state_count=1, xs=m.edges(w.list), x_count=1),

@@ -195,8 +195,9 @@ NUMBERING = ("node", "index", "which", "part", "signature")
 def of_call(function, args):
     for i, (name, kind) in enumerate(function.parameters):
         place = argument(i, name)
+        if kind.stars and place.get(args) is None:
+            continue  # a list without elements, or what the right call leaves out
         if kind.stars:
-            # A list may be NULL where its count is 0: those of the calls here are not.
             yield place.slip("NULL", None, ANY if name in function.nullable else INVALID)
             address = place.get(args)
             if address in args.at:

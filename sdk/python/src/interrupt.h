@@ -29,8 +29,9 @@ struct CallHistory {
 // takes away between a look at what the calls are of and their beginning.
 class CallGroup {
  public:
-  // why: what is said of a call that it ended; "": what the engine says.
-  explicit CallGroup(std::string why = "") : why_(std::move(why)) {}
+  CallGroup() = default;
+  // why: what is said of a call that it ended, before what the engine says.
+  explicit CallGroup(std::string why) : why_(std::move(why)) {}
   CallGroup(const CallGroup&) = delete;
   CallGroup& operator=(const CallGroup&) = delete;
   // Those under way.

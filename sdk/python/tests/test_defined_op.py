@@ -194,7 +194,7 @@ def test_what_it_raises_is_the_steps_error(raised, caught, words):
 @pytest.mark.parametrize("raised", [SystemExit(3), KeyboardInterrupt(), GeneratorExit("no")])
 @pytest.mark.parametrize("in_thread", [False, True])
 def test_what_is_no_error_ends_the_step_and_is_what_it_is(raised, in_thread):
-    @tenon.op(inputs="x: float", outputs="y: float", name="Test>Ends" + type(raised).__name__)
+    @tenon.op(inputs="x: float", outputs="y: float", name=f"Test>Ends{type(raised).__name__}{in_thread}")
     def end(x):
         if x > 0:
             raise raised
