@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/device/transfer.h"
 
-#include "core/exec/device/entry.h"
 #include "core/exec/device/environment.h"
+#include "core/tensor/entry.h"
 
 namespace tenon::exec {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/exchange/values.h"
 
-#include "core/exec/device/entry.h"
 #include "core/graph/attr.h"
 #include "core/graph/node.h"
+#include "core/tensor/entry.h"
 
 namespace tenon::exec {
 

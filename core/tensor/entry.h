@@ -12,16 +12,16 @@
 //   feeds, of functions' calls too   core/session/callable.cc CheckFeed; of partial runs, before they meet the receives above
 //   the application's tensors        sdk/host (tensor.cc, dlpack.cc), before they are feeds
 //   what plugins keep                queues, tables, iterators, lists, captured arguments: it comes back through set_output
-#ifndef TENON_CORE_EXEC_DEVICE_ENTRY_H_
-#define TENON_CORE_EXEC_DEVICE_ENTRY_H_
+#ifndef TENON_CORE_TENSOR_ENTRY_H_
+#define TENON_CORE_TENSOR_ENTRY_H_
 
 #include "core/tensor/tensor.h"
 
-namespace tenon::exec {
+namespace tenon {
 
 // That the value is of the type which its reader was made for, and that its size is that of its shape. INVALID_ARGUMENT.
 Status CheckEntry(const tenon_tensor_view& value, DType declared);
 
-}  // namespace tenon::exec
+}  // namespace tenon
 
-#endif  // TENON_CORE_EXEC_DEVICE_ENTRY_H_
+#endif  // TENON_CORE_TENSOR_ENTRY_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // No value enters a slot as another type than it is: each pair of types at each place that CheckEntry serves.
-#include "core/exec/device/entry.h"
+#include "core/tensor/entry.h"
 
 #include <gtest/gtest.h>
 

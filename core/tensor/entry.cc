@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exec/device/entry.h"
+#include "core/tensor/entry.h"
 
 #include "core/tensor/view_check.h"
 
-namespace tenon::exec {
+namespace tenon {
 
 Status CheckEntry(const tenon_tensor_view& value, DType declared) {
   if (value.dtype != declared) return InvalidArgument(StrCat("the value is ", TypeName(value.dtype), ShapeOf(value).ToString(), ", and it is read as ", TypeName(declared)));
@@ -11,4 +11,4 @@ Status CheckEntry(const tenon_tensor_view& value, DType declared) {
   return fault.empty() ? Status::Ok() : InvalidArgument(StrCat("the value has ", fault));
 }
 
-}  // namespace tenon::exec
+}  // namespace tenon
