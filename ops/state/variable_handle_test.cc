@@ -16,7 +16,7 @@ using testing::Tensor;
 using testing::Values;
 
 Tensor Make(KernelRunner& step, const tenon_kernel_registration& kernel, const char* shared_name) {
-  EXPECT_TRUE(step.Run(kernel, {"", {{"container", ""}, {"shared_name", shared_name}}, {}, {TENON_DT_RESOURCE}}, {}).ok());
+  EXPECT_TRUE(step.Run(kernel, {"", {{"container", ""}, {"shared_name", shared_name}, {"dtype", testing::Type{TENON_DT_FLOAT}}}, {}, {TENON_DT_RESOURCE}}, {}).ok());
   return std::move(step.outputs[0]);
 }
 

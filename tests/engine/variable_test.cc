@@ -460,9 +460,9 @@ TEST(Variable, IsReadAsWhatItIsAlone) {
     ASSERT_TRUE(session.ok());
     ASSERT_TRUE(session->RunTargets({"init"}).ok());
     const Status status = session->Run({}, {"read:0"}).status();
-    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
-    EXPECT_NE(status.message().find("node 'read' (ReadVariableOp)"), std::string::npos) << status;
-    EXPECT_NE(status.message().find("the variable is float; it is read as int32"), std::string::npos) << status;
+    EXPECT_EQ(status.code(), Code::kFailedPrecondition) << status;
+    EXPECT_NE(status.message().find("(VarHandleOp)"), std::string::npos) << status;
+    EXPECT_NE(status.message().find("float variable 'typed' is asked for as a int32 variable; give one of them another name"), std::string::npos) << status;
   }
 }
 

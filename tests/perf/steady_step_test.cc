@@ -331,7 +331,7 @@ TEST_P(SteadyStep, AllocatesNothing) {
   steps->Run(kFew);
   const int64_t count = Counting::Stop();
   ASSERT_LE(count, static_cast<int64_t>(AllocationCounter::kKept)) << "the first came from\n" << Traces();
-  const int64_t vendors = CameThrough("libdnnl");
+  const int64_t vendors = CameThrough("libtenon_dnnl");
   RecordProperty("allocations_a_step", std::to_string(static_cast<double>(count - vendors) / kFew));
   RecordProperty("allocations_a_step_inside_onednn", std::to_string(static_cast<double>(vendors) / kFew));
   EXPECT_EQ(count - vendors, 0) << "in " << kFew << " steps; the first came from\n"

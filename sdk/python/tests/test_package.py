@@ -32,7 +32,8 @@ def test_a_library_of_another_version_is_named(tmp_path):
     library = pathlib.Path(tenon.plugin_dir()).parents[1] / "libtenon.so.0"
     other = tenon.__version__[:-1] + ("9" if tenon.__version__[-1] != "9" else "8")
     (tmp_path / "libtenon.so.0").write_bytes(library.read_bytes().replace(tenon.__version__.encode(), other.encode()))
-    there = {"LD_PRELOAD": str(tmp_path / "libtenon.so.0"), "LD_LIBRARY_PATH": str(pathlib.Path(tenon.__file__).parents[1] / "tenon_engine.libs")}  # a wheel's others
+    others = [library.parent / "tenon" / "private", pathlib.Path(tenon.__file__).parents[1] / "tenon_engine.libs"]  # where it looks beside itself, and a wheel's
+    there = {"LD_PRELOAD": str(tmp_path / "libtenon.so.0"), "LD_LIBRARY_PATH": ":".join(map(str, others))}
     ran = subprocess.run([sys.executable, "-c", "import tenon"], capture_output=True, text=True, env={**os.environ, **there})
     assert ran.returncode == 1 and f"tenon._core is of Tenon {tenon.__version__}, and the libtenon.so.0 that this process has is of {other}" in ran.stderr, ran
 
