@@ -24,6 +24,7 @@ READ = ("tests/plugins/tenon_test_variant.so", "share/tenon/digits.npy")
 LEFT_OUT = ("tenon_cpu_onednn", "tenon_cuda", "tenon_rocm", "tenon_grpc")
 SOURCES = ("Makefile", "LICENSE", "tests/gpu", "tests/perf/gpu/bench_gpu.sh", "tests/perf/gpu/bench_gpu.py", "tests/perf/gpu/peers.py", "tests/golden/cases", "tests/golden/differences.json",
            "sdk/train/data")
+PRIVATE = pathlib.Path("lib/tenon/private")  # cmake/TenonPrivateLibraries.cmake
 # Every Linux has these, and they have to fit its kernel and driver.
 SYSTEMS = re.compile(r"^(ld-linux.*|lib(c|m|mvec|dl|rt|pthread)\.so\.\d+)$")
 
@@ -47,14 +48,15 @@ def wanted(build, plugin):
 
 
 def needed(file, build):
-    """Libraries outside the build that the loader finds for a file, by name."""
+    """Libraries that the loader finds for a file, by name: those outside the build, and the build's own copies (lib/tenon/private)."""
     done = subprocess.run(["ldd", file], capture_output=True, text=True)
     for line in done.stdout.splitlines():
         if "not found" in line:
             fail(f"{file}: {line.strip()}")
         found = re.match(r"\s*(\S+) => (/\S+)", line)
-        if found and not SYSTEMS.match(found[1]) and build not in pathlib.Path(found[2]).resolve().parents:
-            yield found[1], pathlib.Path(found[2]).resolve()
+        path = pathlib.Path(found[2]).resolve() if found else None
+        if found and not SYSTEMS.match(found[1]) and (build not in path.parents or path.parent == build / PRIVATE):
+            yield found[1], path
 
 
 def copy(source, target):
@@ -88,6 +90,9 @@ def fill(kit, build, plugin):
             subprocess.run(["strip", "--strip-unneeded", target], check=True)
     # The loader's way to the build's own libraries is within the build.
     for name, file in sorted(libraries.items()):
+        if file.parent == build / PRIVATE:  # as it is: it has more segments than strip knows how to keep
+            copy(file, tree / "build/release" / PRIVATE / name)
+            continue
         copy(file, tree / "debian" / name)
         subprocess.run(["strip", "--strip-unneeded", tree / "debian" / name], check=True)
     shutil.copy2(ROOT / "tools/gpu_kit/first.sh", kit / "first.sh")
