@@ -57,9 +57,15 @@ TEST_F(Elf, FindsTheNoteAndTheNeededLibraries) {
 TEST_F(Elf, FindsTheEntryAndWhatIsWantedOfOthers) {
   LoadReport report;
   EXPECT_TRUE(ReadElf(FixturePath("good"), &report)->has_entry);
-  EXPECT_EQ(ReadElf(FixturePath("good"), &report)->wanted, std::vector<std::string>{});
+  // (Sanitizers' builds leave the version of some names open.)
+  const auto of_tests = [&](const char* fixture) {
+    std::vector<std::string> names = ReadElf(FixturePath(fixture), &report)->wanted;
+    std::erase_if(names, [](const std::string& name) { return !name.starts_with("tenon_"); });
+    return names;
+  };
+  EXPECT_EQ(of_tests("good"), std::vector<std::string>{});
   EXPECT_FALSE(ReadElf(FixturePath("no_entry"), &report)->has_entry);
-  EXPECT_EQ(ReadElf(FixturePath("missing_symbol"), &report)->wanted, std::vector<std::string>{"tenon_test_defined_nowhere"});
+  EXPECT_EQ(of_tests("missing_symbol"), std::vector<std::string>{"tenon_test_defined_nowhere"});
   EXPECT_TRUE(ReadElf(FixturePath("old_hash"), &report)->has_entry) << "System V's table of hashes";
 }
 

@@ -240,6 +240,7 @@ class Library {
     Place(dynamic_, offset + dynamic_at, address + dynamic_at, dynamic.size() * sizeof(Elf64_Dyn));
     Place(strings_, offset + strings_at, address + strings_at, strings.size());
     Place(hash_, offset + table_at, address + table_at, table.size() * sizeof(Elf64_Word));
+    if (hash_->sh_type == SHT_GNU_HASH) hash_->sh_name += std::strlen(".gnu");  // ".hash", as who edits it later (patchelf) looks for it
     hash_->sh_type = SHT_HASH;
     hash_->sh_entsize = sizeof(Elf64_Word);
     auto& written = At<Elf64_Ehdr>(0);
