@@ -130,7 +130,7 @@ def check_model(env):
     strangers = [path for path in mapped if not path.startswith(home) and not SYSTEM.search(path)]
     if strangers:
         fail(f"libraries came from the system, not from the wheel: {strangers}")
-    for library in ("tenon_engine_onednn.libs/libdnnl", "tenon_engine_unicode.libs/libicuuc"):
+    for library in ("tenon_onednn/libtenon_dnnl", "tenon_unicode/libtenon_icuuc"):
         if not any(library in path for path in mapped):
             fail(f"{library} is not the wheel's own: {mapped}")
     return next(what for kind, what in lines if kind == "cpu")
