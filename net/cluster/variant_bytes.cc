@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/table_check.h"
+#include "core/tensor/pool_charge.h"
 #include "core/tensor/variant.h"
 #include "net/cluster/packet.h"
 
@@ -93,24 +94,6 @@ class Writer {
   uint64_t at_ = 0;
 };
 
-// Memory outside buffers, charged to a pool while it lasts.
-class Charge {
- public:
-  explicit Charge(BufferPool* pool) : pool_(pool) {}
-  Charge(const Charge&) = delete;
-  Charge& operator=(const Charge&) = delete;
-  ~Charge() { pool_->RefundOutside(bytes_); }
-  Status Add(uint64_t bytes) {
-    TENON_RETURN_IF_ERROR(pool_->ChargeOutside(bytes));
-    bytes_ += bytes;
-    return Status::Ok();
-  }
-
- private:
-  BufferPool* const pool_;
-  uint64_t bytes_ = 0;
-};
-
 class Reader {
  public:
   Reader(const Tensor& bytes, variant::Types* types, BufferPool* pool) : buffer_(bytes.buffer()), size_(bytes.byte_size()), types_(types), pool_(pool) {}
@@ -145,8 +128,8 @@ class Reader {
       return InvalidArgument(StrCat("a variant ", CheckName(Span(name), "").ok() ? StrCat("of type '", name, "'") : std::string("without a type's name"), " came, which no plugin here says how to make anew"));
     if (count > kMostPlaces || told > count) return InvalidArgument(StrCat("a variant of type '", name, "' is said to have ", count, " places, of which ", told, " follow"));
     TENON_RETURN_IF_ERROR(CheckLeft(told, kPlaceBytes, "places"));
-    Charge charge(pool_);
-    TENON_RETURN_IF_ERROR(charge.Add(told * (sizeof(tenon_tensor_view) + sizeof(Tensor))));
+    PoolCharge charge;
+    TENON_RETURN_IF_ERROR(charge.Take(pool_, told * (sizeof(tenon_tensor_view) + sizeof(Tensor))));
     std::vector<tenon_tensor_view> elements(told);
     std::vector<Tensor> nested;  // which elements are views of
     for (tenon_tensor_view& element : elements) TENON_RETURN_IF_ERROR(Place(&element, &nested, depth).Annotate(StrCat("a variant of type '", name, "'")));
