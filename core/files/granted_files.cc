@@ -126,9 +126,9 @@ Descriptor OpenFile(const GrantedPath& path, int flags) {
 }
 
 // Where what is open stands, as the kernel says: without links. Empty: it does not.
-std::string PathOf(const Descriptor& opened) {
+std::string PathOf(int opened) {
   std::string path(PATH_MAX, '\0');
-  const ssize_t size = readlink(StrCat("/proc/self/fd/", opened.get()).c_str(), path.data(), path.size());
+  const ssize_t size = readlink(StrCat("/proc/self/fd/", opened).c_str(), path.data(), path.size());
   path.resize(size < 0 || static_cast<size_t>(size) == path.size() ? 0 : static_cast<size_t>(size));
   return path;
 }
@@ -146,8 +146,9 @@ tenon_status* GrantedFiles::Explain(const char* what, bool write, int error) con
 }
 
 // Links stay in the folder that was granted, and may lead into one below it that was granted for reading alone: what is written is looked at where it stands.
-Status GrantedFiles::CheckMayWrite(const GrantedPath& granted, const std::string& stands) const {
+Status GrantedFiles::CheckMayWrite(const GrantedPath& granted, int opened, std::string_view name) const {
   if (!grants_.HasReadOnlyBelow(granted.root)) return Status::Ok();
+  const std::string path = PathOf(opened), stands = path.empty() || name.empty() ? path : StrCat(path, "/", name);
   if (!stands.empty() && grants_.Find(stands, /*write=*/true).ok()) return Status::Ok();
   return grants_.Refuse(path_, /*write=*/true, stands.empty() ? "the kernel does not say where it stands (is /proc there?)" : "a link on its way leads into a folder that was granted for reading alone");
 }
@@ -159,7 +160,7 @@ Result<int> GrantedFiles::OpenToWrite(const GrantedPath& granted, const char* wh
     return file.release();
   }
   if (const Descriptor there = OpenFile(granted, O_PATH); there.ok()) {
-    TENON_RETURN_IF_ERROR(CheckMayWrite(granted, PathOf(there)));
+    TENON_RETURN_IF_ERROR(CheckMayWrite(granted, there.get(), ""));
     const int file = open(StrCat("/proc/self/fd/", there.get()).c_str(), (flags & ~O_CREAT) | O_CLOEXEC);
     if (file < 0) return Status(Explain(what, true, errno));
     return file;
@@ -167,7 +168,7 @@ Result<int> GrantedFiles::OpenToWrite(const GrantedPath& granted, const char* wh
   if (errno != ENOENT) return Status(Explain(what, true, errno));
   const Place place = PlaceOf(granted);
   if (!place.folder.ok()) return Status(Explain(what, true, errno));
-  TENON_RETURN_IF_ERROR(CheckMayWrite(granted, StrCat(PathOf(place.folder), "/", place.name)));
+  TENON_RETURN_IF_ERROR(CheckMayWrite(granted, place.folder.get(), place.name));
   const int file = openat(place.folder.get(), place.name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file < 0) return Status(Explain(what, true, errno));
   return file;
@@ -199,7 +200,7 @@ tenon_status* GrantedFiles::RenameTo(std::string_view to) const {
   const Place source = PlaceOf(*from), destination = PlaceOf(*target);
   for (const auto& [granted, place] : {std::pair(&*from, &source), std::pair(&*target, &destination)})
     if (place->folder.ok())
-      if (Status status = CheckMayWrite(*granted, StrCat(PathOf(place->folder), "/", place->name)); !status.ok()) return status.release();
+      if (Status status = CheckMayWrite(*granted, place->folder.get(), place->name); !status.ok()) return status.release();
   const bool done = source.folder.ok() && destination.folder.ok() &&
                     renameat(source.folder.get(), source.name.c_str(), destination.folder.get(), destination.name.c_str()) == 0;
   return done ? nullptr : Explain(StrCat("rename to '", to, "'").c_str(), true, errno);
@@ -210,7 +211,7 @@ tenon_status* GrantedFiles::Remove() const {
   if (!found.ok()) return Status(found.status()).release();
   const Place place = PlaceOf(*found);
   if (!place.folder.ok()) return Explain("remove", true, errno);
-  if (Status status = CheckMayWrite(*found, StrCat(PathOf(place.folder), "/", place.name)); !status.ok()) return status.release();
+  if (Status status = CheckMayWrite(*found, place.folder.get(), place.name); !status.ok()) return status.release();
   if (unlinkat(place.folder.get(), place.name.c_str(), 0) == 0) return nullptr;
   const bool is_folder = errno == EISDIR || errno == EPERM;
   if (is_folder && unlinkat(place.folder.get(), place.name.c_str(), AT_REMOVEDIR) == 0) return nullptr;
@@ -224,7 +225,7 @@ tenon_status* GrantedFiles::MakeDirectory() const {
   if (!found.ok()) return Status(found.status()).release();
   const Place place = PlaceOf(*found);
   if (place.folder.ok())
-    if (Status status = CheckMayWrite(*found, StrCat(PathOf(place.folder), "/", place.name)); !status.ok()) return status.release();
+    if (Status status = CheckMayWrite(*found, place.folder.get(), place.name); !status.ok()) return status.release();
   const bool there = place.folder.ok() && (mkdirat(place.folder.get(), place.name.c_str(), 0777) == 0 || errno == EEXIST);
   return there ? nullptr : Explain("make the folder", true, errno);
 }

@@ -36,7 +36,8 @@ class GrantedFiles {
 
  private:
   tenon_status* Open(const char* what, bool write, int flags, tenon_file** out_file) const;
-  Status CheckMayWrite(const GrantedPath& granted, const std::string& stands) const;
+  // opened: what is written, or with a name the folder that it is or will be in.
+  Status CheckMayWrite(const GrantedPath& granted, int opened, std::string_view name) const;
   Result<int> OpenToWrite(const GrantedPath& granted, const char* what, int flags) const;
   tenon_status* Explain(const char* what, bool write, int error) const;
 
