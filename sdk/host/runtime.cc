@@ -30,6 +30,12 @@ namespace {
 constexpr char kNameCrashes[] = "TENON_NAME_CRASHES";
 std::vector<std::string> OpsOf(const tenon_plugin& plugin);
 
+std::map<std::string, plugins::LoadReport> ReportsByPath(const plugins::Loader& loader) {
+  std::map<std::string, plugins::LoadReport> by_path;
+  for (plugins::LoadReport& report : loader.reports()) by_path.emplace(report.path, std::move(report));
+  return by_path;
+}
+
 }  // namespace
 
 struct tenon_runtime::Lists {
@@ -96,8 +102,7 @@ void tenon_runtime::WarnOfRefused(Needs needs) {
   std::map<std::string, plugins::LoadReport> by_path;
   for (const auto& package : loader.refused()) {
     if (!needs(*package->manifest) || warned.contains(package->path)) continue;
-    if (by_path.empty())
-      for (plugins::LoadReport& report : loader.reports()) by_path.emplace(report.path, std::move(report));
+    if (by_path.empty()) by_path = ReportsByPath(loader);
     const auto report = by_path.find(package->path);
     if (report != by_path.end() && report->second.outcome == plugins::Outcome::kRejected && report->second.reason != plugins::Reason::kDisabled)
       WarnRefused(report->second);
@@ -120,13 +125,11 @@ void tenon_runtime::NoteOps(const plugins::Manifest& manifest, std::string_view 
 }
 
 void tenon_runtime::NoteRefused() {
-  std::map<std::string, const plugins::LoadReport*> by_path;
-  const std::vector<plugins::LoadReport> reports = loader.reports();
-  for (const plugins::LoadReport& report : reports) by_path[report.path] = &report;
+  const std::map<std::string, plugins::LoadReport> by_path = ReportsByPath(loader);
   for (const auto& package : loader.refused()) {
     const auto report = by_path.find(package->path);
     if (report == by_path.end()) continue;
-    const plugins::LoadReport& found = *report->second;
+    const plugins::LoadReport& found = report->second;
     NoteOps(*package->manifest, StrCat("plugin '", found.path, "': ", found.text, found.hint.empty() ? "" : "; ", found.hint));
   }
 }
@@ -209,8 +212,7 @@ void tenon_runtime::OpenDevices() {
 
 std::string tenon_runtime::RefusedDevices() const {
   std::lock_guard lock(mutex);
-  std::map<std::string, plugins::LoadReport> by_path;
-  for (plugins::LoadReport& report : loader.reports()) by_path.emplace(report.path, std::move(report));
+  const std::map<std::string, plugins::LoadReport> by_path = ReportsByPath(loader);
   std::string text;
   for (const auto& package : loader.refused()) {
     const auto report = by_path.find(package->path);
