@@ -39,6 +39,10 @@ bool LinksStayInside(const std::string& folder, const std::string& path) {
   return std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first == root.end();
 }
 
+Status ExtendWithin(Session& session, std::string_view graph_def, const LoadEnds& ends) {
+  return Status::Take(tenon_session_extend_within(session.get(), host::internal::CRunOptions(ends.run).get(), host::Span(graph_def)));
+}
+
 class Loader {
  public:
   Loader(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends, Values values)
@@ -104,7 +108,7 @@ class Loader {
     if (values_ == Values::kReadBySession) return RunNode(graph, session_, saver.restore_op, feeds, what);
     TENON_TRY_ASSIGN(const GraphPart part, CutGraph(graph, {saver.restore_op}, Devices::kDropped));
     TENON_TRY_ASSIGN(Session here, Session::Create(runtime_));
-    TENON_TRY(here.Extend(part.graph_def));
+    TENON_TRY(ExtendWithin(here, part.graph_def, ends_));
     TENON_TRY(RunNode(graph, here, saver.restore_op, feeds, what));
     return SendValues(part, here).Annotate("sending the values of '" + file_.checkpoint() + "'");
   }
@@ -213,7 +217,7 @@ Status LoadEnds::Check() const {
 
 Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const LoadEnds& ends, Values values) {
   TENON_TRY(ends.Check());
-  TENON_TRY(Status::Take(tenon_session_extend_within(session.get(), host::internal::CRunOptions(ends.run).get(), host::Span(file.graph_def()))));
+  TENON_TRY(ExtendWithin(session, file.graph_def(), ends));
   TENON_TRY(ends.Check());
   return Restore(runtime, file, session, ends, values);
 }
