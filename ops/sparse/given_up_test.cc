@@ -55,7 +55,9 @@ class GivenUp : public ::testing::TestWithParam<Long> {
   std::pair<uint32_t, int64_t> RunUntil(int64_t last) {
     int64_t asks = 0;
     const Result result = GetParam().run([&] { return ++asks >= last; });
-    if (last == std::numeric_limits<int64_t>::max()) EXPECT_EQ(result.text(), "");
+    if (last == std::numeric_limits<int64_t>::max()) {
+      EXPECT_EQ(result.text(), "");
+    }
     return {result.code, asks};
   }
 };

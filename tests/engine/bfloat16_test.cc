@@ -155,7 +155,9 @@ TEST(Bfloat16Policy, WeightsAreFetchedAsTheyAre) {
   EXPECT_EQ(exact.values[0], reduced.values[0]);
   EXPECT_EQ(exact.values[1], reduced.values[1]);
   EXPECT_LT(Relative(exact.values[2], reduced.values[2]), 2 * kRounding);
-  if (Computes(reduced)) EXPECT_NE(exact.values[2], reduced.values[2]);
+  if (Computes(reduced)) {
+    EXPECT_NE(exact.values[2], reduced.values[2]);
+  }
 }
 
 TEST(Bfloat16Policy, AConstantThatIsFedIsReadAsItIsFed) {
@@ -195,7 +197,9 @@ TEST(Bfloat16Policy, StacksOfProductsAreCloseWhateverTheirShapes) {
     given.push_back({to, RandomValues(static_cast<size_t>(shape.element_count()), -1, 1, ++seed), shape});
   const Outcome exact = RunOnce(g, {}, given, fetches), reduced = RunOnce(g, Bfloat16(), given, fetches);
   for (size_t k = 0; k < fetches.size(); ++k) EXPECT_LT(Relative(exact.values[k], reduced.values[k]), 3 * kRounding) << k;
-  if (Computes(reduced)) EXPECT_NE(exact.values, reduced.values);
+  if (Computes(reduced)) {
+    EXPECT_NE(exact.values, reduced.values);
+  }
 }
 
 TEST(Bfloat16Policy, RandomNumbersAreThoseOfFloat32) {
@@ -225,7 +229,9 @@ TEST(Bfloat16Policy, LoopsComputeInBfloat16Too) {
     if (dynamic) options.executor = TENON_EXECUTOR_DYNAMIC;
     const Outcome exact = RunOnce(g, options, given, {last[1]}), reduced = RunOnce(g, Bfloat16(options), given, {last[1]});
     EXPECT_LT(Relative(exact.values[0], reduced.values[0]), kRounding * std::sqrt(5 * 6.0));
-    if (Computes(reduced)) EXPECT_NE(exact.values, reduced.values);
+    if (Computes(reduced)) {
+      EXPECT_NE(exact.values, reduced.values);
+    }
   }
 }
 

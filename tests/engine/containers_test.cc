@@ -95,7 +95,9 @@ TEST(Containers, WhoUsesAnObjectKeepsItWhenItIsDropped) {
     for (Status& status : ended) waiting.emplace_back([&] { status = session.Run({}, {state.taken}, {}, options).status(); });
     // They are in the queue when nothing more can come between, or soon after: both must hold.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (by_op) EXPECT_TRUE(session.Run({}, {}, {state.destroy}).ok());
+    if (by_op) {
+      EXPECT_TRUE(session.Run({}, {}, {state.destroy}).ok());
+    }
     else EXPECT_EQ(*session.ResetContainers(), 2u);
     state.Fill(session, 9);  // another queue
     EXPECT_EQ(state.Read(session), "9.000000 1");
@@ -126,7 +128,9 @@ TEST(Containers, AWriterThatIsDroppedWritesWhatItIsGiven) {
         const Status made = session->RunTargets({create});
         EXPECT_TRUE(made.ok()) << made;
         const Status written = session->Run({}, {}, {writes.begin(), writes.end()}).status();
-        if (!written.ok()) EXPECT_EQ(written.code(), Code::kNotFound) << written;
+        if (!written.ok()) {
+          EXPECT_EQ(written.code(), Code::kNotFound) << written;
+        }
       }
     });
   while (rounds.load() < 200) EXPECT_TRUE(session->ResetContainers().ok());
@@ -148,7 +152,9 @@ TEST(Containers, AreEmptiedWhileStepsRun) {
         const Status filled = session.Run({{state.x, *Tensor::Scalar(1.0f + static_cast<float>(t))}}, {}, {state.assign, state.put}).status();
         EXPECT_TRUE(filled.ok() || filled.code() == Code::kNotFound) << filled;  // the queue went between its two nodes
         const auto values = session.Run({}, {state.value, state.size});
-        if (values.ok()) EXPECT_GE((*values)[0].scalar<float>(), 1);
+        if (values.ok()) {
+          EXPECT_GE((*values)[0].scalar<float>(), 1);
+        }
         else EXPECT_TRUE(values.status().code() == Code::kFailedPrecondition || values.status().code() == Code::kNotFound) << values.status();
       }
     });

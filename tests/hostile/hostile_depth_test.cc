@@ -102,7 +102,9 @@ TEST(HostileDepth, AThousandFramesWithinEachOtherRunOrAreRefused) {
   }
   for (int i = 0; i < kFrames; ++i) before = AddNode(&graph, "out" + std::to_string(i), "Exit", {before})->name();
   const auto values = Fetched(graph.SerializeAsString(), before);
-  if (values.ok()) EXPECT_EQ((*values)[0].scalar<float>(), 1);
+  if (values.ok()) {
+    EXPECT_EQ((*values)[0].scalar<float>(), 1);
+  }
   else EXPECT_FALSE(values.status().message().empty());
 }
 

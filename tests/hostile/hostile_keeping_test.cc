@@ -161,7 +161,9 @@ void ExpectRefused(const GraphDef& graph, const std::string& target, Ends ends, 
   if (!kWatched) {
     EXPECT_LE(Memory("VmHWM:"), before + kLimit + kSlack) << about;
   }
-  if (ends == Ends::kWithStep) EXPECT_LT(session->Metrics()->bytes_in_use, 1u << 20) << about << ": not given back";
+  if (ends == Ends::kWithStep) {
+    EXPECT_LT(session->Metrics()->bytes_in_use, 1u << 20) << about << ": not given back";
+  }
 }
 
 // ---- Datasets ----

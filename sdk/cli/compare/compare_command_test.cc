@@ -81,7 +81,9 @@ TEST_F(Compare, ADeviceThatRoundsMoreIsNamedWhereItFirstDoes) {
       EXPECT_EQ(value["verdict"], "parts");
       EXPECT_GT(value["relative"].get<double>(), value["explained"].get<double>());
     }
-    if (value["value"] == "y" || value["value"] == "log") EXPECT_EQ(value["verdict"], "explained") << "by what came in: " << value;
+    if (value["value"] == "y" || value["value"] == "log") {
+      EXPECT_EQ(value["verdict"], "explained") << "by what came in: " << value;
+    }
     tripled = tripled || value["op"] == "Mul";
   }
   EXPECT_TRUE(product && tripled) << rough.out;
