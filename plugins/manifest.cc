@@ -9,7 +9,7 @@
 namespace tenon::plugins {
 namespace {
 
-using Kind = JsonValue::Kind;
+using FieldKind = JsonValue::Kind;
 
 constexpr int64_t kFormat = 1;
 
@@ -18,20 +18,20 @@ class Reader {
  public:
   Reader(const JsonValue& object, std::string where, std::string* error)
       : object_(object), where_(std::move(where)), error_(error) {
-    if (object.kind != Kind::kObject) Wrong("", "an object");
+    if (object.kind != FieldKind::kObject) Wrong("", "an object");
   }
 
   std::string Text(const char* key, bool required = false) const {
     const JsonValue* value = Find(key, required);
     if (value == nullptr) return {};
-    if (value->kind != Kind::kText) return Wrong(key, "a string"), std::string();
+    if (value->kind != FieldKind::kText) return Wrong(key, "a string"), std::string();
     return value->text;
   }
 
   int64_t Number(const char* key, int64_t lowest, int64_t highest, bool required = false) const {
     const JsonValue* value = Find(key, required);
     if (value == nullptr) return 0;
-    if (value->kind != Kind::kInteger || value->integer < lowest || value->integer > highest)
+    if (value->kind != FieldKind::kInteger || value->integer < lowest || value->integer > highest)
       return Wrong(key, StrCat("a whole number from ", lowest, " to ", highest)), 0;
     return value->integer;
   }
@@ -39,14 +39,14 @@ class Reader {
   std::vector<std::string> Texts(const char* key) const {
     std::vector<std::string> texts;
     for (const JsonValue& item : Items(key)) {
-      if (item.kind != Kind::kText) return Wrong(key, "a list of strings"), texts;
+      if (item.kind != FieldKind::kText) return Wrong(key, "a list of strings"), texts;
       texts.push_back(item.text);
     }
     return texts;
   }
 
-  const std::vector<JsonValue>& Items(const char* key) const { return Child(key, Kind::kList, "a list").items; }
-  const JsonValue& Object(const char* key) const { return Child(key, Kind::kObject, "an object"); }
+  const std::vector<JsonValue>& Items(const char* key) const { return Child(key, FieldKind::kList, "a list").items; }
+  const JsonValue& Object(const char* key) const { return Child(key, FieldKind::kObject, "an object"); }
 
   void Wrong(std::string_view key, std::string_view expected) const {
     if (!error_->empty()) return;
@@ -57,13 +57,13 @@ class Reader {
  private:
   const JsonValue* Find(const char* key, bool required) const {
     const JsonValue* found = object_.Find(key);
-    if (found == nullptr && required && object_.kind == Kind::kObject) Wrong(key, "given");
+    if (found == nullptr && required && object_.kind == FieldKind::kObject) Wrong(key, "given");
     return found;
   }
 
-  const JsonValue& Child(const char* key, Kind kind, const char* expected) const {
-    static const JsonValue list{Kind::kList, 0, {}, {}, {}}, object{Kind::kObject, 0, {}, {}, {}};
-    const JsonValue& empty = kind == Kind::kList ? list : object;
+  const JsonValue& Child(const char* key, FieldKind kind, const char* expected) const {
+    static const JsonValue list{FieldKind::kList, 0, {}, {}, {}}, object{FieldKind::kObject, 0, {}, {}, {}};
+    const JsonValue& empty = kind == FieldKind::kList ? list : object;
     const JsonValue* value = Find(key, false);
     if (value == nullptr) return empty;
     if (value->kind != kind) return Wrong(key, expected), empty;
@@ -100,19 +100,6 @@ ManifestOption ReadOption(const JsonValue& json, std::string* error) {
   return option;
 }
 
-ManifestKernel ReadKernel(const JsonValue& json, std::string* error) {
-  const Reader reader(json, "provides.kernels", error);
-  ManifestKernel kernel;
-  kernel.op = reader.Text("op", true);
-  kernel.device_type = reader.Text("device_type");
-  kernel.label = reader.Text("label");
-  kernel.priority = reader.Number("priority", std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
-  const JsonValue& constraints = reader.Object("constraints");
-  const Reader types(constraints, "provides.kernels.constraints", error);
-  for (const std::string& attr : constraints.names) kernel.constraints[attr] = types.Texts(attr.c_str());
-  return kernel;
-}
-
 }  // namespace
 
 Result<Manifest> ParseManifest(std::string_view text) {
@@ -137,7 +124,7 @@ Result<Manifest> ParseManifest(std::string_view text) {
   for (const JsonValue& option : reader.Items("options")) manifest.options.push_back(ReadOption(option, &error));
   const Reader provides(reader.Object("provides"), "provides", &error);
   manifest.ops = provides.Texts("ops");
-  for (const JsonValue& kernel : provides.Items("kernels")) manifest.kernels.push_back(ReadKernel(kernel, &error));
+  manifest.kernels = provides.Texts("kernels");
   manifest.devices = provides.Texts("devices");
   manifest.gradients = provides.Texts("gradients");
   for (const JsonValue& each : provides.Items("capabilities")) {

@@ -7,7 +7,6 @@
 #define TENON_PLUGINS_MANIFEST_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,14 +23,6 @@ struct ManifestOption {
   std::string type;  // "string", "int", "float" or "bool"
   std::string default_value;
   std::string text;
-};
-
-struct ManifestKernel {
-  std::string op;
-  std::string device_type;
-  std::string label;
-  int64_t priority = 0;
-  std::map<std::string, std::vector<std::string>> constraints;  // attribute -> dtypes: {"T": ["float"]}
 };
 
 struct ManifestCapability {
@@ -52,7 +43,7 @@ struct Manifest {
   std::vector<ManifestOption> options;
   std::vector<std::string> ops;
   std::vector<std::string> gradients;  // ops of others that it brings gradients for
-  std::vector<ManifestKernel> kernels;
+  std::vector<std::string> kernels;  // the ops that it has kernels of
   std::vector<std::string> devices;
   std::vector<ManifestCapability> capabilities;
 };

@@ -184,15 +184,12 @@ void tenon_runtime::OpenForKernels(std::string_view op) {
   if (!opened_kernels.insert(std::string(op)).second) return;
   if (!op.empty())
     WarnOfRefused([op](const plugins::Manifest& manifest) {
-      return std::any_of(manifest.kernels.begin(), manifest.kernels.end(), [op](const auto& kernel) { return kernel.op == op; });
+      return std::find(manifest.kernels.begin(), manifest.kernels.end(), op) != manifest.kernels.end();
     });
   for (const auto& package : loader.packages()) {
     if (!package->manifest) continue;
-    for (const auto& kernel : package->manifest->kernels)
-      if (op.empty() || kernel.op == op) {
-        OpenPackage(package->manifest->id);
-        break;
-      }
+    const std::vector<std::string>& kernels = package->manifest->kernels;
+    if (op.empty() ? !kernels.empty() : std::find(kernels.begin(), kernels.end(), op) != kernels.end()) OpenPackage(package->manifest->id);
   }
 }
 

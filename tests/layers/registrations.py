@@ -66,6 +66,11 @@ def main():
     faults, counts = [], collections.Counter()
     for plugin in plugins:
         provides = json.loads(run(build / "bin/tenon-manifest", plugin))["provides"]
+        with tempfile.NamedTemporaryFile("r") as kernels:
+            run(build / "bin/tenon-manifest", plugin, "--kernels", kernels.name)
+            named, provides["kernels"] = provides["kernels"], json.load(kernels)
+        if set(named) != {kernel["op"] for kernel in provides["kernels"]} or len(named) != len(set(named)):
+            faults.append(f"{plugin.name}: its manifest does not name the ops of its kernels, each once")
         found = faults_of_lists(sizes_of_symbols(plugin), provides) + faults_of_order(provides["kernels"])
         faults += [f"{plugin.name}: {fault}" for fault in found]
         counts.update({kind: len(provides[kind]) for kind in KINDS})

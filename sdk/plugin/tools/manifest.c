@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenon-manifest: says as JSON what a plugin library is, needs and provides, without calling its load().
  *
- *   tenon-manifest LIBRARY [--cpu-feature NAME]... [--provides-from OTHER] [--json FILE] [--note FILE]
+ *   tenon-manifest LIBRARY [--cpu-feature NAME]... [--provides-from OTHER] [--json FILE] [--note FILE] [--kernels FILE]
  *
  * A child process opens the library, because opening runs its constructors, which may need a CPU feature that this
  * machine lacks. With --provides-from a sibling of the same package answers then in its place. --note writes the ELF
- * note that objcopy puts into the library as .note.tenon; without --json and --note the text goes to stdout. */
+ * note that objcopy puts into the library as .note.tenon; without --json, --note and --kernels the text goes to stdout. Of kernels it has the ops'
+ * names, since a host reads every note that it finds when it starts; --kernels writes all that their registrations say. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -129,6 +130,32 @@ static void write_kernel(FILE* out, const tenon_kernel_registration* kernel) {
   fputs("}}", out);
 }
 
+/* The kernels as a list, in full. */
+static void write_registrations(FILE* out, const tenon_plugin* plugin) {
+  uint64_t written = 0;
+  fputc('[', out);
+  for (uint64_t c = 0; c < plugin->capability_count; ++c) {
+    if (!is_id(plugin->capabilities[c].id, TENON_CAPABILITY_KERNELS)) continue;
+    const tenon_kernel_package* package = plugin->capabilities[c].table;
+    for (uint64_t i = 0; i < package->count; ++i) {
+      separate(out, &written, "  ");
+      write_kernel(out, package->registrations[i]);
+    }
+  }
+  fputs("]\n", out);
+}
+
+/* Whether a kernel before this one, in the same package, is of the same op. */
+static int is_named(const tenon_kernel_package* package, uint64_t index) {
+  const tenon_span op = package->registrations[index]->op;
+  for (uint64_t i = 0; i < index; ++i) {
+    const tenon_span other = package->registrations[i]->op;
+    if (other.size == op.size && memcmp(other.data, op.data, op.size) == 0) return 1;
+  }
+  return 0;
+}
+
+/* The ops that there are kernels of. */
 static void write_kernels(FILE* out, const tenon_plugin* plugin) {
   uint64_t written = 0;
   fputs("    \"kernels\": [", out);
@@ -136,8 +163,9 @@ static void write_kernels(FILE* out, const tenon_plugin* plugin) {
     if (!is_id(plugin->capabilities[c].id, TENON_CAPABILITY_KERNELS)) continue;
     const tenon_kernel_package* package = plugin->capabilities[c].table;
     for (uint64_t i = 0; i < package->count; ++i) {
+      if (is_named(package, i)) continue;
       separate(out, &written, "      ");
-      write_kernel(out, package->registrations[i]);
+      write_bytes(out, package->registrations[i]->op.data, package->registrations[i]->op.size);
     }
   }
   fputs("],\n", out);
@@ -227,8 +255,10 @@ static const char* complaint(const tenon_plugin* plugin) {
   return NULL;
 }
 
+typedef void (*writer)(FILE* out, const tenon_plugin* plugin);
+
 /* Runs in the child: opens the library and writes its answer. */
-static int describe(const char* library, FILE* out) {
+static int describe(const char* library, writer write, FILE* out) {
   char path[4096];
   if (snprintf(path, sizeof(path), "%s%s", strchr(library, '/') ? "" : "./", library) >= (int)sizeof(path)) {
     return fail(library, "the path is too long");
@@ -248,17 +278,17 @@ static int describe(const char* library, FILE* out) {
   }
   const char* wrong = complaint(plugin);
   if (wrong != NULL) return fail(library, wrong);
-  write_descriptor(out, plugin);
+  write(out, plugin);
   return fflush(out) == 0 && !ferror(out) ? 0 : fail(library, strerror(errno));
 }
 
 /* Runs describe() in a child. Leaves the text in `out`. Returns 0, or 1 after saying why. */
-static int describe_in_child(const char* library, FILE* out) {
+static int describe_in_child(const char* library, writer write, FILE* out) {
   fflush(NULL);
   const pid_t child = fork();
   if (child < 0) return fail(library, strerror(errno));
   if (child == 0) {
-    const int result = describe(library, out);
+    const int result = describe(library, write, out);
     fflush(NULL);
     _exit(result);
   }
@@ -354,6 +384,7 @@ typedef struct options {
   const char* provides_from;
   const char* json;
   const char* note;
+  const char* kernels;
   const char* features[MAX_FEATURES];
   int feature_count;
 } options;
@@ -375,27 +406,29 @@ static int parse(int count, char** arguments, options* out) {
       out->json = value;
     } else if (strcmp(argument, "--note") == 0) {
       out->note = value;
+    } else if (strcmp(argument, "--kernels") == 0) {
+      out->kernels = value;
     } else if (strcmp(argument, "--cpu-feature") == 0) {
       if (out->feature_count == MAX_FEATURES) return fail(value, "too many CPU features");
       out->features[out->feature_count++] = value;
     } else {
-      return fail(argument, "unknown; known: --cpu-feature --provides-from --json --note");
+      return fail(argument, "unknown; known: --cpu-feature --provides-from --json --note --kernels");
     }
   }
   return out->library != NULL ? 0 : fail("usage", "tenon-manifest LIBRARY [--cpu-feature NAME]... [--provides-from OTHER] "
-                                                  "[--json FILE] [--note FILE]");
+                                                  "[--json FILE] [--note FILE] [--kernels FILE]");
 }
 
-/* Appends the descriptor's part to `out`, from the library or from its sibling. */
-static int write_answer(FILE* out, const options* given) {
+/* Appends what the library says, or its sibling. */
+static int write_answer(FILE* out, writer write, const options* given) {
   FILE* part = tmpfile();
   if (part == NULL) return fail("a temporary file", strerror(errno));
-  int result = describe_in_child(given->library, part);
+  int result = describe_in_child(given->library, write, part);
   if (result != 0 && given->provides_from != NULL) {
     fprintf(stderr, "tenon-manifest: %s: taking what it provides from %s\n", given->library, given->provides_from);
     rewind(part);
     if (ftruncate(fileno(part), 0) != 0) return fail("a temporary file", strerror(errno));
-    result = describe_in_child(given->provides_from, part);
+    result = describe_in_child(given->provides_from, write, part);
   }
   if (result != 0) {
     if (given->provides_from == NULL && given->feature_count > 0) {
@@ -425,9 +458,17 @@ static int write_manifest(FILE* out, const options* given) {
   free(file);
   if (!understood) return fail(given->library, "it is not a 64-bit ELF shared library");
   fputs("],\n", out);
-  if (write_answer(out, given) != 0) return 1;
+  if (write_answer(out, write_descriptor, given) != 0) return 1;
   fputs("\n}\n", out);
   return 0;
+}
+
+static int write_kernels_file(const options* given) {
+  FILE* file = fopen(given->kernels, "wb");
+  if (file == NULL) return fail(given->kernels, strerror(errno));
+  const int result = write_answer(file, write_registrations, given);
+  const int bad = ferror(file);
+  return fclose(file) == 0 && !bad ? result : fail(given->kernels, strerror(errno));
 }
 
 int main(int count, char** arguments) {
@@ -442,7 +483,8 @@ int main(int count, char** arguments) {
   if (fclose(out) != 0) result = fail(given.library, strerror(errno));
   if (result == 0 && given.json != NULL) result = write_json(given.json, text, size);
   if (result == 0 && given.note != NULL) result = write_note(given.note, text, size);
-  if (result == 0 && given.json == NULL && given.note == NULL) fwrite(text, 1, size, stdout);
+  if (result == 0 && given.kernels != NULL) result = write_kernels_file(&given);
+  if (result == 0 && given.json == NULL && given.note == NULL && given.kernels == NULL) fwrite(text, 1, size, stdout);
   free(text);
   return result;
 }

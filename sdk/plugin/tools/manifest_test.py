@@ -29,9 +29,18 @@ class Manifest(unittest.TestCase):
         self.assertEqual(("test.good", "1.2.3"), (manifest["id"], manifest["version"]))
         self.assertEqual(["x86-64-v3"], manifest["cpu_features"])
         self.assertEqual(["Good"], manifest["provides"]["ops"])
-        self.assertEqual([{"op": "Good", "device_type": "CPU", "label": "", "priority": -3,
-                           "constraints": {"T": ["float", "double"]}}], manifest["provides"]["kernels"])
+        self.assertEqual(["Good"], manifest["provides"]["kernels"])
         self.assertEqual(["greeting", "count", "ratio", "loud"], [option["key"] for option in manifest["options"]])
+
+    def test_writes_what_kernels_are_registered_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kernels = Path(folder, "kernels.json")
+            done = run(fixture("good"), "--kernels", str(kernels))
+            self.assertEqual((0, ""), (done.returncode, done.stdout), done.stderr)
+            self.assertEqual([{"op": "Good", "device_type": "CPU", "label": "", "priority": -3, "constraints": {"T": ["float", "double"]}}],
+                             json.loads(kernels.read_text()))
+            self.assertEqual(2, run(fixture("good"), "--kernels").returncode)
+            self.assertEqual(1, run(fixture("good"), "--kernels", folder).returncode)
 
     def test_is_the_same_twice(self):
         self.assertEqual(run(fixture("good")).stdout, run(fixture("good")).stdout)
