@@ -5,7 +5,7 @@
 
 #include "testing/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::array_test {
 namespace {
 
 std::vector<float> Iota(int64_t n) {
@@ -392,4 +392,4 @@ TEST(Strings, MoveLikeAnyElement) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::array_test

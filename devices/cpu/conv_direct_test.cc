@@ -9,7 +9,7 @@
 #include "kernels/conv_direct.h"
 #include "testing/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::conv_direct_test {
 namespace {
 
 using I = std::vector<int64_t>;
@@ -212,4 +212,4 @@ TEST(DirectConvolution, LeavesShapesWithoutBoundToOthers) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::conv_direct_test

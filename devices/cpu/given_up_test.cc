@@ -7,7 +7,7 @@
 
 #include "testing/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::given_up_test {
 namespace {
 
 using I = std::vector<int64_t>;
@@ -105,4 +105,4 @@ TEST(GivenUp, DoesNotEndTheUpdateOfAVariableHalfWay) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::given_up_test

@@ -4,7 +4,7 @@
 
 #include "testing/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::image_test {
 namespace {
 
 Tensor Noise(std::vector<int64_t> dims, uint32_t seed = 1) {
@@ -105,4 +105,4 @@ TEST(Image, AGradientIsTheTransposeOfItsOp) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::image_test

@@ -6,7 +6,7 @@
 
 #include "testing/int8_case.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::int8_test {
 namespace {
 
 Result Quantized(const std::vector<float>& values, float scale, int64_t zero, uint32_t threads = 1) {
@@ -89,4 +89,4 @@ TEST(Int8, ChannelsWithoutWeightsAreTheirBias) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::int8_test

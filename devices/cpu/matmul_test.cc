@@ -6,7 +6,7 @@
 
 #include "testing/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::matmul_test {
 namespace {
 
 template <class T>
@@ -199,4 +199,4 @@ TEST(BatchMatMul, OfBytesGivesIntegersThatWrap) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::matmul_test

@@ -9,7 +9,7 @@
 
 #include "testing/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::nn_test {
 namespace {
 
 using F = std::vector<float>;
@@ -463,4 +463,4 @@ TEST(Ctc, LossOfDoublesIsRightToTheirLastDigits) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::nn_test

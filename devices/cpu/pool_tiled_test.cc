@@ -9,7 +9,7 @@
 
 #include "testing/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::pool_tiled_test {
 namespace {
 
 using I = std::vector<int64_t>;
@@ -132,4 +132,4 @@ TEST(Bias, SumsManyRowsOfFewChannels) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::pool_tiled_test

@@ -7,7 +7,7 @@
 
 #include "testing/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::quantized_test {
 namespace {
 
 using F = std::vector<float>;
@@ -145,4 +145,4 @@ TEST(Quantized, AConvolutionIsAProductOfItsPatches) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::quantized_test

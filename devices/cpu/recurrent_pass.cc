@@ -299,7 +299,7 @@ class Pass {
   std::map<int64_t, std::vector<int64_t>> stacks_;  // by the node whose list becomes one tensor
 };
 
-void Run(PassContext& p) {
+void RunPass(PassContext& p) {
   const auto* self = p.self<tenon_plugin_self>();
   // Other precisions are passes' over the products.
   if ((self != nullptr && !self->recurrent) || p.precision() != TENON_PRECISION_STRICT) return;
@@ -308,6 +308,6 @@ void Run(PassContext& p) {
 
 }  // namespace
 
-constinit const tenon_graph_pass kRecurrentPass = sdk::DefinePass<Run>("recurrent-loops", kLoopOps);
+constinit const tenon_graph_pass kRecurrentPass = sdk::DefinePass<RunPass>("recurrent-loops", kLoopOps);
 
 }  // namespace tenon::cpu

@@ -8,7 +8,7 @@
 #include "tenon/sdk/walk/pool.h"
 #include "testing/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::reduce_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -296,4 +296,4 @@ TEST(CheckNumerics, SaysWhatItFound) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::reduce_test

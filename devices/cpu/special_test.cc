@@ -7,10 +7,10 @@
 #include <limits>
 #include <numbers>
 
-#include "kernels/fourier.h"
+#include "kernels/numbers/fourier.h"
 #include "tenon/sdk/kernel/integrals.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::special_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -101,4 +101,4 @@ TEST(Integrals, HoldAtTheEndsOfTheLine) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::special_test

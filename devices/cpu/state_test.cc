@@ -6,7 +6,7 @@
 #include "tenon/sdk/kernel/random.h"
 #include "testing/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::cpu::state_test {
 namespace {
 
 using sdk::Philox;
@@ -273,4 +273,4 @@ TEST(Random, KeepsIntegersInTheirRange) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::state_test

@@ -32,7 +32,7 @@ inline const Library& Tested() {
   return *library;
 }
 inline const Library& Cpu() {
-  static const auto* const library = new Library(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_cpu.so");
+  static const auto* const library = new Library(TENON_TEST_BUILD_DIR "/tests/plugins/tenon_cpu_whole.so");
   return *library;
 }
 

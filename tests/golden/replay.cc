@@ -12,6 +12,7 @@
 #include <istream>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "tests/golden/case_graph.h"
 
@@ -340,6 +341,10 @@ class GraphCase {
   std::string folder_;
 };
 
+// Of devices/cpu.
+const std::set<std::string> kPlainKernels = {"tenon_cpu.so",         "tenon_cpu_layers.so",  "tenon_cpu_images.so",
+                                             "tenon_cpu_rows.so",    "tenon_cpu_numbers.so", "tenon_cpu_quantized.so"};
+
 RuntimeOptions OptionsFor(Kernels kernels) {
   RuntimeOptions options;
   if (kernels == Kernels::kGpu) {
@@ -352,7 +357,7 @@ RuntimeOptions OptionsFor(Kernels kernels) {
   options.search = false;
   for (const auto& entry : std::filesystem::directory_iterator(TENON_TEST_BUILD_DIR "/lib/tenon/plugins")) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("tenon_ops_") || name == "tenon_cpu.so" || name == "tenon_files_memory.so") options.plugins.push_back(entry.path());
+    if (name.starts_with("tenon_ops_") || kPlainKernels.contains(name) || name == "tenon_files_memory.so") options.plugins.push_back(entry.path());
   }
   return options;
 }

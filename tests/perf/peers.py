@@ -10,7 +10,7 @@ openvino, onnxruntime; default: this one), round after round, so that what else 
 TensorFlow's, is left out, and the page says why. Of each process the least and the median step are taken; of the rounds the least of the least, and the median of the medians.
 
 --busy 1 runs it again beside so many processes that do nothing but take time; the page then says what the medians are over the quiet ones. --isa avx2 holds Tenon's
-kernels, oneDNN and code generator (`ninja tenon_cpu_v3` builds the kernels), and the others where they can be, to that level; JAX's products and ONNX Runtime cannot be.
+kernels, oneDNN and code generator (`ninja variants` builds the kernels), and the others where they can be, to that level; JAX's products and ONNX Runtime cannot be.
 --beside adds a column: Tenon with a plugin more, as tenon_onednn3=build/release/lib/tenon/onednn3/tenon_cpu_onednn3.so, of rows that the program `tenon` runs. --against names the rows whose ratio to the best peer fell by 5 % or more since that page.
 Writes peers.md and peers.tsv (a line a row, threads, busy processes and engine: microseconds) into --out.
 """
@@ -133,8 +133,9 @@ class Bench:
         _, variant, code = HELD[self.options.isa]
         kernels = self.options.build.resolve() / f"lib/tenon/plugins/tenon_cpu_{variant}.so"
         if not kernels.exists():
-            raise Left(f"{kernels} is not there: build tenon_cpu_{variant}")
-        return ["--plugin", kernels, "--option", f"tenon.cpu_codegen.level={code}"]
+            raise Left(f"{kernels} is not there: build the target variants")
+        families = sorted(kernels.parent.glob(f"tenon_cpu_*_{variant}.so"))
+        return [word for each in [kernels, *families] for word in ("--plugin", each)] + ["--option", f"tenon.cpu_codegen.level={code}"]
 
     def tenon(self, row, threads, plugin=None):
         folder, model = self.folder(row), about(self.folder(row))

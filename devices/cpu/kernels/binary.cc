@@ -140,7 +140,6 @@ struct FloatingPowOp {
     return math::Pow(x, y);
   }
 };
-using AnyNumbers = Numbers::AndComplex;
 using PowNumbers = Types<float, double, int32_t, int64_t, Half, Bfloat16, int8_t, int16_t>::AndComplex;
 
 }  // namespace

@@ -141,8 +141,6 @@ struct UnpackKernel {
   int64_t axis;
 };
 
-constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
-
 }  // namespace
 
 TENON_CPU_KERNEL(Concat) = CpuKernel<ConcatKernel<true>>("Concat", kPlain);

@@ -214,9 +214,9 @@ void AddPatches(const Convolution& v, int64_t begin, int64_t end, int64_t group,
 }
 
 // Blocks of pixels: of all images one after the other where they lie like that, else each within an image.
-struct Blocks {
-  Blocks() = default;
-  Blocks(const Convolution& v, int64_t size) : size(size) {
+struct ConvBlocks {
+  ConvBlocks() = default;
+  ConvBlocks(const Convolution& v, int64_t size) : size(size) {
     whole = v.channels_first ? v.y.pixels() : v.y.batch * v.y.pixels();
     each = (whole + size - 1) / size;
     count = v.channels_first ? v.y.batch * each : each;
@@ -265,8 +265,8 @@ struct Forward {
       // Enough blocks for all threads, where the work is worth it.
       const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(std::min(cost / 20e3, 1e6)), 1, c.threads());
       int64_t size = v.BlockPixels(sizeof(T));
-      while (size > kColumnUnit && Blocks(v, size).count < wanted) size = (size / 2 + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
-      blocks = Blocks(v, size);
+      while (size > kColumnUnit && ConvBlocks(v, size).count < wanted) size = (size / 2 + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
+      blocks = ConvBlocks(v, size);
       tasks = std::max<int64_t>(1, std::min(wanted, blocks.count));
       const int64_t pixels = std::min(size, blocks.whole);
       product = PlanProduct<T>(ForwardShape(v, pixels));
@@ -277,7 +277,7 @@ struct Forward {
   }
   Convolution v;
   std::optional<DirectForward> direct;
-  Blocks blocks;
+  ConvBlocks blocks;
   ProductPlan product;
   int64_t tasks = 1, patch_bytes = 0;
   double cost = 0;
@@ -404,7 +404,7 @@ struct BackpropFilter {
         function = [](const Plan& p, sdk::RunContext run) { p.direct->Run(run, run.input<float>(0), run.input<float>(2), run.output<float>(0)); };
         return;
       }
-      blocks = Blocks(v, v.BlockPixels(sizeof(T)));
+      blocks = ConvBlocks(v, v.BlockPixels(sizeof(T)));
       const int64_t pixels = std::min(blocks.size, blocks.whole);
       c.Workspace(PatchBytes(v, pixels, sizeof(T)));
       product = SharedProduct::Make<T>(c, FilterShape(v, pixels));
@@ -413,7 +413,7 @@ struct BackpropFilter {
   }
   Convolution v;
   std::optional<DirectFilterGradient> direct;
-  Blocks blocks;
+  ConvBlocks blocks;
   SharedProduct product;
   void (*function)(const Plan&, sdk::RunContext) = nullptr;
 
@@ -466,16 +466,16 @@ using BackpropInputKernel = ConvKernel<BackpropInput, Attributes, -1, 1, 2>;
 template <class Attributes>
 using BackpropFilterKernel = ConvKernel<BackpropFilter, Attributes, 0, -1, 2>;
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<ConvTypes::Constraint<"T">>::list,
+constexpr sdk::Traits kConvTraits = {.constraints = sdk::Constraints<ConvTypes::Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 
 }  // namespace
 
-TENON_CPU_KERNEL(Conv2D) = CpuKernel<ForwardKernel<WindowAttributes>>("Conv2D", kTraits);
-TENON_CPU_KERNEL(Conv2DBackpropInput) = CpuKernel<BackpropInputKernel<WindowAttributes>>("Conv2DBackpropInput", kTraits);
-TENON_CPU_KERNEL(Conv2DBackpropFilter) = CpuKernel<BackpropFilterKernel<WindowAttributes>>("Conv2DBackpropFilter", kTraits);
-TENON_CPU_KERNEL(Conv3D) = CpuKernel<ForwardKernel<VolumeAttributes>>("Conv3D", kTraits);
-TENON_CPU_KERNEL(Conv3DBackpropInputV2) = CpuKernel<BackpropInputKernel<VolumeAttributes>>("Conv3DBackpropInputV2", kTraits);
-TENON_CPU_KERNEL(Conv3DBackpropFilterV2) = CpuKernel<BackpropFilterKernel<VolumeAttributes>>("Conv3DBackpropFilterV2", kTraits);
+TENON_CPU_KERNEL(Conv2D) = CpuKernel<ForwardKernel<WindowAttributes>>("Conv2D", kConvTraits);
+TENON_CPU_KERNEL(Conv2DBackpropInput) = CpuKernel<BackpropInputKernel<WindowAttributes>>("Conv2DBackpropInput", kConvTraits);
+TENON_CPU_KERNEL(Conv2DBackpropFilter) = CpuKernel<BackpropFilterKernel<WindowAttributes>>("Conv2DBackpropFilter", kConvTraits);
+TENON_CPU_KERNEL(Conv3D) = CpuKernel<ForwardKernel<VolumeAttributes>>("Conv3D", kConvTraits);
+TENON_CPU_KERNEL(Conv3DBackpropInputV2) = CpuKernel<BackpropInputKernel<VolumeAttributes>>("Conv3DBackpropInputV2", kConvTraits);
+TENON_CPU_KERNEL(Conv3DBackpropFilterV2) = CpuKernel<BackpropFilterKernel<VolumeAttributes>>("Conv3DBackpropFilterV2", kConvTraits);
 
 }  // namespace tenon::cpu

@@ -18,9 +18,9 @@ constexpr int64_t kCopyBytes = 48 << 10;
 constexpr double kProductsPerNanosecond = 4;  // of registers
 
 int64_t Ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t Aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t AlignedRow(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 // Of so many units that take so many nanoseconds together.
-int64_t Tasks(const sdk::PrepareContext& c, double cost, int64_t units) {
+int64_t DirectTasks(const sdk::PrepareContext& c, double cost, int64_t units) {
   constexpr double kSmallest = 20e3;
   return std::clamp<int64_t>(static_cast<int64_t>(std::min(cost / kSmallest, 1e6)), 1, std::min(c.threads(), units));
 }
@@ -47,7 +47,7 @@ bool AllFinite(const float* x, int64_t count) {
   return finite;
 }
 
-constexpr int64_t kMostParts = std::max(kMostPixels[1], 2 * kMostPixels[2]) * kTileLanes;
+constexpr int64_t kMostTileParts = std::max(kMostPixels[1], 2 * kMostPixels[2]) * kTileLanes;
 
 // Adds each pixel's floats, which stand in registers of `parts`, `step` floats from the one before. Those that lie on one another are not added one after the other: what was just
 // stored, at another place, would be waited for.
@@ -150,7 +150,7 @@ int64_t DirectWindows::RowsOfCopy(int64_t beside) const {
 
 int64_t DirectWindows::BytesOfCopy(int64_t result_rows) const {
   const int64_t most = (result_rows - 1) * rows.stride + (rows.size - 1) * rows.dilation + 1;
-  return padded ? Aligned(sdk::Multiply(std::min(most, x.height), line * kFloat)) : 0;
+  return padded ? AlignedRow(sdk::Multiply(std::min(most, x.height), line * kFloat)) : 0;
 }
 
 const float* DirectWindows::Lines(const float* image, int64_t begin, int64_t end, float* memory) const {
@@ -181,7 +181,7 @@ DirectForward::DirectForward(const DirectShape& shape, sdk::PrepareContext& c)
   band_ = std::min(v.RowsOfCopy(0), std::max<int64_t>(1, v.y.height / Ceiling(c.threads() * kUnitsOfAThread, v.y.batch)));
   bands_ = Ceiling(v.y.height, band_);
   cost_ = v.Work() / kProductsPerNanosecond;
-  tasks_ = Tasks(c, cost_, v.y.batch * bands_);
+  tasks_ = DirectTasks(c, cost_, v.y.batch * bands_);
   for (Way* way : {&grouped_, &single_}) way->filter = c.Workspace(sdk::Multiply(way->windows.FilterFloats(), kFloat));
   copy_bytes_ = std::max(v.BytesOfCopy(band_), single_.windows.BytesOfCopy(band_));
   copies_ = c.Workspace(sdk::Multiply(copy_bytes_, tasks_));
@@ -256,9 +256,9 @@ std::optional<DirectInputGradient> DirectInputGradient::Make(const DirectShape& 
 DirectInputGradient::DirectInputGradient(const DirectShape& shape, sdk::PrepareContext& c) : v_(shape, DirectWindows::Groups::kNone), registers_(Ceiling(v_.length, kTileLanes)) {
   const int64_t runs = v_.rows.size * v_.steps;
   cost_ = static_cast<double>(v_.y.batch * v_.y.pixels() * v_.y.channels) * static_cast<double>(runs * registers_) / kProductsPerNanosecond;
-  tasks_ = Tasks(c, cost_, v_.x.batch * v_.x.height);
+  tasks_ = DirectTasks(c, cost_, v_.x.batch * v_.x.height);
   packed_ = c.Workspace(sdk::Multiply(runs * registers_ * kTileLanes * v_.y.channels, kFloat));
-  line_bytes_ = Aligned((v_.line + kMostVectors * kTileLanes) * kFloat);
+  line_bytes_ = AlignedRow((v_.line + kMostVectors * kTileLanes) * kFloat);
   lines_ = c.Workspace(sdk::Multiply(line_bytes_, tasks_));
 }
 
@@ -309,7 +309,7 @@ void DirectInputGradient::Row(int64_t row, const float* dy, const float* packed,
     if (from < 0 || from % r.stride != 0 || from / r.stride >= v_.y.height) continue;
     if (count++ == 0) first = ky, result = from / r.stride;
   }
-  alignas(kVectorBytes) float parts[kMostParts];
+  alignas(kVectorBytes) float parts[kMostTileParts];
   ForwardTile tile = {};
   tile.x_pixel = v_.y.channels, tile.x_row = -(r.dilation / common) * v_.y.width * v_.y.channels;
   tile.rows = count, tile.steps = 1, tile.length = v_.y.channels;
@@ -354,7 +354,7 @@ DirectFilterGradient::DirectFilterGradient(const DirectShape& shape, sdk::Prepar
   const double worth = v_.Work() / (kProductsOfASum * static_cast<double>(v_.Runs() * v_.vectors));
   chunks_ = std::clamp<int64_t>(static_cast<int64_t>(std::min(worth, 1e6)), 1, std::min(kMostChunks, v_.y.batch * bands_));
   copy_bytes_ = v_.BytesOfCopy(band_);
-  chunk_bytes_ = Aligned(v_.FilterFloats() * kFloat) + copy_bytes_ + (dy_copied_ ? Aligned(sdk::Multiply(dy_line_ * kFloat, band_)) : 0);
+  chunk_bytes_ = AlignedRow(v_.FilterFloats() * kFloat) + copy_bytes_ + (dy_copied_ ? AlignedRow(sdk::Multiply(dy_line_ * kFloat, band_)) : 0);
   workspace_ = c.Workspace(sdk::Multiply(chunk_bytes_, chunks_));
   cost_ = v_.Work() / kProductsPerNanosecond / static_cast<double>(chunks_);
 }
@@ -388,7 +388,7 @@ void DirectFilterGradient::Run(sdk::RunContext c, const float* x, const float* d
 void DirectFilterGradient::Unit(int64_t n, int64_t from, const float* x, const float* dy, float* sums) const {
   const int64_t to = std::min(v_.y.height, from + band_), y_row = v_.y.width * v_.y.channels;
   const auto [begin, end] = v_.Seen(from, to);
-  float* copies = sums + Aligned(v_.FilterFloats() * kFloat) / kFloat;
+  float* copies = sums + AlignedRow(v_.FilterFloats() * kFloat) / kFloat;
   const float* lines = v_.Lines(x + n * v_.x.pixels() * v_.x.channels, begin, end, copies);
   const float* grads = dy + (n * v_.y.height + from) * y_row;
   if (dy_copied_) grads = Groups(grads, to - from, dy + v_.y.count(), copies + copy_bytes_ / kFloat);

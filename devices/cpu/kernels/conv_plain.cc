@@ -12,9 +12,9 @@ using sdk::Filter;
 
 enum class Role { kImage, kFilter, kResult };
 
-struct Geometry {
+struct PlainGeometry {
   template <size_t kDirections>
-  Geometry(const sdk::WindowAttributesOf<kDirections>& a, sdk::Dims in, sdk::Dims filter_dims, sdk::Dims out)
+  PlainGeometry(const sdk::WindowAttributesOf<kDirections>& a, sdk::Dims in, sdk::Dims filter_dims, sdk::Dims out)
       : x(in, a.channels_first, kDirections + 2), y(out, a.channels_first, kDirections + 2),
         filter(filter_dims, x.channels, y.channels, kDirections + 2),
         rows(a.Geometry(kDirections - 2, x.height, filter.height, y.height)),
@@ -62,9 +62,9 @@ struct Geometry {
 template <class Attributes, Role kOutput>
 struct PlainConvolution {
   explicit PlainConvolution(sdk::CreateContext& c) : attributes(c, "") {}
-  struct Plan : Geometry {
+  struct Plan : PlainGeometry {
     Plan(const PlainConvolution& kernel, sdk::PrepareContext& c)
-        : Geometry(kernel.attributes, DimsOf(c, Role::kImage), DimsOf(c, Role::kFilter), DimsOf(c, Role::kResult)) {
+        : PlainGeometry(kernel.attributes, DimsOf(c, Role::kImage), DimsOf(c, Role::kFilter), DimsOf(c, Role::kResult)) {
       c.Workspace(sdk::Multiply(sdk::Count(c.output(0)), 4));
     }
     static sdk::Dims DimsOf(sdk::PrepareContext& c, Role role) {
@@ -101,16 +101,16 @@ struct PlainConvolution {
 };
 
 template <class Set>
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<typename Set::template Constraint<"T">>::list,
+constexpr sdk::Traits kPlainConvTraits = {.constraints = sdk::Constraints<typename Set::template Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
-constexpr sdk::Traits kImages = kTraits<Types<Half, Bfloat16, int32_t>>, kVolumes = kTraits<Types<Half, Bfloat16>>;
+constexpr sdk::Traits kImages = kPlainConvTraits<Types<Half, Bfloat16, int32_t>>, kVolumes = kPlainConvTraits<Types<Half, Bfloat16>>;
 
 }  // namespace
 
 TENON_CPU_KERNEL(Conv2DPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kResult>>("Conv2D", kImages);
 TENON_CPU_KERNEL(Conv2DBackpropInputPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kImage>>("Conv2DBackpropInput", kImages);
 TENON_CPU_KERNEL(Conv2DBackpropFilterPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kFilter>>("Conv2DBackpropFilter", kImages);
-TENON_CPU_KERNEL(Conv2DBackpropFilterSums) = CpuKernel<PlainConvolution<WindowAttributes, Role::kFilter>>("Tenon>Conv2DBackpropFilterSums", kTraits<Types<Half, Bfloat16>>);
+TENON_CPU_KERNEL(Conv2DBackpropFilterSums) = CpuKernel<PlainConvolution<WindowAttributes, Role::kFilter>>("Tenon>Conv2DBackpropFilterSums", kPlainConvTraits<Types<Half, Bfloat16>>);
 TENON_CPU_KERNEL(Conv3DPlain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kResult>>("Conv3D", kVolumes);
 TENON_CPU_KERNEL(Conv3DBackpropInputV2Plain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kImage>>("Conv3DBackpropInputV2", kVolumes);
 TENON_CPU_KERNEL(Conv3DBackpropFilterV2Plain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kFilter>>("Conv3DBackpropFilterV2", kVolumes);

@@ -21,7 +21,7 @@ namespace {
 using EinsumTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>::AndComplex;
 // What Eigen multiplies a T as.
 template <class T>
-using Element = std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>, Wide<T>>;
+using EinsumElement = std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>, Wide<T>>;
 
 using sdk::EinsumShape;
 
@@ -127,7 +127,7 @@ class Plan {
     batch_ = s.Size(s.batch);
     const int64_t contracted = s.Size(s.contracted), free[2] = {s.Size(s.free[0]), s.Size(s.free[1])};
     EinsumTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
-      using E = Element<T>;
+      using E = EinsumElement<T>;
       shape_ = {free[0], free[1], contracted, 0, 0, 0, 0, free[1]};
       for (size_t i = 0; i < 2; ++i) {
         const auto rows = EinsumShape::Chain({&s.batch, &s.free[i], &s.contracted}), columns = EinsumShape::Chain({&s.batch, &s.contracted, &s.free[i]});
@@ -192,7 +192,7 @@ class Plan {
 
   template <class T>
   void Multiply(sdk::RunContext c) const {
-    using E = Element<T>;
+    using E = EinsumElement<T>;
     // The same bits as another type; halves become floats.
     using Same = std::conditional_t<kIsHalf<T>, float, T>;
     const E* from[2];

@@ -18,8 +18,6 @@ using sdk::CheckRow;
 using sdk::GatherShape;
 using sdk::GatherShapeOf;
 
-using View = tenon_tensor_view;
-
 template <class Index>
 void GatherRows(sdk::RunContext c, const GatherShape& g, const char* params, const Index* indices, char* out) {
   for (int64_t i = 0; i < g.batch * g.indices; ++i) CheckRow(indices[i], i, g.rows);

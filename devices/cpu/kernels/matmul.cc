@@ -193,14 +193,14 @@ constexpr tenon_kernel_registration OneType() {
   return CpuKernel<BatchMatMulKernel>("BatchMatMulV3", {.constraints = List::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 }
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<MatMulTypes::Constraint<"T">>::list,
+constexpr sdk::Traits kMatMulTraits = {.constraints = sdk::Constraints<MatMulTypes::Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 
 }  // namespace
 
-TENON_CPU_KERNEL(MatMul) = CpuKernel<MatMulKernel>("MatMul", kTraits);
-TENON_CPU_KERNEL(BatchMatMul) = CpuKernel<BatchMatMulKernel>("BatchMatMul", kTraits);
-TENON_CPU_KERNEL(BatchMatMulV2) = CpuKernel<BatchMatMulKernel>("BatchMatMulV2", kTraits);
+TENON_CPU_KERNEL(MatMul) = CpuKernel<MatMulKernel>("MatMul", kMatMulTraits);
+TENON_CPU_KERNEL(BatchMatMul) = CpuKernel<BatchMatMulKernel>("BatchMatMul", kMatMulTraits);
+TENON_CPU_KERNEL(BatchMatMulV2) = CpuKernel<BatchMatMulKernel>("BatchMatMulV2", kMatMulTraits);
 TENON_CPU_KERNEL(BatchMatMulV3Float) = OneType<float>();
 TENON_CPU_KERNEL(BatchMatMulV3Double) = OneType<double>();
 TENON_CPU_KERNEL(BatchMatMulV3Half) = OneType<Half, float>();  // the sums as they are, too

@@ -74,7 +74,7 @@ struct ProductKernel {
 };
 // BatchMatMulV3 of one type.
 template <class T>
-constexpr tenon_kernel_registration OneType() {
+constexpr tenon_kernel_registration OneConstrainedType() {
   using List = sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
                                 typename Types<T>::template Constraint<"Tout">>;
   return CpuKernel<ProductKernel<true>>("BatchMatMulV3", {.constraints = List::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
@@ -87,9 +87,9 @@ constexpr sdk::Traits kProduct = {.constraints = sdk::Constraints<Set::Constrain
 
 TENON_CPU_KERNEL(MatMulPlain) = CpuKernel<ProductKernel<false>>("MatMul", kProduct);
 TENON_CPU_KERNEL(BatchMatMulPlain) = CpuKernel<ProductKernel<true>>("BatchMatMul", kProduct);
-TENON_CPU_KERNEL(BatchMatMulV3Int16) = OneType<int16_t>();
-TENON_CPU_KERNEL(BatchMatMulV3Complex64) = OneType<std::complex<float>>();
-TENON_CPU_KERNEL(BatchMatMulV3Complex128) = OneType<std::complex<double>>();
+TENON_CPU_KERNEL(BatchMatMulV3Int16) = OneConstrainedType<int16_t>();
+TENON_CPU_KERNEL(BatchMatMulV3Complex64) = OneConstrainedType<std::complex<float>>();
+TENON_CPU_KERNEL(BatchMatMulV3Complex128) = OneConstrainedType<std::complex<double>>();
 TENON_CPU_KERNEL(BatchMatMulV2Plain) = CpuKernel<ProductKernel<true>>("BatchMatMulV2", kProduct);
 
 }  // namespace tenon::cpu

@@ -109,7 +109,6 @@ struct InplaceAddKernel {
   }
 };
 
-constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
 constexpr sdk::Traits kView = {
     .constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_VIEW};
 constexpr sdk::Traits kPlainInPlace = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst};

@@ -40,14 +40,14 @@ struct RandomIntKernel {
   sdk::Stream stream;
 };
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Floats::Constraint<"dtype">>::list,
+constexpr sdk::Traits kRandomTraits = {.constraints = sdk::Constraints<Floats::Constraint<"dtype">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL};
 
 }  // namespace
 
-TENON_CPU_KERNEL(RandomUniform) = CpuKernel<RandomKernel<sdk::Uniform>>("RandomUniform", kTraits);
-TENON_CPU_KERNEL(RandomStandardNormal) = CpuKernel<RandomKernel<sdk::Normal>>("RandomStandardNormal", kTraits);
-TENON_CPU_KERNEL(TruncatedNormal) = CpuKernel<RandomKernel<sdk::Truncated>>("TruncatedNormal", kTraits);
+TENON_CPU_KERNEL(RandomUniform) = CpuKernel<RandomKernel<sdk::Uniform>>("RandomUniform", kRandomTraits);
+TENON_CPU_KERNEL(RandomStandardNormal) = CpuKernel<RandomKernel<sdk::Normal>>("RandomStandardNormal", kRandomTraits);
+TENON_CPU_KERNEL(TruncatedNormal) = CpuKernel<RandomKernel<sdk::Truncated>>("TruncatedNormal", kRandomTraits);
 TENON_CPU_KERNEL(RandomUniformInt) = CpuKernel<RandomIntKernel>(
     "RandomUniformInt", {.constraints = sdk::Constraints<Indices::Constraint<"Tout">>::list,
                          .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL});

@@ -40,7 +40,7 @@ struct ViewKernel {
     if (from != to && bytes != 0) std::memmove(to, from, static_cast<size_t>(std::min(bytes, c.output_view(0).byte_size)));
   }
 };
-constexpr sdk::Traits kView = {.in_place = kInPlaceFirst, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_VIEW};
+constexpr sdk::Traits kReshapes = {.in_place = kInPlaceFirst, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_VIEW};
 
 }  // namespace
 
@@ -52,9 +52,9 @@ TENON_CPU_KERNEL(BroadcastGradientArgs) =
     CpuKernel<sdk::BroadcastGradientArgsKernel>("BroadcastGradientArgs", {.dynamic_outputs = 3});
 TENON_CPU_KERNEL(ConcatOffset) = CpuKernel<sdk::ConcatOffsetKernel>("ConcatOffset", {});
 TENON_CPU_KERNEL(InvertPermutation) = CpuKernel<InvertPermutationKernel>("InvertPermutation", {});
-TENON_CPU_KERNEL(Reshape) = CpuKernel<ViewKernel>("Reshape", kView);
-TENON_CPU_KERNEL(ExpandDims) = CpuKernel<ViewKernel>("ExpandDims", kView);
-TENON_CPU_KERNEL(Squeeze) = CpuKernel<ViewKernel>("Squeeze", kView);
-TENON_CPU_KERNEL(EnsureShape) = CpuKernel<ViewKernel>("EnsureShape", kView);
+TENON_CPU_KERNEL(Reshape) = CpuKernel<ViewKernel>("Reshape", kReshapes);
+TENON_CPU_KERNEL(ExpandDims) = CpuKernel<ViewKernel>("ExpandDims", kReshapes);
+TENON_CPU_KERNEL(Squeeze) = CpuKernel<ViewKernel>("Squeeze", kReshapes);
+TENON_CPU_KERNEL(EnsureShape) = CpuKernel<ViewKernel>("EnsureShape", kReshapes);
 
 }  // namespace tenon::cpu

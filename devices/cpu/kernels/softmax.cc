@@ -12,7 +12,7 @@
 namespace tenon::cpu {
 namespace {
 
-using Losses = Types<float, double, Half, Bfloat16>;
+using LossTypes = Types<float, double, Half, Bfloat16>;
 constexpr int64_t kShortBlock = 16;      // rows of few classes
 constexpr int64_t kLongBlock = 64;  // several vectors in flight
 
@@ -70,7 +70,7 @@ Wide<T> RowExp(const T* x, int64_t n, Wide<T> max, T* out) {
 constexpr int64_t kFewClasses = 32;
 constexpr int64_t kRowsTogether = 32;
 
-struct ExpOp {
+struct SoftmaxExp {
   static constexpr bool kBlocked = true;
   template <class T>
   T operator()(T x) const { return math::Exp(x); }
@@ -95,7 +95,7 @@ void ExpRows(const T* x, int64_t rows, int64_t n, T* out, Wide<T>* max, Wide<T>*
     max[r] = largest;
     for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(static_cast<A>(row[j]) - largest);
   }
-  UnaryLoop<ExpOp, T, T>(ExpOp(), out, out, rows * n);
+  UnaryLoop<SoftmaxExp, T, T>(SoftmaxExp(), out, out, rows * n);
   for (int64_t r = 0; r < rows; ++r) {
     const T* row = out + r * n;
     A total = 0;
@@ -132,7 +132,7 @@ struct SoftmaxKernel {
       if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "logits must have a dim; they are a scalar");
       width = dims.back();
       rows = sdk::Count(dims.first(dims.size() - 1));
-      Losses::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Rows<T>; });
+      LossTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Rows<T>; });
     }
     int64_t rows, width;
     void (*function)(const Plan&, sdk::RunContext);
@@ -174,7 +174,7 @@ struct CrossEntropyKernel {
       rows = out[0], width = out[1];
       x_row = x[0] == 1 ? 0 : x[1], x_step = x[1] == 1 ? 0 : 1;
       y_row = y[0] == 1 ? 0 : y[1], y_step = y[1] == 1 ? 0 : 1;
-      Losses::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Rows<T>; });
+      LossTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Rows<T>; });
     }
     int64_t rows, width, x_row, x_step, y_row, y_step;
     void (*function)(const Plan&, sdk::RunContext);
@@ -231,7 +231,7 @@ struct SparseCrossEntropyKernel {
       }
       if (x[1] == 0 && x[0] != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Must have at least one class; logits are ", x);
       rows = x[0], width = x[1];
-      Losses::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Rows<T>; });
+      LossTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Rows<T>; });
     }
     int64_t rows, width;
     void (*function)(const Plan&, sdk::RunContext);
@@ -275,7 +275,7 @@ struct SparseCrossEntropyKernel {
   }
 };
 
-constexpr sdk::Traits kInPlace = {.constraints = sdk::Constraints<Losses::Constraint<"T">>::list,
+constexpr sdk::Traits kInPlace = {.constraints = sdk::Constraints<LossTypes::Constraint<"T">>::list,
                                   .in_place = kInPlaceFirst};
 constexpr tenon_in_place kInPlaceBackprop[] = {{0, 1}};
 
@@ -284,10 +284,10 @@ constexpr tenon_in_place kInPlaceBackprop[] = {{0, 1}};
 TENON_CPU_KERNEL(Softmax) = CpuKernel<SoftmaxKernel<false>>("Softmax", kInPlace);
 TENON_CPU_KERNEL(LogSoftmax) = CpuKernel<SoftmaxKernel<true>>("LogSoftmax", kInPlace);
 TENON_CPU_KERNEL(SoftmaxCrossEntropyWithLogits) = CpuKernel<CrossEntropyKernel>(
-    "SoftmaxCrossEntropyWithLogits", {.constraints = sdk::Constraints<Losses::Constraint<"T">>::list});
+    "SoftmaxCrossEntropyWithLogits", {.constraints = sdk::Constraints<LossTypes::Constraint<"T">>::list});
 TENON_CPU_KERNEL(SparseSoftmaxCrossEntropyWithLogits) = CpuKernel<SparseCrossEntropyKernel>(
     "SparseSoftmaxCrossEntropyWithLogits",
-    {.constraints = sdk::Constraints<Losses::Constraint<"T">, Indices::Constraint<"Tlabels">>::list,
+    {.constraints = sdk::Constraints<LossTypes::Constraint<"T">, Indices::Constraint<"Tlabels">>::list,
      .in_place = kInPlaceBackprop});
 
 }  // namespace tenon::cpu

@@ -100,8 +100,6 @@ struct StridedAssignKernel {
   sdk::StridedSliceMasks masks;
 };
 
-constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
-
 }  // namespace
 
 TENON_CPU_KERNEL(StridedSliceAssign) = CpuKernel<StridedAssignKernel<true>>("StridedSliceAssign", kPlain);

@@ -218,14 +218,14 @@ struct SparseApplyKernel {
 };
 
 template <class Optimizer>
-inline constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">>::list};
+inline constexpr sdk::Traits kUpdateTraits = {.constraints = sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">>::list};
 template <class Optimizer>
 inline constexpr sdk::Traits kSparseTraits = {
     .constraints = sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">, Indices::Constraint<"Tindices">>::list};
 
 template <class Optimizer>
 constexpr tenon_kernel_registration Dense(std::string_view op) {
-  return CpuKernel<ApplyKernel<Optimizer>>(op, kTraits<Optimizer>);
+  return CpuKernel<ApplyKernel<Optimizer>>(op, kUpdateTraits<Optimizer>);
 }
 template <class Optimizer>
 constexpr tenon_kernel_registration Sparse(std::string_view op) {

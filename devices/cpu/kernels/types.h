@@ -30,6 +30,15 @@ using sdk::Tag;
 using sdk::Types;
 using sdk::Wide;
 
+using View = tenon_tensor_view;
+using AnyNumbers = Numbers::AndComplex;
+using RealsAndComplex = Reals::AndComplex;
+// What resizing, cropping and moving of images take.
+using Pictures = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t>;
+
+// Of kernels that move elements of any type.
+inline constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
+
 // The registration of Kernel for `op` on this device.
 template <class Kernel>
 constexpr tenon_kernel_registration CpuKernel(std::string_view op, sdk::Traits traits) {
@@ -38,7 +47,7 @@ constexpr tenon_kernel_registration CpuKernel(std::string_view op, sdk::Traits t
 }
 
 // Defines a kernel of this package. A name is not twice in the package; several kernels of an op have several.
-#define TENON_CPU_KERNEL(name) TENON_KERNEL_OF(tenon_cpu_kernels, k##name)
+#define TENON_CPU_KERNEL(name) TENON_KERNEL_OF(tenon_cpu_kernels, k##name##Kernel)
 
 }  // namespace tenon::cpu
 

@@ -46,7 +46,6 @@ TENON_CPU_MATH_OP(Sigmoid)
 
 using Signed = Types<float, double, int32_t, int64_t, Half, Bfloat16, int8_t, int16_t>;
 using SignedOrComplex = Signed::AndComplex;
-using RealsAndComplex = Reals::AndComplex;
 
 }  // namespace
 

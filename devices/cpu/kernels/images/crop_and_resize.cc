@@ -9,12 +9,11 @@
 namespace tenon::cpu {
 namespace {
 
-using Pictures = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t>;
 using Gradients = Types<float, double, Half>;
 
 // Images, and crops of them.
-struct Sizes {
-  Sizes(sdk::Dims images, sdk::Dims crops) {
+struct CropSizes {
+  CropSizes(sdk::Dims images, sdk::Dims crops) {
     if (images.size() != 4 || crops.size() != 4 || images[3] != crops[3])
       sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", images, " have no crops of shape ", crops);
     if (images[1] <= 0 || images[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image dimensions must be positive; they are ", images);
@@ -35,8 +34,8 @@ float Rounded(float x) {
 }
 
 // Where the pixels of a crop are along one axis of its image.
-struct Axis {
-  Axis(float from, float to, int64_t size, int64_t count)
+struct CropAxis {
+  CropAxis(float from, float to, int64_t size, int64_t count)
       : last(static_cast<float>(size - 1)),
         step(count > 1 ? Rounded((to - from) * last) / static_cast<float>(count - 1) : 0),
         begin(count > 1 ? Rounded(from * last) : 0.5f * (from + to) * last),
@@ -48,13 +47,13 @@ struct Axis {
 
 // One box of a frame: its image, and its axes.
 struct Box {
-  Box(const Sizes& s, const float* boxes, const int32_t* images, int64_t i)
+  Box(const CropSizes& s, const float* boxes, const int32_t* images, int64_t i)
       : image(images[i]), rows(boxes[4 * i], boxes[4 * i + 2], s.height, s.crop_height), columns(boxes[4 * i + 1], boxes[4 * i + 3], s.width, s.crop_width) {}
   int64_t image;
-  Axis rows, columns;
+  CropAxis rows, columns;
 };
 // finite: the numbers of boxes too. A gradient leaves out what is no number.
-void CheckBoxes(const Sizes& s, const float* boxes, const int32_t* images, bool finite) {
+void CheckBoxes(const CropSizes& s, const float* boxes, const int32_t* images, bool finite) {
   for (int64_t i = 0; i < s.boxes; ++i) {
     if (images[i] < 0 || images[i] >= s.batch) sdk::Fail(TENON_OUT_OF_RANGE, "box_ind[", i, "] is ", images[i], ", which is not in [0, ", s.batch, ")");
     for (int64_t k = 4 * i; k < 4 * i + 4; ++k) {
@@ -64,8 +63,8 @@ void CheckBoxes(const Sizes& s, const float* boxes, const int32_t* images, bool 
 }
 
 // A pixel between two, and how near the second is.
-struct Between {
-  explicit Between(float at) : low(static_cast<int64_t>(std::floor(at))), high(static_cast<int64_t>(std::ceil(at))), weight(at - static_cast<float>(low)) {}
+struct CropBetween {
+  explicit CropBetween(float at) : low(static_cast<int64_t>(std::floor(at))), high(static_cast<int64_t>(std::ceil(at))), weight(at - static_cast<float>(low)) {}
   int64_t low, high;
   float weight;
 };
@@ -73,7 +72,7 @@ struct Between {
 struct CropKernel {
   explicit CropKernel(sdk::CreateContext& c) : nearest(c.String("method") == "nearest"), outside(c.Float("extrapolation_value")) {}
   void Run(sdk::RunContext c) const {
-    const Sizes s(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)));
+    const CropSizes s(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)));
     const auto* boxes = c.input<float>(1);
     const auto* images = c.input<int32_t>(2);
     CheckBoxes(s, boxes, images, true);
@@ -89,13 +88,13 @@ struct CropKernel {
 
  private:
   template <class T>
-  void Row(const Sizes& s, const Box& box, const T* image, int64_t y, float* out) const {
+  void Row(const CropSizes& s, const Box& box, const T* image, int64_t y, float* out) const {
     const float at = box.rows.At(y);
     if (!box.rows.Inside(at)) {
       std::fill_n(out, s.crop_width * s.channels, outside);
       return;
     }
-    const Between row(nearest ? std::round(at) : at);
+    const CropBetween row(nearest ? std::round(at) : at);
     const T *top = image + row.low * s.width * s.channels, *bottom = image + row.high * s.width * s.channels;
     for (int64_t x = 0; x < s.crop_width; ++x, out += s.channels) {
       const float across = box.columns.At(x);
@@ -105,12 +104,12 @@ struct CropKernel {
         const T* pixel = top + static_cast<int64_t>(std::round(across)) * s.channels;
         for (int64_t k = 0; k < s.channels; ++k) out[k] = static_cast<float>(pixel[k]);
       } else {
-        Mix(top, bottom, Between(across), row.weight, s.channels, out);
+        Mix(top, bottom, CropBetween(across), row.weight, s.channels, out);
       }
     }
   }
   template <class T>
-  static void Mix(const T* top, const T* bottom, const Between& column, float down, int64_t channels, float* out) {
+  static void Mix(const T* top, const T* bottom, const CropBetween& column, float down, int64_t channels, float* out) {
     const T *a = top + column.low * channels, *b = top + column.high * channels, *d = bottom + column.low * channels, *e = bottom + column.high * channels;
 #pragma GCC ivdep
     for (int64_t k = 0; k < channels; ++k) {
@@ -128,7 +127,7 @@ struct CropKernel {
 struct GradImageKernel {
   explicit GradImageKernel(sdk::CreateContext& c) : nearest(c.String("method") == "nearest") {}
   void Run(sdk::RunContext c) const {
-    const Sizes s(sdk::DimsOf(c.output_view(0)), sdk::DimsOf(c.input_view(0)));
+    const CropSizes s(sdk::DimsOf(c.output_view(0)), sdk::DimsOf(c.input_view(0)));
     const auto* boxes = c.input<float>(1);
     const auto* images = c.input<int32_t>(2);
     CheckBoxes(s, boxes, images, false);
@@ -144,16 +143,16 @@ struct GradImageKernel {
 
  private:
   template <class T>
-  void Add(const Sizes& s, const Box& box, int64_t i, const float* grads, int64_t begin, int64_t end, sdk::CancelPoll& poll, T* out) const {
+  void Add(const CropSizes& s, const Box& box, int64_t i, const float* grads, int64_t begin, int64_t end, sdk::CancelPoll& poll, T* out) const {
     for (int64_t y = 0; y < s.crop_height; ++y) {
       poll(10 * s.crop_width * (end - begin) + 1);
       const float at = box.rows.At(y);
       if (!box.rows.Inside(at)) continue;
-      const Between row(nearest ? std::round(at) : at);
+      const CropBetween row(nearest ? std::round(at) : at);
       for (int64_t x = 0; x < s.crop_width; ++x) {
         const float across = box.columns.At(x);
         if (!box.columns.Inside(across)) continue;
-        const Between column(nearest ? std::round(across) : across);
+        const CropBetween column(nearest ? std::round(across) : across);
         const float* dy = grads + ((i * s.crop_height + y) * s.crop_width + x) * s.channels;
         const auto pixel = [&](int64_t down, int64_t right) { return out + ((box.image * s.height + down) * s.width + right) * s.channels; };
         T *a = pixel(row.low, column.low), *b = pixel(row.low, column.high), *d = pixel(row.high, column.low), *e = pixel(row.high, column.high);
@@ -177,7 +176,7 @@ struct GradImageKernel {
 
 struct GradBoxesKernel {
   void Run(sdk::RunContext c) const {
-    const Sizes s(sdk::DimsOf(c.input_view(1)), sdk::DimsOf(c.input_view(0)));
+    const CropSizes s(sdk::DimsOf(c.input_view(1)), sdk::DimsOf(c.input_view(0)));
     const auto* boxes = c.input<float>(2);
     const auto* images = c.input<int32_t>(3);
     CheckBoxes(s, boxes, images, false);
@@ -195,17 +194,17 @@ struct GradBoxesKernel {
 
  private:
   template <class T>
-  static void One(const Sizes& s, const Box& box, const float* dy, const T* image, sdk::CancelPoll& poll, float* out) {
+  static void One(const CropSizes& s, const Box& box, const float* dy, const T* image, sdk::CancelPoll& poll, float* out) {
     std::fill_n(out, 4, 0.0f);
     for (int64_t y = 0; y < s.crop_height; ++y) {
       poll(10 * s.crop_width * s.channels + 1);
       const float at = box.rows.At(y);
       if (!box.rows.Inside(at)) continue;
-      const Between row(at);
+      const CropBetween row(at);
       for (int64_t x = 0; x < s.crop_width; ++x) {
         const float across = box.columns.At(x);
         if (!box.columns.Inside(across)) continue;
-        const Between column(across);
+        const CropBetween column(across);
         const auto pixel = [&](int64_t down, int64_t right) { return image + (down * s.width + right) * s.channels; };
         const T *a = pixel(row.low, column.low), *b = pixel(row.low, column.high), *d = pixel(row.high, column.low), *e = pixel(row.high, column.high);
         const float* gradient = dy + (y * s.crop_width + x) * s.channels;
@@ -222,7 +221,7 @@ struct GradBoxesKernel {
     }
   }
   // What moves pixel i of an axis moves both ends of it.
-  static void Share(const Axis& axis, int64_t count, int64_t i, float gradient, float* ends) {
+  static void Share(const CropAxis& axis, int64_t count, int64_t i, float gradient, float* ends) {
     const float second = count > 1 ? static_cast<float>(i) * axis.ratio : 0.5f * axis.last;
     ends[0] += gradient * (axis.last - second);
     ends[2] += gradient * second;

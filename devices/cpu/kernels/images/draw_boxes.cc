@@ -95,11 +95,11 @@ struct DrawKernel {
   }
 };
 
-constexpr sdk::Traits kDraws = {.constraints = sdk::Constraints<Types<float, Half>::Constraint<"T">>::list, .in_place = kInPlaceFirst};
+constexpr sdk::Traits kDrawsBoxes = {.constraints = sdk::Constraints<Types<float, Half>::Constraint<"T">>::list, .in_place = kInPlaceFirst};
 
 }  // namespace
 
-TENON_CPU_KERNEL(DrawBoundingBoxes) = CpuKernel<DrawKernel>("DrawBoundingBoxes", kDraws);
-TENON_CPU_KERNEL(DrawBoundingBoxesV2) = CpuKernel<DrawKernel>("DrawBoundingBoxesV2", kDraws);
+TENON_CPU_KERNEL(DrawBoundingBoxes) = CpuKernel<DrawKernel>("DrawBoundingBoxes", kDrawsBoxes);
+TENON_CPU_KERNEL(DrawBoundingBoxesV2) = CpuKernel<DrawKernel>("DrawBoundingBoxesV2", kDrawsBoxes);
 
 }  // namespace tenon::cpu

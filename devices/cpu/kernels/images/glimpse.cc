@@ -95,11 +95,11 @@ struct GlimpseKernel {
   Noise::Kind kind = Noise::Kind::kZero;
 };
 
-constexpr sdk::Traits kDraws = {.flags = TENON_KERNEL_STATEFUL};
+constexpr sdk::Traits kDrawsNoise = {.flags = TENON_KERNEL_STATEFUL};
 
 }  // namespace
 
-TENON_CPU_KERNEL(ExtractGlimpse) = CpuKernel<GlimpseKernel<false>>("ExtractGlimpse", kDraws);
-TENON_CPU_KERNEL(ExtractGlimpseV2) = CpuKernel<GlimpseKernel<true>>("ExtractGlimpseV2", kDraws);
+TENON_CPU_KERNEL(ExtractGlimpse) = CpuKernel<GlimpseKernel<false>>("ExtractGlimpse", kDrawsNoise);
+TENON_CPU_KERNEL(ExtractGlimpseV2) = CpuKernel<GlimpseKernel<true>>("ExtractGlimpseV2", kDrawsNoise);
 
 }  // namespace tenon::cpu

@@ -10,9 +10,6 @@
 namespace tenon::cpu {
 namespace {
 
-using View = tenon_tensor_view;
-using Pictures = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t>;
-
 struct Sampling {
   explicit Sampling(sdk::CreateContext& c) : align_corners(c.Bool("align_corners")), half_pixel_centers(c.Bool("half_pixel_centers")) {
     if (align_corners && half_pixel_centers) c.Invalid("If half_pixel_centers is True, align_corners must be False.");

@@ -8,8 +8,6 @@
 namespace tenon::cpu {
 namespace {
 
-using Pictures = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t>;
-
 // The pixels that pixel i of the result covers along an axis, scale of them, and the share of each. Those beyond the image are its last.
 struct Covered {
   Covered(float pixels, int64_t i)

@@ -10,9 +10,6 @@
 namespace tenon::cpu {
 namespace {
 
-using View = tenon_tensor_view;
-using Pictures = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t>;
-
 constexpr int kSteps = 1024;
 
 // Keys' cubic convolution (1981) with the slope a: of a neighbour at x in [0, 1], and of one at 1 + x.
@@ -34,8 +31,8 @@ struct Four {
   std::array<float, 4> weight;
 };
 
-struct Sampling {
-  explicit Sampling(sdk::CreateContext& c) : align_corners(c.Bool("align_corners")), half_pixel_centers(c.Bool("half_pixel_centers")) {
+struct CubicSampling {
+  explicit CubicSampling(sdk::CreateContext& c) : align_corners(c.Bool("align_corners")), half_pixel_centers(c.Bool("half_pixel_centers")) {
     if (align_corners && half_pixel_centers) c.Invalid("If half_pixel_centers is True, align_corners must be False.");
   }
   float Scale(int64_t source, int64_t target) const {
@@ -70,8 +67,8 @@ struct Sampling {
 };
 
 // Batch, heights, widths and channels of the images and of the resized ones.
-struct Sizes {
-  Sizes(const View& image, const View& resized, bool gradient) {
+struct CubicSizes {
+  CubicSizes(const View& image, const View& resized, bool gradient) {
     const sdk::Dims a = sdk::DimsOf(image), b = sdk::DimsOf(resized);
     if (a.size() != 4 || b.size() != 4 || a[0] != b[0] || a[3] != b[3]) sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
     if (!gradient && a[3] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
@@ -86,7 +83,7 @@ struct Sizes {
 // Where columns are made of is looked up, row by row, in memory of the run, which counts against the session.
 template <bool kGradient>
 struct CubicPlan {
-  CubicPlan(const Sampling& sampling, sdk::PrepareContext& c)
+  CubicPlan(const CubicSampling& sampling, sdk::PrepareContext& c)
       : s(c.input(kGradient ? 1 : 0), kGradient ? c.input(0) : c.output(0), kGradient), down(sampling.Scale(s.height, s.to_height)),
           right(sampling.Scale(s.width, s.to_width)) {
     if (s.empty()) return;  // however large the images would be
@@ -96,12 +93,12 @@ struct CubicPlan {
     shares = std::min<int64_t>(c.threads() * 4, s.batch * s.to_height);
     lines_at = c.Workspace(sdk::Multiply(shares, sdk::Multiply(line, sizeof(float))));
   }
-  const Four* Columns(const Sampling& sampling, const sdk::RunContext& c) const {
+  const Four* Columns(const CubicSampling& sampling, const sdk::RunContext& c) const {
     Four* columns = c.workspace<Four>(columns_at);
     for (int64_t i = 0; i < s.to_width; ++i) columns[i] = sampling.Position(right, s.width, i);
     return columns;
   }
-  Sizes s;
+  CubicSizes s;
   float down, right;
   int64_t line = 0;    // elements of a row of an image
   int64_t shares = 1;  // that are made at once, each with a line of the workspace
@@ -109,11 +106,11 @@ struct CubicPlan {
 };
 
 // Four rows become one, and that a row of the result.
-struct CubicKernel : Sampling {
-  using Sampling::Sampling;
+struct CubicKernel : CubicSampling {
+  using CubicSampling::CubicSampling;
   using Plan = CubicPlan<false>;
   void Run(const Plan& plan, sdk::RunContext c) const {
-    const Sizes& s = plan.s;
+    const CubicSizes& s = plan.s;
     if (s.empty()) return;
     const Four* columns = plan.Columns(*this, c);
     const int64_t total = s.batch * s.to_height, share = (total + plan.shares - 1) / plan.shares;
@@ -134,7 +131,7 @@ struct CubicKernel : Sampling {
  private:
   template <class T>
   void Row(const Plan& plan, const Four* columns, const sdk::RunContext& c, int64_t i, float* line) const {
-    const Sizes& s = plan.s;
+    const CubicSizes& s = plan.s;
     const Four row = Position(plan.down, s.height, i % s.to_height);
     const T* image = c.input<T>(0) + (i / s.to_height) * s.height * plan.line;
     const T* from[4];
@@ -149,7 +146,7 @@ struct CubicKernel : Sampling {
   }
   // kChannels: of the images; 0: any number.
   template <int64_t kChannels>
-  static void Across(const Sizes& s, const Four* columns, const float* line, float* out) {
+  static void Across(const CubicSizes& s, const Four* columns, const float* line, float* out) {
     const int64_t channels = kChannels != 0 ? kChannels : s.channels;
     for (int64_t x = 0; x < s.to_width; ++x) {
       const Four& column = columns[x];
@@ -162,11 +159,11 @@ struct CubicKernel : Sampling {
 };
 
 // Images are shared among threads: what is added to one pixel is added in order.
-struct CubicGradKernel : Sampling {
-  using Sampling::Sampling;
+struct CubicGradKernel : CubicSampling {
+  using CubicSampling::CubicSampling;
   using Plan = CubicPlan<true>;
   void Run(const Plan& plan, sdk::RunContext c) const {
-    const Sizes& s = plan.s;
+    const CubicSizes& s = plan.s;
     if (s.empty()) return;
     const Four* columns = plan.Columns(*this, c);
     Types<float, double>::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
@@ -179,7 +176,7 @@ struct CubicGradKernel : Sampling {
  private:
   template <class T>
   void Image(const Plan& plan, const Four* columns, const sdk::RunContext& c, int64_t n, T* out) const {
-    const Sizes& s = plan.s;
+    const CubicSizes& s = plan.s;
     std::fill_n(out, s.height * plan.line, T(0));
     const float* dy = c.input<float>(0) + n * s.to_height * s.to_width * s.channels;
     sdk::CancelPoll poll(c);

@@ -12,10 +12,8 @@
 namespace tenon::cpu {
 namespace {
 
-using Pictures = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t>;
-
 // A curve over the distance x >= 0 from a pixel, in pixels; 0 beyond its radius.
-struct Curve {
+struct ScaleCurve {
   std::string_view name;
   float radius;
   float (*at)(float x, float radius);
@@ -26,7 +24,7 @@ float Lanczos(float x, float radius) {
   if (x <= 1e-3f) return 1;
   return radius * std::sin(kPi * x) * std::sin(kPi * x / radius) / (kPi * kPi * x * x);
 }
-constexpr Curve kCurves[] = {
+constexpr ScaleCurve kCurves[] = {
     {"lanczos1", 1, &Lanczos},
     {"lanczos3", 3, &Lanczos},
     {"lanczos5", 5, &Lanczos},
@@ -42,7 +40,7 @@ constexpr Curve kCurves[] = {
 // The pixels of an axis that each of the result is made of. Their number may be large: it counts against the session.
 class Spans {
  public:
-  Spans(const sdk::RunContext& c, const Curve& curve, bool antialias, int64_t from, int64_t to, float scale, float translation)
+  Spans(const sdk::RunContext& c, const ScaleCurve& curve, bool antialias, int64_t from, int64_t to, float scale, float translation)
       : inverse_(1.0f / scale), widening_(antialias ? std::max(inverse_, 1.0f) : 1.0f), most_(MostOf(curve.radius * widening_, from)),
           starts_(New(c, TENON_DT_INT64, 2 * to)),
         weights_(New(c, TENON_DT_FLOAT, sdk::Multiply(to, most_))), start_(sdk::Data<int64_t>(starts_.view())), weight_(sdk::Data<float>(weights_.view())) {
@@ -64,7 +62,7 @@ class Spans {
     const float both = 2 * std::ceil(reach) + 1;
     return both < static_cast<float>(from) ? static_cast<int64_t>(both) : from;
   }
-  void Fill(const Curve& curve, int64_t from, int64_t i, float at) {
+  void Fill(const ScaleCurve& curve, int64_t from, int64_t i, float at) {
     int64_t* start = start_ + 2 * i;
     float* weights = weight_ + i * most_;
     start[0] = start[1] = 0;
@@ -87,8 +85,8 @@ class Spans {
   float* const weight_;
 };
 
-struct Sizes {
-  Sizes(sdk::Dims image, sdk::Dims resized) {
+struct ScaleSizes {
+  ScaleSizes(sdk::Dims image, sdk::Dims resized) {
     if (image[3] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", image);
     if (image[1] <= 0 || image[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", image);
     if (resized[1] <= 0 || resized[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "output dimensions must be positive; they are ", resized);
@@ -100,7 +98,7 @@ struct Sizes {
 struct Resampling {
   explicit Resampling(sdk::CreateContext& c) : antialias(c.Bool("antialias")) {
     const std::string_view name = c.String("kernel_type");
-    const auto* const found = std::find_if(std::begin(kCurves), std::end(kCurves), [&](const Curve& each) { return each.name == name; });
+    const auto* const found = std::find_if(std::begin(kCurves), std::end(kCurves), [&](const ScaleCurve& each) { return each.name == name; });
     if (found == std::end(kCurves)) c.Invalid("Unrecognized kernel type: ", name,
         "; known are lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic and mitchellcubic");
     if (found != std::end(kCurves)) curve = found;
@@ -115,14 +113,14 @@ struct Resampling {
     return Spans(c, *curve, antialias, from, to, c.input<float>(scale)[axis], c.input<float>(scale + 1)[axis]);
   }
   const bool antialias;
-  const Curve* curve = kCurves;
+  const ScaleCurve* curve = kCurves;
 };
 
 struct ScaleKernel : Resampling {
   using Resampling::Resampling;
   void Run(sdk::RunContext c) const {
     CheckScale(c);
-    const Sizes s(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)));
+    const ScaleSizes s(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)));
     const Spans rows = Along(c, 2, 0, s.height, s.to_height), columns = Along(c, 2, 1, s.width, s.to_width);
     // A row is made of rows first, and then of itself.
     const int64_t total = s.batch * s.to_height, line = sdk::Multiply(s.width, s.channels), shares = std::clamp<int64_t>(total, 1, 16),
@@ -146,7 +144,7 @@ struct ScaleKernel : Resampling {
 
  private:
   template <class T>
-  static void Row(const Sizes& s, const Spans& rows, const Spans& columns, int64_t y, const T* image, float* line, float* out) {
+  static void Row(const ScaleSizes& s, const Spans& rows, const Spans& columns, int64_t y, const T* image, float* line, float* out) {
     const int64_t elements = s.width * s.channels;
     std::fill_n(line, elements, 0.0f);
     for (int64_t k = 0; k < rows.size(y); ++k) {
@@ -159,7 +157,7 @@ struct ScaleKernel : Resampling {
   }
   // kChannels: of the images; 0: any number.
   template <int64_t kChannels>
-  static void Across(const Sizes& s, const Spans& columns, const float* line, float* out) {
+  static void Across(const ScaleSizes& s, const Spans& columns, const float* line, float* out) {
     const int64_t channels = kChannels != 0 ? kChannels : s.channels;
     for (int64_t x = 0; x < s.to_width; ++x, out += channels) {
       float few[kChannels != 0 ? kChannels : 1] = {};
@@ -184,7 +182,7 @@ struct ScaleGradKernel : Resampling {
       std::fill_n(c.output<float>(0), pixels, 0.0f);
       return;
     }
-    const Sizes s(sdk::DimsOf(c.input_view(1)), sdk::DimsOf(c.input_view(0)));
+    const ScaleSizes s(sdk::DimsOf(c.input_view(1)), sdk::DimsOf(c.input_view(0)));
     const Spans rows = Along(c, 2, 0, s.height, s.to_height), columns = Along(c, 2, 1, s.width, s.to_width);
     // Pixels go up to their rows first, and then along them: of each image the rows between are as long as the resized ones.
     const int64_t line = sdk::Multiply(s.to_width, s.channels), between = sdk::Multiply(s.batch, sdk::Multiply(s.height, line));
@@ -202,7 +200,7 @@ struct ScaleGradKernel : Resampling {
 
  private:
   using Resampling::Along;
-  static void Up(const Sizes& s, const Spans& rows, int64_t line, const float* dy, sdk::CancelPoll& poll, float* out) {
+  static void Up(const ScaleSizes& s, const Spans& rows, int64_t line, const float* dy, sdk::CancelPoll& poll, float* out) {
     std::fill_n(out, s.height * line, 0.0f);
     for (int64_t y = 0; y < s.to_height; ++y, dy += line) {
       for (int64_t i = 0; i < rows.size(y); poll(line / 4 + 1), ++i) {
@@ -213,7 +211,7 @@ struct ScaleGradKernel : Resampling {
       }
     }
   }
-  static void Along(const Sizes& s, const Spans& columns, int64_t line, const float* from, sdk::CancelPoll& poll, float* out) {
+  static void Along(const ScaleSizes& s, const Spans& columns, int64_t line, const float* from, sdk::CancelPoll& poll, float* out) {
     std::fill_n(out, s.height * s.width * s.channels, 0.0f);
     for (int64_t y = 0; y < s.height; poll(columns.most() * line / 4 + 1), ++y, out += s.width * s.channels) {
       for (int64_t x = 0; x < s.to_width; ++x, from += s.channels) {

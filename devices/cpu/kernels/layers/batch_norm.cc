@@ -302,17 +302,17 @@ struct BatchNormGradKernel : Settings {
   }
 };
 
-constexpr sdk::Traits kFloat = {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list};
-constexpr sdk::Traits kImages = {
+constexpr sdk::Traits kFloatImages = {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list};
+constexpr sdk::Traits kOtherImages = {
     .constraints = sdk::Constraints<Images::Constraint<"T">, sdk::Allowed<"U", TENON_DT_FLOAT>>::list};
 
 }  // namespace
 
-TENON_CPU_KERNEL(FusedBatchNorm) = CpuKernel<BatchNormKernel>("FusedBatchNorm", kFloat);
-TENON_CPU_KERNEL(FusedBatchNormV2) = CpuKernel<BatchNormKernel>("FusedBatchNormV2", kImages);
-TENON_CPU_KERNEL(FusedBatchNormV3) = CpuKernel<BatchNormKernel>("FusedBatchNormV3", kImages);
-TENON_CPU_KERNEL(FusedBatchNormGrad) = CpuKernel<BatchNormGradKernel>("FusedBatchNormGrad", kFloat);
-TENON_CPU_KERNEL(FusedBatchNormGradV2) = CpuKernel<BatchNormGradKernel>("FusedBatchNormGradV2", kImages);
-TENON_CPU_KERNEL(FusedBatchNormGradV3) = CpuKernel<BatchNormGradKernel>("FusedBatchNormGradV3", kImages);
+TENON_CPU_KERNEL(FusedBatchNorm) = CpuKernel<BatchNormKernel>("FusedBatchNorm", kFloatImages);
+TENON_CPU_KERNEL(FusedBatchNormV2) = CpuKernel<BatchNormKernel>("FusedBatchNormV2", kOtherImages);
+TENON_CPU_KERNEL(FusedBatchNormV3) = CpuKernel<BatchNormKernel>("FusedBatchNormV3", kOtherImages);
+TENON_CPU_KERNEL(FusedBatchNormGrad) = CpuKernel<BatchNormGradKernel>("FusedBatchNormGrad", kFloatImages);
+TENON_CPU_KERNEL(FusedBatchNormGradV2) = CpuKernel<BatchNormGradKernel>("FusedBatchNormGradV2", kOtherImages);
+TENON_CPU_KERNEL(FusedBatchNormGradV3) = CpuKernel<BatchNormGradKernel>("FusedBatchNormGradV3", kOtherImages);
 
 }  // namespace tenon::cpu

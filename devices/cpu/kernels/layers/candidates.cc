@@ -258,16 +258,16 @@ struct HitsKernel {
   int64_t true_count;
 };
 
-constexpr sdk::Traits kStateful = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL};
+constexpr sdk::Traits kDrawsCandidates = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL};
 
 }  // namespace
 
-TENON_CPU_KERNEL(LogUniformCandidateSampler) = CpuKernel<SamplerKernel<LogUniform>>("LogUniformCandidateSampler", kStateful);
-TENON_CPU_KERNEL(UniformCandidateSampler) = CpuKernel<SamplerKernel<EquallyLikely>>("UniformCandidateSampler", kStateful);
-TENON_CPU_KERNEL(FixedUnigramCandidateSampler) = CpuKernel<SamplerKernel<Weighted>>("FixedUnigramCandidateSampler", kStateful);
-TENON_CPU_KERNEL(LearnedUnigramCandidateSampler) = CpuKernel<SamplerKernel<Learned>>("LearnedUnigramCandidateSampler", kStateful);
-TENON_CPU_KERNEL(ThreadUnsafeUnigramCandidateSampler) = CpuKernel<SamplerKernel<Learned>>("ThreadUnsafeUnigramCandidateSampler", kStateful);
-TENON_CPU_KERNEL(AllCandidateSampler) = CpuKernel<AllKernel>("AllCandidateSampler", kStateful);
+TENON_CPU_KERNEL(LogUniformCandidateSampler) = CpuKernel<SamplerKernel<LogUniform>>("LogUniformCandidateSampler", kDrawsCandidates);
+TENON_CPU_KERNEL(UniformCandidateSampler) = CpuKernel<SamplerKernel<EquallyLikely>>("UniformCandidateSampler", kDrawsCandidates);
+TENON_CPU_KERNEL(FixedUnigramCandidateSampler) = CpuKernel<SamplerKernel<Weighted>>("FixedUnigramCandidateSampler", kDrawsCandidates);
+TENON_CPU_KERNEL(LearnedUnigramCandidateSampler) = CpuKernel<SamplerKernel<Learned>>("LearnedUnigramCandidateSampler", kDrawsCandidates);
+TENON_CPU_KERNEL(ThreadUnsafeUnigramCandidateSampler) = CpuKernel<SamplerKernel<Learned>>("ThreadUnsafeUnigramCandidateSampler", kDrawsCandidates);
+TENON_CPU_KERNEL(AllCandidateSampler) = CpuKernel<AllKernel>("AllCandidateSampler", kDrawsCandidates);
 TENON_CPU_KERNEL(ComputeAccidentalHits) = CpuKernel<HitsKernel>("ComputeAccidentalHits", {.dynamic_outputs = TENON_DYNAMIC_ALL});
 
 }  // namespace tenon::cpu

@@ -19,8 +19,8 @@ namespace {
 
 enum class Cell { kRelu, kTanh, kLstm, kGru };
 
-struct Attributes {
-  explicit Attributes(sdk::CreateContext& c)
+struct RnnAttributes {
+  explicit RnnAttributes(sdk::CreateContext& c)
       : versioned(c.op().ends_with("V3")), time_major(!versioned || c.Bool("time_major")), dropout(c.Float("dropout")),
         directions(c.String("direction") == "bidirectional" ? 2 : 1), auto_select(c.String("input_mode") == "auto_select") {
     const std::string_view mode = c.String("rnn_mode");
@@ -41,8 +41,8 @@ struct Attributes {
 };
 
 // Shapes, and where parts of the parameters stand. x and h are the node's inputs 0 and 1.
-struct Sizes : Attributes {
-  Sizes(const Attributes& a, const tenon_tensor_view& x, const tenon_tensor_view& h) : Attributes(a) {
+struct RnnSizes : RnnAttributes {
+  RnnSizes(const RnnAttributes& a, const tenon_tensor_view& x, const tenon_tensor_view& h) : RnnAttributes(a) {
     const sdk::Dims in = sdk::DimsOf(x), state = sdk::DimsOf(h);
     time = in[time_major ? 0 : 1], batch = in[time_major ? 1 : 0], inputs = in[2];
     const int64_t stacked = state[time_major ? 0 : 1];
@@ -80,8 +80,8 @@ struct Sizes : Attributes {
   int64_t time, batch, inputs, layers, cells, rows, width, states, weights, params, masks;
 };
 
-struct Rnn : Sizes {
-  Rnn(const Attributes& a, sdk::PrepareContext& c, bool backward) : Sizes(a, c.input(0), c.input(1)), backward(backward) {
+struct Rnn : RnnSizes {
+  Rnn(const RnnAttributes& a, sdk::PrepareContext& c, bool backward) : RnnSizes(a, c.input(0), c.input(1)), backward(backward) {
     if (sdk::Count(c.input(3)) != params) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "params has ", sdk::Count(c.input(3)), " elements; ", layers, " layers of ", cells, " cells in ", directions,
                 " directions with ", inputs, " inputs need ", params);
@@ -128,7 +128,7 @@ struct Rnn : Sizes {
 };
 
 template <class A>
-A Sigmoid(A v) {
+A GateSigmoid(A v) {
   return A(1) / (A(1) + math::Exp(-v));
 }
 
@@ -280,14 +280,14 @@ class Work {
         case Cell::kTanh: h[k] = first = math::Tanh(sum(0, k)); break;
         case Cell::kLstm: {
           A &f = gate[cells + k], &n = gate[2 * cells + k], &o = gate[3 * cells + k];
-          first = Sigmoid(sum(0, k)), f = Sigmoid(sum(1, k)), n = math::Tanh(sum(2, k)), o = Sigmoid(sum(3, k));
+          first = GateSigmoid(sum(0, k)), f = GateSigmoid(sum(1, k)), n = math::Tanh(sum(2, k)), o = GateSigmoid(sum(3, k));
           c[k] = extra[k] = f * c[k] + first * n;
           h[k] = o * math::Tanh(c[k]);
           break;
         }
         case Cell::kGru: {
           A &u = gate[cells + k], &n = gate[2 * cells + k];
-          first = Sigmoid(sum(0, k)), u = Sigmoid(sum(1, k));
+          first = GateSigmoid(sum(0, k)), u = GateSigmoid(sum(1, k));
           extra[k] = product[2 * cells + k] + of_h[2 * cells + k];
           n = math::Tanh(n + of_x[2 * cells + k] + first * extra[k]);
           h[k] = (A(1) - u) * n + u * h[k];
@@ -391,8 +391,8 @@ class Work {
   const A* w_ = nullptr;
 };
 
-struct CudnnRnnKernel : Attributes {
-  explicit CudnnRnnKernel(sdk::CreateContext& c) : Attributes(c), training(c.Bool("is_training")), stream(c) {}
+struct CudnnRnnKernel : RnnAttributes {
+  explicit CudnnRnnKernel(sdk::CreateContext& c) : RnnAttributes(c), training(c.Bool("is_training")), stream(c) {}
   struct Plan : Rnn {
     Plan(const CudnnRnnKernel& kernel, sdk::PrepareContext& c) : Rnn(kernel, c, false) {}
   };
@@ -416,8 +416,8 @@ struct CudnnRnnKernel : Attributes {
 };
 
 // The inputs of CudnnRNN, its outputs output, output_h and output_c, their gradients, and what it reserved.
-struct CudnnRnnBackpropKernel : Attributes {
-  explicit CudnnRnnBackpropKernel(sdk::CreateContext& c) : Attributes(c) {}
+struct CudnnRnnBackpropKernel : RnnAttributes {
+  explicit CudnnRnnBackpropKernel(sdk::CreateContext& c) : RnnAttributes(c) {}
   int32_t OfOutput(int32_t k) const { return (versioned ? 8 : 7) + k; }
   struct Plan : Rnn {
     Plan(const CudnnRnnBackpropKernel& kernel, sdk::PrepareContext& c) : Rnn(kernel, c, true) {

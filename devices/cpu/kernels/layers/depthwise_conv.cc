@@ -151,8 +151,8 @@ struct InsideRange {
   int64_t first, last;
 };
 
-struct Attributes {
-  explicit Attributes(sdk::CreateContext& c) : window(c, "") {
+struct DepthwiseAttributes {
+  explicit DepthwiseAttributes(sdk::CreateContext& c) : window(c, "") {
     if (window.channels_first) c.Fail(TENON_UNIMPLEMENTED, "Depthwise convolution on CPU is only supported for NHWC format");
     if (window.strides[0] != window.strides[1]) c.Invalid("strides of height and width must be equal; they are ", window.strides[0], " and ", window.strides[1]);
     if (window.dilations[0] != 1 || window.dilations[1] != 1) c.Fail(TENON_UNIMPLEMENTED, "depthwise convolution with dilations");
@@ -161,9 +161,9 @@ struct Attributes {
 };
 
 // Shares of `count` rows, each with room for the sums of so many channels.
-struct Tasks {
-  Tasks() = default;
-  Tasks(sdk::PrepareContext& c, int64_t count, int64_t channels) : rows(count), tasks(std::max<int64_t>(1, std::min(c.threads() * 2, count))) {
+struct DepthwiseTasks {
+  DepthwiseTasks() = default;
+  DepthwiseTasks(sdk::PrepareContext& c, int64_t count, int64_t channels) : rows(count), tasks(std::max<int64_t>(1, std::min(c.threads() * 2, count))) {
     bytes = (sdk::Multiply(channels, sizeof(double)) + 63) / 64 * 64;
     at = c.Workspace(sdk::Multiply(bytes, tasks));
   }
@@ -191,14 +191,14 @@ void RunRows(const Plan& plan, sdk::RunContext c) {
   });
 }
 
-struct ForwardKernel : Attributes {
-  using Attributes::Attributes;
-  struct Plan : Depthwise, Tasks {
-    Plan(const ForwardKernel& kernel, sdk::PrepareContext& c)
+struct DepthwiseKernel : DepthwiseAttributes {
+  using DepthwiseAttributes::DepthwiseAttributes;
+  struct Plan : Depthwise, DepthwiseTasks {
+    Plan(const DepthwiseKernel& kernel, sdk::PrepareContext& c)
         : Depthwise(kernel.window, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))),
-          Tasks(c, y.batch * y.height, y.channels) {}
+          DepthwiseTasks(c, y.batch * y.height, y.channels) {}
   };
-  void Run(const Plan& plan, sdk::RunContext c) const { RunRows<ForwardKernel>(plan, c); }
+  void Run(const Plan& plan, sdk::RunContext c) const { RunRows<DepthwiseKernel>(plan, c); }
 
   template <class T>
   static void Row(const Plan& v, sdk::RunContext c, int64_t row, Wide<T>* sums) {
@@ -232,14 +232,14 @@ struct ForwardKernel : Attributes {
 };
 
 // The windows that saw a pixel p: (p + before - tap) / stride where that is whole.
-struct BackpropInputKernel : Attributes {
-  using Attributes::Attributes;
-  struct Plan : Depthwise, Tasks {
-    Plan(const BackpropInputKernel& kernel, sdk::PrepareContext& c)
+struct DepthwiseInputKernel : DepthwiseAttributes {
+  using DepthwiseAttributes::DepthwiseAttributes;
+  struct Plan : Depthwise, DepthwiseTasks {
+    Plan(const DepthwiseInputKernel& kernel, sdk::PrepareContext& c)
         : Depthwise(kernel.window, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))),
-          Tasks(c, x.batch * x.height, x.channels) {}
+          DepthwiseTasks(c, x.batch * x.height, x.channels) {}
   };
-  void Run(const Plan& plan, sdk::RunContext c) const { RunRows<BackpropInputKernel>(plan, c); }
+  void Run(const Plan& plan, sdk::RunContext c) const { RunRows<DepthwiseInputKernel>(plan, c); }
 
   template <class T>
   static void Row(const Plan& v, sdk::RunContext c, int64_t row, Wide<T>* sums) {
@@ -283,12 +283,12 @@ struct BackpropInputKernel : Attributes {
 };
 
 // A task is a tap; rows of the result are summed one after the other, each as a sum of its own.
-struct BackpropFilterKernel : Attributes {
-  using Attributes::Attributes;
-  struct Plan : Depthwise, Tasks {
-    Plan(const BackpropFilterKernel& kernel, sdk::PrepareContext& c)
+struct DepthwiseFilterKernel : DepthwiseAttributes {
+  using DepthwiseAttributes::DepthwiseAttributes;
+  struct Plan : Depthwise, DepthwiseTasks {
+    Plan(const DepthwiseFilterKernel& kernel, sdk::PrepareContext& c)
         : Depthwise(kernel.window, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2))),
-          Tasks(c, Depthwise::rows.size * columns.size, y.channels * 2) {}
+          DepthwiseTasks(c, Depthwise::rows.size * columns.size, y.channels * 2) {}
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
@@ -322,13 +322,13 @@ struct BackpropFilterKernel : Attributes {
   }
 };
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list,
+constexpr sdk::Traits kDepthwiseTraits = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 
 }  // namespace
 
-TENON_CPU_KERNEL(DepthwiseConv2dNative) = CpuKernel<ForwardKernel>("DepthwiseConv2dNative", kTraits);
-TENON_CPU_KERNEL(DepthwiseConv2dNativeBackpropInput) = CpuKernel<BackpropInputKernel>("DepthwiseConv2dNativeBackpropInput", kTraits);
-TENON_CPU_KERNEL(DepthwiseConv2dNativeBackpropFilter) = CpuKernel<BackpropFilterKernel>("DepthwiseConv2dNativeBackpropFilter", kTraits);
+TENON_CPU_KERNEL(DepthwiseConv2dNative) = CpuKernel<DepthwiseKernel>("DepthwiseConv2dNative", kDepthwiseTraits);
+TENON_CPU_KERNEL(DepthwiseConv2dNativeBackpropInput) = CpuKernel<DepthwiseInputKernel>("DepthwiseConv2dNativeBackpropInput", kDepthwiseTraits);
+TENON_CPU_KERNEL(DepthwiseConv2dNativeBackpropFilter) = CpuKernel<DepthwiseFilterKernel>("DepthwiseConv2dNativeBackpropFilter", kDepthwiseTraits);
 
 }  // namespace tenon::cpu

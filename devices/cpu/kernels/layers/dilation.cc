@@ -9,8 +9,8 @@
 namespace tenon::cpu {
 namespace {
 
-struct Geometry {
-  Geometry(const WindowAttributes& a, sdk::Dims in, sdk::Dims filter, sdk::Dims out) : x(in, false), y(out, false) {
+struct DilationGeometry {
+  DilationGeometry(const WindowAttributes& a, sdk::Dims in, sdk::Dims filter, sdk::Dims out) : x(in, false), y(out, false) {
     if (filter.size() != 3 || filter[2] != x.channels || y.channels != x.channels || y.batch != x.batch) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " does not take ", in, " to ", out);
     }
@@ -46,9 +46,9 @@ T Sum(T a, T b) {
 
 struct DilationKernel {
   explicit DilationKernel(sdk::CreateContext& c) : attributes(c, "", "rates") {}
-  struct Plan : Geometry {
+  struct Plan : DilationGeometry {
     Plan(const DilationKernel& kernel, sdk::PrepareContext& c)
-        : Geometry(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))) {}
+        : DilationGeometry(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))) {}
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     Numbers::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
@@ -79,9 +79,9 @@ struct DilationKernel {
 template <bool kOfInput>
 struct DilationGradKernel {
   explicit DilationGradKernel(sdk::CreateContext& c) : attributes(c, "", "rates") {}
-  struct Plan : Geometry {
+  struct Plan : DilationGeometry {
     Plan(const DilationGradKernel& kernel, sdk::PrepareContext& c)
-        : Geometry(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))) {}
+        : DilationGeometry(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))) {}
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     Numbers::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
@@ -105,7 +105,7 @@ struct DilationGradKernel {
   static void Add(const Plan& plan, const sdk::RunContext& c, int64_t at, int64_t k, int64_t lanes) {
     const int64_t n = at / plan.y.pixels(), oy = at % plan.y.pixels() / plan.y.width, ox = at % plan.y.width;
     const auto first = [](const WindowDim& w, int64_t o) { return std::max<int64_t>(0, o * w.stride - w.before); };
-    const int64_t start = kOfInput ? Geometry::At(plan.x, n, first(plan.rows, oy), first(plan.columns, ox)) : 0;
+    const int64_t start = kOfInput ? DilationGeometry::At(plan.x, n, first(plan.rows, oy), first(plan.columns, ox)) : 0;
     Wide<T> largest[kLanes];
     int32_t winners[kLanes];  // the number of the tap; -1: none
     constexpr int64_t kKept = 64;
@@ -133,7 +133,7 @@ struct DilationGradKernel {
       if (tap >= 0 && kOfInput && tap < kKept) {
         to = cells[tap];
       } else if (tap >= 0 && kOfInput) {
-        to = Geometry::At(plan.x, n, oy * plan.rows.stride + tap / plan.columns.size * plan.rows.dilation - plan.rows.before,
+        to = DilationGeometry::At(plan.x, n, oy * plan.rows.stride + tap / plan.columns.size * plan.rows.dilation - plan.rows.before,
                           ox * plan.columns.stride + tap % plan.columns.size * plan.columns.dilation - plan.columns.before);
       } else if (tap >= 0) {
         to = tap * plan.x.channels;
@@ -144,12 +144,12 @@ struct DilationGradKernel {
   WindowAttributes attributes;
 };
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list};
+constexpr sdk::Traits kDilationTraits = {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list};
 
 }  // namespace
 
-TENON_CPU_KERNEL(Dilation2D) = CpuKernel<DilationKernel>("Dilation2D", kTraits);
-TENON_CPU_KERNEL(Dilation2DBackpropInput) = CpuKernel<DilationGradKernel<true>>("Dilation2DBackpropInput", kTraits);
-TENON_CPU_KERNEL(Dilation2DBackpropFilter) = CpuKernel<DilationGradKernel<false>>("Dilation2DBackpropFilter", kTraits);
+TENON_CPU_KERNEL(Dilation2D) = CpuKernel<DilationKernel>("Dilation2D", kDilationTraits);
+TENON_CPU_KERNEL(Dilation2DBackpropInput) = CpuKernel<DilationGradKernel<true>>("Dilation2DBackpropInput", kDilationTraits);
+TENON_CPU_KERNEL(Dilation2DBackpropFilter) = CpuKernel<DilationGradKernel<false>>("Dilation2DBackpropFilter", kDilationTraits);
 
 }  // namespace tenon::cpu

@@ -230,14 +230,14 @@ struct FractionalAvgPoolGradKernel {
   bool overlapping;
 };
 
-constexpr sdk::Traits kDraws = {.constraints = sdk::Constraints<FractionalTypes::Constraint<"T">>::list,
+constexpr sdk::Traits kDrawsRegions = {.constraints = sdk::Constraints<FractionalTypes::Constraint<"T">>::list,
                                 .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL};
 constexpr sdk::Traits kMaxGrad = {.constraints = sdk::Constraints<FractionalTypes::Constraint<"T">>::list};
 
 }  // namespace
 
-TENON_CPU_KERNEL(FractionalMaxPool) = CpuKernel<FractionalPoolKernel<true>>("FractionalMaxPool", kDraws);
-TENON_CPU_KERNEL(FractionalAvgPool) = CpuKernel<FractionalPoolKernel<false>>("FractionalAvgPool", kDraws);
+TENON_CPU_KERNEL(FractionalMaxPool) = CpuKernel<FractionalPoolKernel<true>>("FractionalMaxPool", kDrawsRegions);
+TENON_CPU_KERNEL(FractionalAvgPool) = CpuKernel<FractionalPoolKernel<false>>("FractionalAvgPool", kDrawsRegions);
 TENON_CPU_KERNEL(FractionalMaxPoolGrad) = CpuKernel<FractionalMaxPoolGradKernel>("FractionalMaxPoolGrad", kMaxGrad);
 TENON_CPU_KERNEL(FractionalAvgPoolGrad) = CpuKernel<FractionalAvgPoolGradKernel>("FractionalAvgPoolGrad", kMaxGrad);
 

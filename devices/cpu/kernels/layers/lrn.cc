@@ -11,7 +11,7 @@ namespace {
 
 using LrnTypes = Types<float, Half>;
 
-constexpr int64_t kBlock = 64;
+constexpr int64_t kLrnBlock = 64;
 constexpr int64_t kWidest = 64;  // windows that reach farther are summed channel by channel
 
 struct Lrn {
@@ -22,44 +22,44 @@ struct Lrn {
 
   // sums[k] = value(i) of every channel i in the window of channel begin + k; values beyond the pixel are 0.
   template <class Value>
-  void SumWindows(int64_t begin, int64_t channels, const Value& value, float (&sums)[kBlock]) const {
-    std::fill_n(sums, kBlock, 0.0f);
+  void SumWindows(int64_t begin, int64_t channels, const Value& value, float (&sums)[kLrnBlock]) const {
+    std::fill_n(sums, kLrnBlock, 0.0f);
     if (radius > kWidest) {
-      for (int64_t k = begin; k < std::min(channels, begin + kBlock); ++k) {
+      for (int64_t k = begin; k < std::min(channels, begin + kLrnBlock); ++k) {
         for (int64_t i = First(k); i < Last(k, channels); ++i) sums[k - begin] += value(i);
       }
       return;
     }
-    float values[kBlock + 2 * kWidest] = {};
+    float values[kLrnBlock + 2 * kWidest] = {};
     const int64_t start = begin - radius, first = First(begin);
-    for (int64_t i = first; i < Last(begin + kBlock - 1, channels); ++i) values[i - start] = value(i);
+    for (int64_t i = first; i < Last(begin + kLrnBlock - 1, channels); ++i) values[i - start] = value(i);
     int64_t d = 0;
     for (; d + 4 <= 2 * radius + 1; d += 4) {
-      for (int64_t k = 0; k < kBlock; ++k) sums[k] += (values[k + d] + values[k + d + 1]) + (values[k + d + 2] + values[k + d + 3]);
+      for (int64_t k = 0; k < kLrnBlock; ++k) sums[k] += (values[k + d] + values[k + d + 1]) + (values[k + d + 2] + values[k + d + 3]);
     }
     for (; d <= 2 * radius; ++d) {
-      for (int64_t k = 0; k < kBlock; ++k) sums[k] += values[k + d];
+      for (int64_t k = 0; k < kLrnBlock; ++k) sums[k] += values[k + d];
     }
   }
   // Rough nanoseconds of a block's windows.
   int64_t BlockCost(int64_t channels) const {
     const int64_t window = std::min(2 * radius + 1, channels);
-    return kBlock + (radius > kWidest ? kBlock * window : window);
+    return kLrnBlock + (radius > kWidest ? kLrnBlock * window : window);
   }
   int64_t First(int64_t k) const { return std::max<int64_t>(0, k - radius); }
   int64_t Last(int64_t k, int64_t channels) const { return std::min(channels, k + radius + 1); }
 
   // bias + alpha * the squares around each channel of the block at `begin`, and that to the power -beta.
   template <class T>
-  void Norms(const T* x, int64_t begin, int64_t channels, float (&norms)[kBlock], float (&powers)[kBlock]) const {
+  void Norms(const T* x, int64_t begin, int64_t channels, float (&norms)[kLrnBlock], float (&powers)[kLrnBlock]) const {
     SumWindows(begin, channels, [x](int64_t i) { return static_cast<float>(x[i]) * static_cast<float>(x[i]); }, norms);
-    for (int64_t k = 0; k < kBlock; ++k) norms[k] = bias + alpha * norms[k];
+    for (int64_t k = 0; k < kLrnBlock; ++k) norms[k] = bias + alpha * norms[k];
     if (beta == 0.5f) {
-      for (int64_t k = 0; k < kBlock; ++k) powers[k] = 1.0f / std::sqrt(norms[k]);
+      for (int64_t k = 0; k < kLrnBlock; ++k) powers[k] = 1.0f / std::sqrt(norms[k]);
     } else if (beta == 1.0f) {
-      for (int64_t k = 0; k < kBlock; ++k) powers[k] = 1.0f / norms[k];
+      for (int64_t k = 0; k < kLrnBlock; ++k) powers[k] = 1.0f / norms[k];
     } else {
-      for (int64_t k = 0; k < kBlock; ++k) powers[k] = math::Exp(-beta * math::Log(norms[k]));
+      for (int64_t k = 0; k < kLrnBlock; ++k) powers[k] = math::Exp(-beta * math::Log(norms[k]));
     }
   }
 
@@ -87,11 +87,11 @@ struct LrnKernel : Lrn {
       ForEachPixel(c, c.input_view(0), [&](int64_t at, int64_t channels, sdk::CancelPoll& poll) {
         const T* x = c.input<T>(0) + at;
         T* out = c.output<T>(0) + at;
-        for (int64_t begin = 0; begin < channels; begin += kBlock) {
+        for (int64_t begin = 0; begin < channels; begin += kLrnBlock) {
           poll(BlockCost(channels));
-          float norms[kBlock], powers[kBlock];
+          float norms[kLrnBlock], powers[kLrnBlock];
           Norms(x, begin, channels, norms, powers);
-          const int64_t n = std::min(kBlock, channels - begin);
+          const int64_t n = std::min(kLrnBlock, channels - begin);
           for (int64_t k = 0; k < n; ++k) out[begin + k] = static_cast<T>(static_cast<float>(x[begin + k]) * powers[k]);
         }
       });
@@ -134,7 +134,7 @@ struct LrnGradKernel : Lrn {
   }
 
  private:
-  static int64_t Padded(int64_t channels) { return sdk::Multiply((channels + kBlock - 1) / kBlock, kBlock); }
+  static int64_t Padded(int64_t channels) { return sdk::Multiply((channels + kLrnBlock - 1) / kLrnBlock, kLrnBlock); }
 
   template <class T>
   void Pixel(sdk::RunContext c, sdk::CancelPoll& poll, int64_t at, int64_t channels, float* slopes) const {
@@ -142,16 +142,16 @@ struct LrnGradKernel : Lrn {
     const T* x = c.input<T>(1) + at;
     const T* y = c.input<T>(2) + at;
     T* out = c.output<T>(0) + at;
-    float norms[kBlock], powers[kBlock], sums[kBlock];
-    for (int64_t begin = 0; begin < channels; begin += kBlock) {
+    float norms[kLrnBlock], powers[kLrnBlock], sums[kLrnBlock];
+    for (int64_t begin = 0; begin < channels; begin += kLrnBlock) {
       poll(BlockCost(channels));
-      const int64_t n = std::min(kBlock, channels - begin);
+      const int64_t n = std::min(kLrnBlock, channels - begin);
       Norms(x, begin, channels, norms, powers);
       for (int64_t k = 0; k < n; ++k) slopes[begin + k] = -2 * alpha * beta * static_cast<float>(y[begin + k]) / norms[k] * static_cast<float>(dy[begin + k]);
     }
-    for (int64_t begin = 0; begin < channels; begin += kBlock) {
+    for (int64_t begin = 0; begin < channels; begin += kLrnBlock) {
       poll(2 * BlockCost(channels));
-      const int64_t n = std::min(kBlock, channels - begin);
+      const int64_t n = std::min(kLrnBlock, channels - begin);
       Norms(x, begin, channels, norms, powers);
       SumWindows(begin, channels, [slopes](int64_t i) { return slopes[i]; }, sums);
       for (int64_t k = 0; k < n; ++k) out[begin + k] = static_cast<T>(static_cast<float>(dy[begin + k]) * powers[k] + static_cast<float>(x[begin + k]) * sums[k]);
@@ -159,11 +159,11 @@ struct LrnGradKernel : Lrn {
   }
 };
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<LrnTypes::Constraint<"T">>::list};
+constexpr sdk::Traits kLrnTraits = {.constraints = sdk::Constraints<LrnTypes::Constraint<"T">>::list};
 
 }  // namespace
 
-TENON_CPU_KERNEL(LRN) = CpuKernel<LrnKernel>("LRN", kTraits);
-TENON_CPU_KERNEL(LRNGrad) = CpuKernel<LrnGradKernel>("LRNGrad", kTraits);
+TENON_CPU_KERNEL(LRN) = CpuKernel<LrnKernel>("LRN", kLrnTraits);
+TENON_CPU_KERNEL(LRNGrad) = CpuKernel<LrnGradKernel>("LRNGrad", kLrnTraits);
 
 }  // namespace tenon::cpu

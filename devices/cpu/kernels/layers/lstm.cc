@@ -21,8 +21,8 @@ using LstmTypes = Types<float, Half>;
 // Inputs of both ops.
 enum : int32_t { kSteps, kX, kCsPrev, kHPrev, kW, kWci, kWcf, kWco, kB };
 
-struct Sizes {
-  Sizes(const tenon_tensor_view& x, const tenon_tensor_view& b) {
+struct LstmSizes {
+  LstmSizes(const tenon_tensor_view& x, const tenon_tensor_view& b) {
     const sdk::Dims dims = sdk::DimsOf(x);
     time = dims[0], batch = dims[1], inputs = dims[2], cells = sdk::Count(b) / 4;
     rows = sdk::Multiply(time, batch);
@@ -37,7 +37,7 @@ void Expect(const Context& c, int32_t input, std::initializer_list<int64_t> want
     sdk::Fail(TENON_INVALID_ARGUMENT, name, " has the shape ", dims, "; it should be ", sdk::Dims(wanted.begin(), wanted.size()));
   }
 }
-void ExpectInputs(const sdk::PrepareContext& c, const Sizes& s) {
+void ExpectInputs(const sdk::PrepareContext& c, const LstmSizes& s) {
   if (sdk::Count(c.input(kB)) % 4 != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "b has ", sdk::Count(c.input(kB)), " elements, which do not divide into 4 gates");
   Expect(c, kCsPrev, {s.batch, s.cells}, "cs_prev");
   Expect(c, kHPrev, {s.batch, s.cells}, "h_prev");
@@ -46,16 +46,16 @@ void ExpectInputs(const sdk::PrepareContext& c, const Sizes& s) {
   Expect(c, kWcf, {s.cells}, "wcf");
   Expect(c, kWco, {s.cells}, "wco");
 }
-int64_t StepsOf(const sdk::RunContext& c, const Sizes& s) {
+int64_t StepsOf(const sdk::RunContext& c, const LstmSizes& s) {
   const int64_t steps = *c.input<int64_t>(kSteps);
   if (steps < 0 || steps > s.time) sdk::Fail(TENON_INVALID_ARGUMENT, "seq_len_max is ", steps, "; x has ", s.time, " steps");
   return steps;
 }
 
 // Memory of floats in the workspace, of so many; of float inputs none.
-struct Floats {
-  Floats() = default;
-  Floats(sdk::PrepareContext& c, int64_t count, bool needed = true) : count(count) {
+struct LstmFloats {
+  LstmFloats() = default;
+  LstmFloats(sdk::PrepareContext& c, int64_t count, bool needed = true) : count(count) {
     if (needed) at = c.Workspace(sdk::Multiply(count, sizeof(float)));
   }
   float* In(const sdk::RunContext& c) const { return c.workspace<float>(at); }
@@ -73,7 +73,7 @@ struct Floats {
   int64_t count = 0, at = 0;
 };
 template <class T>
-float Rounded(float value) {
+float RoundedToHalf(float value) {
   return static_cast<float>(static_cast<T>(value));
 }
 
@@ -83,21 +83,21 @@ struct Gates {
   int64_t i = 0, ci, f, o = 3;
 };
 
-float Sigmoid(float x) { return 1.0f / (1.0f + math::Exp(-x)); }
+float LstmSigmoid(float x) { return 1.0f / (1.0f + math::Exp(-x)); }
 
 struct BlockLstmKernel {
   explicit BlockLstmKernel(sdk::CreateContext& c)
       : gates(c.op() == "BlockLSTMV2"), forget_bias(c.Has("forget_bias") ? c.Float("forget_bias") : 0), clip(c.Float("cell_clip")), peeps(c.Bool("use_peephole")) {}
-  struct Plan : Sizes {
-    Plan(const BlockLstmKernel&, sdk::PrepareContext& c) : Sizes(c.input(kX), c.input(kB)) {
+  struct Plan : LstmSizes {
+    Plan(const BlockLstmKernel&, sdk::PrepareContext& c) : LstmSizes(c.input(kX), c.input(kB)) {
       ExpectInputs(c, *this);
       const bool half = c.input(kX).dtype != TENON_DT_FLOAT;
-      all = Floats(c, 4 * states);
-      x = Floats(c, rows * inputs, half), w = Floats(c, sdk::Count(c.input(kW)), half), h = Floats(c, batch * cells, half);
+      all = LstmFloats(c, 4 * states);
+      x = LstmFloats(c, rows * inputs, half), w = LstmFloats(c, sdk::Count(c.input(kW)), half), h = LstmFloats(c, batch * cells, half);
       of_x = SharedProduct::Make<float>(c, {rows, 4 * cells, inputs, inputs, 1, 4 * cells, 1, 4 * cells});
       of_h = SharedProduct::Make<float>(c, {batch, 4 * cells, cells, cells, 1, 4 * cells, 1, 4 * cells});
     }
-    Floats all, x, w, h;
+    LstmFloats all, x, w, h;
     SharedProduct of_x, of_h;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
@@ -148,15 +148,15 @@ struct BlockLstmKernel {
     for (int64_t k = 0; k < cells; ++k) {
       const auto cs_prev = static_cast<float>(before[k]);
       const float peep_i = cs_prev * static_cast<float>(wci[k]), peep_f = cs_prev * static_cast<float>(wcf[k]);
-      const float i = Rounded<T>(Sigmoid(gate_i[k] + static_cast<float>(bias_i[k]) + (peeping ? peep_i : 0.0f)));
-      const float ci = Rounded<T>(math::Tanh(gate_ci[k] + static_cast<float>(bias_ci[k])));
-      const float f = Rounded<T>(Sigmoid(gate_f[k] + static_cast<float>(bias_f[k]) + forget + (peeping ? peep_f : 0.0f)));
+      const float i = RoundedToHalf<T>(LstmSigmoid(gate_i[k] + static_cast<float>(bias_i[k]) + (peeping ? peep_i : 0.0f)));
+      const float ci = RoundedToHalf<T>(math::Tanh(gate_ci[k] + static_cast<float>(bias_ci[k])));
+      const float f = RoundedToHalf<T>(LstmSigmoid(gate_f[k] + static_cast<float>(bias_f[k]) + forget + (peeping ? peep_f : 0.0f)));
       const float whole = ci * i + f * cs_prev;
       const float above = whole < -limit ? -limit : whole;
-      const float cs = Rounded<T>(above > limit ? limit : above);
+      const float cs = RoundedToHalf<T>(above > limit ? limit : above);
       const float peep_o = cs * static_cast<float>(wco[k]);
-      const float o = Rounded<T>(Sigmoid(gate_o[k] + static_cast<float>(bias_o[k]) + (peeping ? peep_o : 0.0f)));
-      const float co = Rounded<T>(math::Tanh(cs));
+      const float o = RoundedToHalf<T>(LstmSigmoid(gate_o[k] + static_cast<float>(bias_o[k]) + (peeping ? peep_o : 0.0f)));
+      const float co = RoundedToHalf<T>(math::Tanh(cs));
       out_i[k] = static_cast<T>(i);
       out_ci[k] = static_cast<T>(ci);
       out_f[k] = static_cast<T>(f);
@@ -178,23 +178,23 @@ struct BlockLstmGradKernel {
   enum : int32_t { kI = kB + 1, kCs, kF, kO, kCi, kCo, kH, kCsGrad, kHGrad };
   enum : int32_t { kDx, kDcs, kDh, kDw, kDwci, kDwcf, kDwco, kDb };
 
-  struct Plan : Sizes {
-    Plan(const BlockLstmGradKernel&, sdk::PrepareContext& c) : Sizes(c.input(kX), c.input(kB)) {
+  struct Plan : LstmSizes {
+    Plan(const BlockLstmGradKernel&, sdk::PrepareContext& c) : LstmSizes(c.input(kX), c.input(kB)) {
       ExpectInputs(c, *this);
       constexpr const char* kNames[] = {"i", "cs", "f", "o", "ci", "co", "h", "cs_grad", "h_grad"};
       for (int32_t k = kI; k <= kHGrad; ++k) Expect(c, k, {time, batch, cells}, kNames[k - kI]);
       const bool half = c.input(kX).dtype != TENON_DT_FLOAT;
       const int64_t width = 4 * cells;
-      all = Floats(c, 4 * states), cs = Floats(c, batch * cells), h = Floats(c, batch * cells);
-      x = Floats(c, rows * inputs, half), w = Floats(c, sdk::Count(c.input(kW)), half), h_all = Floats(c, states, half), h_prev = Floats(c, batch * cells, half);
-      dx = Floats(c, rows * inputs, half), dw = Floats(c, sdk::Count(c.input(kW)), half);
-      sums = Floats(c, 7 * cells);
+      all = LstmFloats(c, 4 * states), cs = LstmFloats(c, batch * cells), h = LstmFloats(c, batch * cells);
+      x = LstmFloats(c, rows * inputs, half), w = LstmFloats(c, sdk::Count(c.input(kW)), half), h_all = LstmFloats(c, states, half), h_prev = LstmFloats(c, batch * cells, half);
+      dx = LstmFloats(c, rows * inputs, half), dw = LstmFloats(c, sdk::Count(c.input(kW)), half);
+      sums = LstmFloats(c, 7 * cells);
       to_h = SharedProduct::Make<float>(c, {batch, cells, width, width, 1, 1, width, cells});
       to_x = SharedProduct::Make<float>(c, {rows, inputs, width, width, 1, 1, width, inputs});
       to_wx = SharedProduct::Make<float>(c, {inputs, width, rows, 1, inputs, width, 1, width});
       to_wh = SharedProduct::Make<float>(c, {cells, width, rows, 1, cells, width, 1, width});
     }
-    Floats all, cs, h, x, w, h_all, h_prev, dx, dw, sums;
+    LstmFloats all, cs, h, x, w, h_all, h_prev, dx, dw, sums;
     SharedProduct to_h, to_x, to_wx, to_wh;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
@@ -254,11 +254,11 @@ struct BlockLstmGradKernel {
       const float i = in(kI, at + k), f = in(kF, at + k), o = in(kO, at + k), ci = in(kCi, at + k), co = in(kCo, at + k);
       const auto cs_prev = static_cast<float>(before[k]);
       const float h_grad = in(kHGrad, at + k) + dh[k];
-      const float d_o = Rounded<T>(o * (1 - o) * h_grad * co);
+      const float d_o = RoundedToHalf<T>(o * (1 - o) * h_grad * co);
       float whole = (1 - co * co) * h_grad * o + in(kCsGrad, at + k) + dcs[k];
       if (peeps) whole += d_o * in(kWco, k);
-      const float d_ci = Rounded<T>((1 - ci * ci) * whole * i), d_f = Rounded<T>(f * (1 - f) * whole * cs_prev), d_i = Rounded<T>(i * (1 - i) * whole * ci);
-      dcs[k] = Rounded<T>(whole * f + (peeps ? d_i * in(kWci, k) + d_f * in(kWcf, k) : 0.0f));
+      const float d_ci = RoundedToHalf<T>((1 - ci * ci) * whole * i), d_f = RoundedToHalf<T>(f * (1 - f) * whole * cs_prev), d_i = RoundedToHalf<T>(i * (1 - i) * whole * ci);
+      dcs[k] = RoundedToHalf<T>(whole * f + (peeps ? d_i * in(kWci, k) + d_f * in(kWcf, k) : 0.0f));
       gate[gates.i * p.cells + k] = d_i;
       gate[gates.ci * p.cells + k] = d_ci;
       gate[gates.f * p.cells + k] = d_f;
@@ -295,7 +295,7 @@ struct BlockLstmGradKernel {
   }
 
   template <class T>
-  static float* Target(const Floats& floats, const sdk::RunContext& c, T* output) {
+  static float* Target(const LstmFloats& floats, const sdk::RunContext& c, T* output) {
     if constexpr (std::is_same_v<T, float>) {
       return output;
     } else {
@@ -311,14 +311,14 @@ struct BlockLstmGradKernel {
   bool peeps;
 };
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<LstmTypes::Constraint<"T">>::list,
+constexpr sdk::Traits kLstmTraits = {.constraints = sdk::Constraints<LstmTypes::Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 
 }  // namespace
 
-TENON_CPU_KERNEL(BlockLSTM) = CpuKernel<BlockLstmKernel>("BlockLSTM", kTraits);
-TENON_CPU_KERNEL(BlockLSTMV2) = CpuKernel<BlockLstmKernel>("BlockLSTMV2", kTraits);
-TENON_CPU_KERNEL(BlockLSTMGrad) = CpuKernel<BlockLstmGradKernel>("BlockLSTMGrad", kTraits);
-TENON_CPU_KERNEL(BlockLSTMGradV2) = CpuKernel<BlockLstmGradKernel>("BlockLSTMGradV2", kTraits);
+TENON_CPU_KERNEL(BlockLSTM) = CpuKernel<BlockLstmKernel>("BlockLSTM", kLstmTraits);
+TENON_CPU_KERNEL(BlockLSTMV2) = CpuKernel<BlockLstmKernel>("BlockLSTMV2", kLstmTraits);
+TENON_CPU_KERNEL(BlockLSTMGrad) = CpuKernel<BlockLstmGradKernel>("BlockLSTMGrad", kLstmTraits);
+TENON_CPU_KERNEL(BlockLSTMGradV2) = CpuKernel<BlockLstmGradKernel>("BlockLSTMGradV2", kLstmTraits);
 
 }  // namespace tenon::cpu

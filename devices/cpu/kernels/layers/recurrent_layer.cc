@@ -12,7 +12,7 @@ namespace {
 
 using sdk::RecurrentSizes;
 
-float Sigmoid(float x) { return 1.0f / (1.0f + math::Exp(-x)); }
+float LayerSigmoid(float x) { return 1.0f / (1.0f + math::Exp(-x)); }
 
 // What both layers do: the product of the input in the workspace, step by step, and h where the next step finds it.
 struct LayerPlan : RecurrentSizes {
@@ -76,8 +76,8 @@ struct LstmLayerKernel {
   static void Cell(int64_t cells, const float* gate, const float* bias, float* c, float* h) {
 #pragma GCC ivdep
     for (int64_t k = 0; k < cells; ++k) {
-      const float i = Sigmoid(gate[k] + bias[k]), f = Sigmoid(gate[cells + k] + bias[cells + k]);
-      const float g = math::Tanh(gate[2 * cells + k] + bias[2 * cells + k]), o = Sigmoid(gate[3 * cells + k] + bias[3 * cells + k]);
+      const float i = LayerSigmoid(gate[k] + bias[k]), f = LayerSigmoid(gate[cells + k] + bias[cells + k]);
+      const float g = math::Tanh(gate[2 * cells + k] + bias[2 * cells + k]), o = LayerSigmoid(gate[3 * cells + k] + bias[3 * cells + k]);
       const float now = f * c[k] + i * g;
       c[k] = now;
       h[k] = o * math::Tanh(now);
@@ -119,21 +119,21 @@ struct GruLayerKernel {
 #pragma GCC ivdep
     for (int64_t k = 0; k < cells; ++k) {
       const int64_t r = cells + k, g = 2 * cells + k;
-      const float z = Sigmoid(x[k] + bias[k] + h[k] + recurrent_bias[k]);
-      const float candidate = math::Tanh(x[g] + bias[g] + Sigmoid(x[r] + bias[r] + h[r] + recurrent_bias[r]) * (h[g] + recurrent_bias[g]));
+      const float z = LayerSigmoid(x[k] + bias[k] + h[k] + recurrent_bias[k]);
+      const float candidate = math::Tanh(x[g] + bias[g] + LayerSigmoid(x[r] + bias[r] + h[r] + recurrent_bias[r]) * (h[g] + recurrent_bias[g]));
       after[k] = z * before[k] + (1.0f - z) * candidate;
     }
   }
   // r h.
   static void Reset(int64_t cells, const float* gate, const float* bias, const float* recurrent_bias, const float* before, float* reset) {
 #pragma GCC ivdep
-    for (int64_t k = 0; k < cells; ++k) reset[k] = Sigmoid(gate[cells + k] + bias[cells + k] + recurrent_bias[cells + k]) * before[k];
+    for (int64_t k = 0; k < cells; ++k) reset[k] = LayerSigmoid(gate[cells + k] + bias[cells + k] + recurrent_bias[cells + k]) * before[k];
   }
   static void Cell(int64_t cells, const float* gate, const float* bias, const float* recurrent_bias, const float* before, float* after) {
 #pragma GCC ivdep
     for (int64_t k = 0; k < cells; ++k) {
       const int64_t g = 2 * cells + k;
-      const float z = Sigmoid(gate[k] + bias[k] + recurrent_bias[k]);
+      const float z = LayerSigmoid(gate[k] + bias[k] + recurrent_bias[k]);
       after[k] = z * before[k] + (1.0f - z) * math::Tanh(gate[g] + bias[g] + recurrent_bias[g]);
     }
   }

@@ -5,8 +5,8 @@
 namespace tenon::cpu {
 namespace {
 
-using Complex = Types<std::complex<float>, std::complex<double>>;
-using Parts = Types<float, double>;
+using ComplexTypes = Types<std::complex<float>, std::complex<double>>;
+using PartTypes = Types<float, double>;
 
 struct ConjOp {
   template <class T>
@@ -37,11 +37,11 @@ struct ComplexOp {
 
 }  // namespace
 
-TENON_CPU_KERNEL(Conj) = CpuUnary<ConjOp, Complex>("Conj");
-TENON_CPU_KERNEL(Real) = CpuConversion<RealOp, Complex>("Real");
-TENON_CPU_KERNEL(Imag) = CpuConversion<ImagOp, Complex>("Imag");
-TENON_CPU_KERNEL(Angle) = CpuConversion<AngleOp, Complex>("Angle");
-TENON_CPU_KERNEL(ComplexAbs) = CpuConversion<ComplexAbsOp, Complex>("ComplexAbs");
-TENON_CPU_KERNEL(Complex) = CpuCompare<ComplexOp, Parts>("Complex");
+TENON_CPU_KERNEL(Conj) = CpuUnary<ConjOp, ComplexTypes>("Conj");
+TENON_CPU_KERNEL(Real) = CpuConversion<RealOp, ComplexTypes>("Real");
+TENON_CPU_KERNEL(Imag) = CpuConversion<ImagOp, ComplexTypes>("Imag");
+TENON_CPU_KERNEL(Angle) = CpuConversion<AngleOp, ComplexTypes>("Angle");
+TENON_CPU_KERNEL(ComplexAbs) = CpuConversion<ComplexAbsOp, ComplexTypes>("ComplexAbs");
+TENON_CPU_KERNEL(Complex) = CpuCompare<ComplexOp, PartTypes>("Complex");
 
 }  // namespace tenon::cpu

@@ -30,8 +30,6 @@ struct Atan2Op {
   T operator()(T y, T x) const { return math::Atan2(y, x); }
 };
 
-using RealsAndComplex = Reals::AndComplex;
-
 }  // namespace
 
 TENON_CPU_KERNEL(Tan) = CpuUnary<TanOp, RealsAndComplex>("Tan");

@@ -487,20 +487,20 @@ struct ParameterizedKernel {
   sdk::Stream stream;
 };
 
-constexpr uint32_t kStateful = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL;
+constexpr uint32_t kDrawsStateful = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL;
 
 }  // namespace
 
 TENON_CPU_KERNEL(Multinomial) = CpuKernel<MultinomialKernel>(
-    "Multinomial", {.constraints = sdk::Constraints<Reals::Constraint<"T">, Indices::Constraint<"output_dtype">>::list, .flags = kStateful});
+    "Multinomial", {.constraints = sdk::Constraints<Reals::Constraint<"T">, Indices::Constraint<"output_dtype">>::list, .flags = kDrawsStateful});
 TENON_CPU_KERNEL(StatelessMultinomial) =
     CpuKernel<SeededMultinomialKernel>("StatelessMultinomial", {.constraints = sdk::Constraints<Reals::Constraint<"T">, Indices::Constraint<"output_dtype">>::list});
 TENON_CPU_KERNEL(StatelessRandomBinomial) =
     CpuKernel<BinomialKernel>("StatelessRandomBinomial", {.constraints = sdk::Constraints<Parameters::Constraint<"T">, Results::Constraint<"dtype">>::list});
-TENON_CPU_KERNEL(RandomGamma) = CpuKernel<GammaKernel>("RandomGamma", {.constraints = sdk::Constraints<Parameters::Constraint<"T">>::list, .flags = kStateful});
+TENON_CPU_KERNEL(RandomGamma) = CpuKernel<GammaKernel>("RandomGamma", {.constraints = sdk::Constraints<Parameters::Constraint<"T">>::list, .flags = kDrawsStateful});
 TENON_CPU_KERNEL(RandomPoissonV2) = CpuKernel<PoissonKernel>(
-    "RandomPoissonV2", {.constraints = sdk::Constraints<Results::Constraint<"R">, Results::Constraint<"dtype">>::list, .flags = kStateful});
+    "RandomPoissonV2", {.constraints = sdk::Constraints<Results::Constraint<"R">, Results::Constraint<"dtype">>::list, .flags = kDrawsStateful});
 TENON_CPU_KERNEL(ParameterizedTruncatedNormal) =
-    CpuKernel<ParameterizedKernel>("ParameterizedTruncatedNormal", {.constraints = sdk::Constraints<Parameters::Constraint<"dtype">>::list, .flags = kStateful});
+    CpuKernel<ParameterizedKernel>("ParameterizedTruncatedNormal", {.constraints = sdk::Constraints<Parameters::Constraint<"dtype">>::list, .flags = kDrawsStateful});
 
 }  // namespace tenon::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fourier transforms along the last one, two or three dims: line by line along each of them, in double.
-#include "kernels/fourier.h"
+#include "kernels/numbers/fourier.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@ namespace {
 
 using Complex = Fourier::Complex;
 
-enum class Kind { kForward, kInverse, kToComplex, kToReal };
+enum class FourierKind { kForward, kInverse, kToComplex, kToReal };
 
 // Where the elements of the lines along one dim of a tensor are.
 struct Lines {
@@ -23,10 +23,10 @@ struct Lines {
 };
 
 // The transformed part of `from` begins where `from` does, in each dim.
-template <int kRank, Kind kKind>
+template <int kRank, FourierKind kKind>
 struct FftKernel {
-  static constexpr bool kOfReal = kKind == Kind::kToComplex || kKind == Kind::kToReal;
-  static constexpr bool kBack = kKind == Kind::kInverse || kKind == Kind::kToReal;
+  static constexpr bool kOfReal = kKind == FourierKind::kToComplex || kKind == FourierKind::kToReal;
+  static constexpr bool kBack = kKind == FourierKind::kInverse || kKind == FourierKind::kToReal;
   static constexpr size_t kLast = kRank - 1;
   static constexpr int64_t kBetween = 5'000'000;  // nanoseconds, of preparing a long line
 
@@ -50,12 +50,12 @@ struct FftKernel {
         const size_t at = in.size() - kRank + d;
         int64_t length = out[at];
         bool or_less = false;
-        if (kKind == Kind::kToComplex && d == kLast) {  // of two lengths the output has as many elements
+        if (kKind == FourierKind::kToComplex && d == kLast) {  // of two lengths the output has as many elements
           const int32_t* known = c.Constant<int32_t>(1);
           length = known != nullptr && known[d] / 2 + 1 == out[at] ? known[d] : 2 * out[at] - 1;
           or_less = known == nullptr && length > 1;
         }
-        spectrum[d] = kKind == Kind::kToReal && d == kLast ? length / 2 + 1 : out[at];
+        spectrum[d] = kKind == FourierKind::kToReal && d == kLast ? length / 2 + 1 : out[at];
         if (length < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "a Fourier transform of no elements");
         lines[d] = Fourier(length, kBack, poll);
         if (or_less) even = Fourier(length - 1, kBack, poll);
@@ -85,8 +85,8 @@ struct FftKernel {
  private:
   template <class T>
   static void Typed(const Plan& plan, const sdk::RunContext& c, double scale) {
-    using From = std::conditional_t<kKind == Kind::kToComplex, T, std::complex<T>>;
-    using To = std::conditional_t<kKind == Kind::kToReal, T, std::complex<T>>;
+    using From = std::conditional_t<kKind == FourierKind::kToComplex, T, std::complex<T>>;
+    using To = std::conditional_t<kKind == FourierKind::kToReal, T, std::complex<T>>;
     const From* from = c.input<From>(0);
     To* to = c.output<To>(0);
     const sdk::Dims in = sdk::DimsOf(c.input_view(0)).last(kRank), out = sdk::DimsOf(c.output_view(0)).last(kRank);
@@ -97,7 +97,7 @@ struct FftKernel {
 
     const auto read = [&](int64_t line, Complex* values) {  // of the last dim, from the input
       const From* row = from + Row(in, spectrum, line, inputs);
-      if constexpr (kKind == Kind::kToReal) {
+      if constexpr (kKind == FourierKind::kToReal) {
         Unfold([&](int64_t k) { return Complex(row[k]); }, last.length(), values);
       } else {
         for (int64_t k = 0; k < last.length(); ++k) values[k] = Complex(row[k]);
@@ -107,14 +107,14 @@ struct FftKernel {
       To* row = to + Row(out, out, line, outputs);
       for (int64_t k = 0; k < out[kLast]; ++k) {
         const Complex value = kBack ? values[k] * scale : values[k];
-        if constexpr (kKind == Kind::kToReal) row[k] = static_cast<T>(value.real());
+        if constexpr (kKind == FourierKind::kToReal) row[k] = static_cast<T>(value.real());
         else row[k] = To(static_cast<T>(value.real()), static_cast<T>(value.imag()));
       }
     };
     const int64_t rows = plan.outer * (plan.elements / plan.spectrum[kLast]);
     if constexpr (kRank == 1) {
       Each(plan, c, last, rows, read, write);
-    } else if constexpr (kKind == Kind::kToReal) {
+    } else if constexpr (kKind == FourierKind::kToReal) {
       // The other dims first, of which there is half, and then the lines that become real.
       c.ParallelFor(rows, 2.0 * static_cast<double>(plan.spectrum[kLast]), [&](int64_t begin, int64_t end) {
         for (int64_t line = begin; line < end; ++line) {
@@ -162,7 +162,7 @@ struct FftKernel {
 
   // The transform of the last dim; its length may be one less than what the output's shape allows.
   static const Fourier& Last(const Plan& plan, const sdk::RunContext& c) {
-    if constexpr (kKind == Kind::kToComplex) {
+    if constexpr (kKind == FourierKind::kToComplex) {
       const int64_t length = c.input<int32_t>(1)[kLast];
       if (length == plan.even.length()) return plan.even;
       if (length != plan.lines[kLast].length()) sdk::Fail(TENON_INVALID_ARGUMENT, "fft_length ", length, " does not give the output's shape");
@@ -245,30 +245,30 @@ struct FftKernel {
 };
 
 using Complexes = Types<std::complex<float>, std::complex<double>>;
-using Parts = Types<float, double>;
+using FourierReals = Types<float, double>;
 
-template <int kRank, Kind kKind>
+template <int kRank, FourierKind kKind>
 constexpr tenon_kernel_registration Transform(std::string_view op) {
-  if constexpr (kKind == Kind::kForward || kKind == Kind::kInverse) {
+  if constexpr (kKind == FourierKind::kForward || kKind == FourierKind::kInverse) {
     return CpuKernel<FftKernel<kRank, kKind>>(op, {.constraints = sdk::Constraints<Complexes::Constraint<"Tcomplex">>::list});
   } else {
-    return CpuKernel<FftKernel<kRank, kKind>>(op, {.constraints = sdk::Constraints<Parts::Constraint<"Treal">, Complexes::Constraint<"Tcomplex">>::list});
+    return CpuKernel<FftKernel<kRank, kKind>>(op, {.constraints = sdk::Constraints<FourierReals::Constraint<"Treal">, Complexes::Constraint<"Tcomplex">>::list});
   }
 }
 
 }  // namespace
 
-TENON_CPU_KERNEL(FFT) = Transform<1, Kind::kForward>("FFT");
-TENON_CPU_KERNEL(IFFT) = Transform<1, Kind::kInverse>("IFFT");
-TENON_CPU_KERNEL(FFT2D) = Transform<2, Kind::kForward>("FFT2D");
-TENON_CPU_KERNEL(IFFT2D) = Transform<2, Kind::kInverse>("IFFT2D");
-TENON_CPU_KERNEL(FFT3D) = Transform<3, Kind::kForward>("FFT3D");
-TENON_CPU_KERNEL(IFFT3D) = Transform<3, Kind::kInverse>("IFFT3D");
-TENON_CPU_KERNEL(RFFT) = Transform<1, Kind::kToComplex>("RFFT");
-TENON_CPU_KERNEL(IRFFT) = Transform<1, Kind::kToReal>("IRFFT");
-TENON_CPU_KERNEL(RFFT2D) = Transform<2, Kind::kToComplex>("RFFT2D");
-TENON_CPU_KERNEL(IRFFT2D) = Transform<2, Kind::kToReal>("IRFFT2D");
-TENON_CPU_KERNEL(RFFT3D) = Transform<3, Kind::kToComplex>("RFFT3D");
-TENON_CPU_KERNEL(IRFFT3D) = Transform<3, Kind::kToReal>("IRFFT3D");
+TENON_CPU_KERNEL(FFT) = Transform<1, FourierKind::kForward>("FFT");
+TENON_CPU_KERNEL(IFFT) = Transform<1, FourierKind::kInverse>("IFFT");
+TENON_CPU_KERNEL(FFT2D) = Transform<2, FourierKind::kForward>("FFT2D");
+TENON_CPU_KERNEL(IFFT2D) = Transform<2, FourierKind::kInverse>("IFFT2D");
+TENON_CPU_KERNEL(FFT3D) = Transform<3, FourierKind::kForward>("FFT3D");
+TENON_CPU_KERNEL(IFFT3D) = Transform<3, FourierKind::kInverse>("IFFT3D");
+TENON_CPU_KERNEL(RFFT) = Transform<1, FourierKind::kToComplex>("RFFT");
+TENON_CPU_KERNEL(IRFFT) = Transform<1, FourierKind::kToReal>("IRFFT");
+TENON_CPU_KERNEL(RFFT2D) = Transform<2, FourierKind::kToComplex>("RFFT2D");
+TENON_CPU_KERNEL(IRFFT2D) = Transform<2, FourierKind::kToReal>("IRFFT2D");
+TENON_CPU_KERNEL(RFFT3D) = Transform<3, FourierKind::kToComplex>("RFFT3D");
+TENON_CPU_KERNEL(IRFFT3D) = Transform<3, FourierKind::kToReal>("IRFFT3D");
 
 }  // namespace tenon::cpu

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Fourier transform of lines of complex numbers, of any length. Of one line: Eigen's kissfft where 2, 3 and 5 alone divide it, else Bluestein's
 // convolution with a chirp, which is a transform of a power of 2; both take n log n steps. In double whatever the tensors are.
-#ifndef TENON_DEVICES_CPU_KERNELS_FOURIER_H_
-#define TENON_DEVICES_CPU_KERNELS_FOURIER_H_
+#ifndef TENON_DEVICES_CPU_KERNELS_NUMBERS_FOURIER_H_
+#define TENON_DEVICES_CPU_KERNELS_NUMBERS_FOURIER_H_
 
 #include <unsupported/Eigen/FFT>
 
@@ -226,4 +226,4 @@ class Fourier {
 
 }  // namespace tenon::cpu
 
-#endif  // TENON_DEVICES_CPU_KERNELS_FOURIER_H_
+#endif  // TENON_DEVICES_CPU_KERNELS_NUMBERS_FOURIER_H_

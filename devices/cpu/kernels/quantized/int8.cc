@@ -28,7 +28,7 @@ struct Scaled {
   float scale, zero;
 };
 
-struct QuantizeKernel : Scaled {
+struct Int8QuantizeKernel : Scaled {
   using Scaled::Scaled;
   void Run(sdk::RunContext c) const {
     const float* x = c.input<float>(0);
@@ -53,7 +53,7 @@ struct QuantizeKernel : Scaled {
   }
 };
 
-struct DequantizeKernel : Scaled {
+struct Int8DequantizeKernel : Scaled {
   using Scaled::Scaled;
   void Run(sdk::RunContext c) const {
     const uint8_t* x = c.input<uint8_t>(0);
@@ -65,7 +65,7 @@ struct DequantizeKernel : Scaled {
 };
 
 // One node's convolution: a product of matrices is one of pixels [1, k] with a window of one.
-struct Geometry {
+struct Int8Geometry {
   int64_t batch = 1, in_height = 1, in_width = 1, in_channels = 1, out_height = 1, out_width = 1, out_channels = 1, groups = 1;
   sdk::WindowDim height, width;
   int64_t in_group() const { return in_channels / groups; }
@@ -76,15 +76,15 @@ struct Geometry {
 
 struct MatMulShapes {
   explicit MatMulShapes(sdk::CreateContext& c) : transposed(c.Bool("transpose_b")) {}
-  Geometry Of(sdk::Dims a, sdk::Dims b, sdk::Dims out) const {
+  Int8Geometry Of(sdk::Dims a, sdk::Dims b, sdk::Dims out) const {
     if (a.size() != 2 || b.size() != 2 || out.size() != 2) sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
     if (a[1] != b[transposed ? 1 : 0]) sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
-    Geometry g;
+    Int8Geometry g;
     g.batch = a[0], g.in_channels = a[1], g.out_channels = b[transposed ? 0 : 1];
     g.height.input = g.height.output = g.width.input = g.width.output = 1;
     return g;
   }
-  sdk::WeightMatrix Weights(const Geometry& g, const float* data) const {
+  sdk::WeightMatrix Weights(const Int8Geometry& g, const float* data) const {
     return transposed ? sdk::WeightMatrix{data, g.in_channels, g.out_channels, 1, g.in_channels} : sdk::WeightMatrix{data, g.in_channels, g.out_channels, g.out_channels, 1};
   }
   bool transposed;
@@ -92,26 +92,26 @@ struct MatMulShapes {
 
 struct ConvShapes {
   explicit ConvShapes(sdk::CreateContext& c) : window(c, ""), depthwise(c.Bool("depthwise")) {}
-  Geometry Of(sdk::Dims in, sdk::Dims filter, sdk::Dims out) const {
+  Int8Geometry Of(sdk::Dims in, sdk::Dims filter, sdk::Dims out) const {
     const sdk::Image x(in, false), y(out, false);
     if (filter.size() != 4) sdk::Fail(TENON_INVALID_ARGUMENT, "a filter needs 4 dims; the shape is ", filter);
     const std::array<int64_t, 4> grouped = {filter[0], filter[1], 1, sdk::Multiply(filter[2], filter[3])};
     const sdk::Filter f(depthwise ? sdk::Dims(grouped) : filter, x.channels, y.channels);
-    Geometry g{x.batch, x.height, x.width, x.channels, y.height, y.width, y.channels, f.groups, {}, {}};
+    Int8Geometry g{x.batch, x.height, x.width, x.channels, y.height, y.width, y.channels, f.groups, {}, {}};
     g.height = window.Geometry(0, x.height, f.height, y.height);
     g.width = window.Geometry(1, x.width, f.width, y.width);
     return g;
   }
-  sdk::WeightMatrix Weights(const Geometry& g, const float* data) const { return {data, g.rows(), g.out_channels, g.out_channels, 1}; }
+  sdk::WeightMatrix Weights(const Int8Geometry& g, const float* data) const { return {data, g.rows(), g.out_channels, g.out_channels, 1}; }
   sdk::WindowAttributes window;
   bool depthwise;
 };
 
 template <class Shapes>
-struct ProductKernel {
-  explicit ProductKernel(sdk::CreateContext& c) : product(c), shapes(c) {}
+struct Int8ProductKernel {
+  explicit Int8ProductKernel(sdk::CreateContext& c) : product(c), shapes(c) {}
   struct Plan {
-    Plan(const ProductKernel& kernel, sdk::PrepareContext& c) : g(kernel.shapes.Of(sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0)))) {
+    Plan(const Int8ProductKernel& kernel, sdk::PrepareContext& c) : g(kernel.shapes.Of(sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0)))) {
       if (const float* filter = c.Constant<float>(1)) {
         weights.resize(static_cast<size_t>(sdk::Multiply(g.rows(), g.out_channels)));
         scale.resize(static_cast<size_t>(g.out_channels));
@@ -125,13 +125,13 @@ struct ProductKernel {
       shares = c.threads();
       sums_at = c.Workspace(sdk::Multiply(sdk::Multiply(shares, g.out_channels), 4));
     }
-    Geometry g;
+    Int8Geometry g;
     std::vector<int8_t> weights;  // of a constant filter
     std::vector<float> scale;
     int64_t weights_at = 0, scale_at = 0, factor_at, shift_at, shares, sums_at;
   };
   void Run(const Plan& p, sdk::RunContext c) const {
-    const Geometry& g = p.g;
+    const Int8Geometry& g = p.g;
     const int8_t* weights = p.weights.data();
     const float* scale = p.scale.data();
     if (p.scale.empty()) {
@@ -162,7 +162,7 @@ struct ProductKernel {
 
  private:
   // What lies outside of the image is 0.
-  void Sum(const Geometry& g, int64_t pixel, const uint8_t* x, const int8_t* weights, int32_t* sums, sdk::CancelPoll& poll) const {
+  void Sum(const Int8Geometry& g, int64_t pixel, const uint8_t* x, const int8_t* weights, int32_t* sums, sdk::CancelPoll& poll) const {
     const int64_t image = pixel / (g.out_height * g.out_width), row = pixel / g.out_width % g.out_height, column = pixel % g.out_width;
     const int64_t in = g.in_group(), out = g.out_group();
     std::fill_n(sums, g.out_channels, 0);
@@ -189,7 +189,7 @@ struct ProductKernel {
       poll(g.width.size * in * (g.out_channels / 8 + 1));
     }
   }
-  void Store(const Geometry& g, int64_t pixel, const int32_t* sums, const float* factor, const float* shift, sdk::RunContext c) const {
+  void Store(const Int8Geometry& g, int64_t pixel, const int32_t* sums, const float* factor, const float* shift, sdk::RunContext c) const {
     using Activation = sdk::Int8Product::Activation;
     const int64_t first = pixel * g.out_channels;
     const float least = product.activation == Activation::kNone ? -HUGE_VALF : 0.0F, most = product.most();
@@ -217,9 +217,9 @@ constexpr sdk::Traits kProductTraits = {.flags = TENON_KERNEL_DETERMINISTIC | TE
 
 }  // namespace
 
-TENON_CPU_KERNEL(Int8Quantize) = CpuKernel<QuantizeKernel>("Tenon>Int8Quantize", {});
-TENON_CPU_KERNEL(Int8Dequantize) = CpuKernel<DequantizeKernel>("Tenon>Int8Dequantize", {});
-TENON_CPU_KERNEL(Int8Conv2D) = CpuKernel<ProductKernel<ConvShapes>>("Tenon>Int8Conv2D", kProductTraits);
-TENON_CPU_KERNEL(Int8MatMul) = CpuKernel<ProductKernel<MatMulShapes>>("Tenon>Int8MatMul", kProductTraits);
+TENON_CPU_KERNEL(Int8Quantize) = CpuKernel<Int8QuantizeKernel>("Tenon>Int8Quantize", {});
+TENON_CPU_KERNEL(Int8Dequantize) = CpuKernel<Int8DequantizeKernel>("Tenon>Int8Dequantize", {});
+TENON_CPU_KERNEL(Int8Conv2D) = CpuKernel<Int8ProductKernel<ConvShapes>>("Tenon>Int8Conv2D", kProductTraits);
+TENON_CPU_KERNEL(Int8MatMul) = CpuKernel<Int8ProductKernel<MatMulShapes>>("Tenon>Int8MatMul", kProductTraits);
 
 }  // namespace tenon::cpu

@@ -3,8 +3,8 @@
 //
 // The formulas are TensorFlow's (quantization_utils.h), in its precisions, so that integers are the same ones: files that include this are
 // compiled without fused multiply-adds. NaN becomes the least integer.
-#ifndef TENON_DEVICES_CPU_KERNELS_QUANTIZATION_H_
-#define TENON_DEVICES_CPU_KERNELS_QUANTIZATION_H_
+#ifndef TENON_DEVICES_CPU_KERNELS_QUANTIZED_QUANTIZATION_H_
+#define TENON_DEVICES_CPU_KERNELS_QUANTIZED_QUANTIZATION_H_
 
 #include <algorithm>
 #include <cmath>
@@ -117,4 +117,4 @@ struct Slices {
 
 }  // namespace tenon::cpu
 
-#endif  // TENON_DEVICES_CPU_KERNELS_QUANTIZATION_H_
+#endif  // TENON_DEVICES_CPU_KERNELS_QUANTIZED_QUANTIZATION_H_

@@ -2,7 +2,7 @@
 // Real numbers into quantized ones, back, and both at once.
 #include <string>
 
-#include "kernels/quantization.h"
+#include "kernels/quantized/quantization.h"
 
 namespace tenon::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kernels/product.h"
-#include "kernels/quantization.h"
+#include "kernels/quantized/quantization.h"
 #include "kernels/window.h"
 
 namespace tenon::cpu {
@@ -70,7 +70,7 @@ Bounds UsedRange(sdk::RunContext c, Bounds bounds) {
   return {std::min(0.0F, RealOf(least, bounds.low, bounds.high)), RealOf(most, bounds.low, bounds.high)};
 }
 
-struct RangeKernel {
+struct QuantizedRangeKernel {
   void Run(sdk::RunContext c) const { UsedRange(c, Bounds(c, 1)).Write(c, 0); }
 };
 
@@ -116,8 +116,8 @@ struct ReluKernel {
   }
 };
 
-struct BiasAddKernel {
-  explicit BiasAddKernel(sdk::CreateContext& c) {
+struct QuantizedBiasAddKernel {
+  explicit QuantizedBiasAddKernel(sdk::CreateContext& c) {
     if (c.input_type(0) != c.input_type(1)) c.Fail(TENON_UNIMPLEMENTED, "T1 and T2 must be one type; they are ", sdk::TypeName(c.input_type(0)), " and ", sdk::TypeName(c.input_type(1)));
   }
   void Run(sdk::RunContext c) const {
@@ -149,10 +149,10 @@ struct BiasAddKernel {
 // ---- Products ----
 
 // Products are of floats, which sums of 256 products of 9-bit numbers are without rounding.
-struct MatMulKernel {
-  explicit MatMulKernel(sdk::CreateContext& c) : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
+struct QuantizedMatMulKernel {
+  explicit QuantizedMatMulKernel(sdk::CreateContext& c) : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
   struct Plan {
-    Plan(const MatMulKernel& kernel, sdk::PrepareContext& c) {
+    Plan(const QuantizedMatMulKernel& kernel, sdk::PrepareContext& c) {
       const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1));
       if (a.size() != 2 || b.size() != 2) sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
       const bool ta = kernel.transpose_a, tb = kernel.transpose_b;
@@ -278,8 +278,8 @@ struct Conv2DKernel {
 
 // ---- Side by side ----
 
-struct ConcatKernel {
-  explicit ConcatKernel(sdk::CreateContext& c) : count(static_cast<int32_t>(c.Int("N"))) {}
+struct QuantizedConcatKernel {
+  explicit QuantizedConcatKernel(sdk::CreateContext& c) : count(static_cast<int32_t>(c.Int("N"))) {}
   void Run(sdk::RunContext c) const {
     Bounds all(std::numeric_limits<float>::max(), std::numeric_limits<float>::lowest());
     for (int32_t i = 0; i < count; ++i) {
@@ -340,7 +340,7 @@ constexpr sdk::Traits kShrinkTraits = {.constraints = sdk::Constraints<Int32Inpu
 constexpr sdk::Traits kRequantizeTraits = {.constraints = sdk::Constraints<Int32Input, sdk::Allowed<"out_type", TENON_DT_QUINT8, TENON_DT_QINT8>>::list};
 constexpr sdk::Traits kReluTraits = {.constraints = sdk::Constraints<sdk::Allowed<"Tinput", TENON_DT_QUINT8, TENON_DT_QINT32>>::list, .in_place = kInPlaceFirst};
 constexpr sdk::Traits kBiasAddTraits = {.constraints = sdk::Constraints<sdk::Allowed<"T1", TENON_DT_QINT8, TENON_DT_QUINT8>, sdk::Allowed<"out_type", TENON_DT_QINT32>>::list};
-constexpr sdk::Traits kMatMulTraits = {
+constexpr sdk::Traits kQuantizedProduct = {
     .constraints = sdk::Constraints<sdk::Allowed<"T1", TENON_DT_QUINT8>, sdk::Allowed<"T2", TENON_DT_QUINT8>, sdk::Allowed<"Toutput", TENON_DT_QINT32>>::list,
     .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 constexpr sdk::Traits kConv2DTraits = {
@@ -350,13 +350,13 @@ constexpr sdk::Traits kConcatTraits = {.constraints = sdk::Constraints<sdk::Allo
 
 }  // namespace
 
-TENON_CPU_KERNEL(RequantizationRange) = CpuKernel<RangeKernel>("RequantizationRange", kRangeTraits);
+TENON_CPU_KERNEL(RequantizationRange) = CpuKernel<QuantizedRangeKernel>("RequantizationRange", kRangeTraits);
 TENON_CPU_KERNEL(QuantizeDownAndShrinkRange) = CpuKernel<ShrinkKernel>("QuantizeDownAndShrinkRange", kShrinkTraits);
 TENON_CPU_KERNEL(Requantize) = CpuKernel<RequantizeKernel>("Requantize", kRequantizeTraits);
 TENON_CPU_KERNEL(QuantizedRelu) = CpuKernel<ReluKernel>("QuantizedRelu", kReluTraits);
-TENON_CPU_KERNEL(QuantizedBiasAdd) = CpuKernel<BiasAddKernel>("QuantizedBiasAdd", kBiasAddTraits);
-TENON_CPU_KERNEL(QuantizedMatMul) = CpuKernel<MatMulKernel>("QuantizedMatMul", kMatMulTraits);
+TENON_CPU_KERNEL(QuantizedBiasAdd) = CpuKernel<QuantizedBiasAddKernel>("QuantizedBiasAdd", kBiasAddTraits);
+TENON_CPU_KERNEL(QuantizedMatMul) = CpuKernel<QuantizedMatMulKernel>("QuantizedMatMul", kQuantizedProduct);
 TENON_CPU_KERNEL(QuantizedConv2D) = CpuKernel<Conv2DKernel>("QuantizedConv2D", kConv2DTraits);
-TENON_CPU_KERNEL(QuantizedConcat) = CpuKernel<ConcatKernel>("QuantizedConcat", kConcatTraits);
+TENON_CPU_KERNEL(QuantizedConcat) = CpuKernel<QuantizedConcatKernel>("QuantizedConcat", kConcatTraits);
 
 }  // namespace tenon::cpu

@@ -73,8 +73,6 @@ struct BatchKernel {
   }
 };
 
-constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
-
 }  // namespace
 
 TENON_CPU_KERNEL(SpaceToBatchND) = CpuKernel<BatchKernel<true>>("SpaceToBatchND", kPlain);

@@ -44,7 +44,7 @@ T Combine(T x, T y) {
 }
 
 // x as [outer, n, inner].
-struct Axis {
+struct CumulativeAxis {
   int64_t outer = 1, n = 1, inner = 1;
 };
 
@@ -59,7 +59,7 @@ struct CumulativeKernel {
     const int64_t axis = given < 0 ? given + rank : given;
     if (axis < 0 || axis >= rank) sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", given, " is outside x of shape ", dims);
     const auto at = static_cast<size_t>(axis);
-    const Axis shape = {sdk::Count(dims.first(at)), dims[at], sdk::Count(dims.subspan(at + 1))};
+    const CumulativeAxis shape = {sdk::Count(dims.first(at)), dims[at], sdk::Count(dims.subspan(at + 1))};
     if (shape.outer * shape.n * shape.inner == 0) return;
     Set::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(c, shape); });
   }
@@ -69,7 +69,7 @@ struct CumulativeKernel {
   static constexpr int64_t kColumns = 64;
 
   template <class T>
-  void Typed(sdk::RunContext c, const Axis& s) const {
+  void Typed(sdk::RunContext c, const CumulativeAxis& s) const {
     const int64_t blocks = (s.inner + kColumns - 1) / kColumns;
     c.ParallelFor(s.outer * blocks, static_cast<double>(s.n * std::min(s.inner, kColumns)), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -79,7 +79,7 @@ struct CumulativeKernel {
     });
   }
   template <class T>
-  void Block(const Axis& s, const T* x, T* out, int64_t at, int64_t count) const {
+  void Block(const CumulativeAxis& s, const T* x, T* out, int64_t at, int64_t count) const {
     T so_far[kColumns];
     std::fill_n(so_far, count, Step::template First<T>());
     for (int64_t step = 0; step < s.n; ++step) {

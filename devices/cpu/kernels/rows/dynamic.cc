@@ -198,7 +198,7 @@ struct DynamicPartitionStringKernel : DynamicPartitionKernel {
   }
 };
 
-constexpr sdk::Traits Plain(uint64_t dynamic) {
+constexpr sdk::Traits PlainTraits(uint64_t dynamic) {
   return {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .dynamic_outputs = dynamic};
 }
 constexpr sdk::Traits Strings(uint64_t dynamic) {
@@ -211,8 +211,8 @@ TENON_CPU_KERNEL(Unique) = CpuKernel<UniqueKernel<false>>(
     "Unique", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
 TENON_CPU_KERNEL(UniqueWithCounts) = CpuKernel<UniqueKernel<true>>(
     "UniqueWithCounts", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 0b101});
-TENON_CPU_KERNEL(DynamicStitch) = CpuKernel<sdk::DynamicStitchKernel>("DynamicStitch", Plain(1));
-TENON_CPU_KERNEL(DynamicPartition) = CpuKernel<DynamicPartitionKernel>("DynamicPartition", Plain(TENON_DYNAMIC_ALL));
+TENON_CPU_KERNEL(DynamicStitch) = CpuKernel<sdk::DynamicStitchKernel>("DynamicStitch", PlainTraits(1));
+TENON_CPU_KERNEL(DynamicPartition) = CpuKernel<DynamicPartitionKernel>("DynamicPartition", PlainTraits(TENON_DYNAMIC_ALL));
 TENON_CPU_KERNEL(UniqueString) = CpuKernel<UniqueStringKernel<false>>("Unique", Strings(1));
 TENON_CPU_KERNEL(UniqueWithCountsString) = CpuKernel<UniqueStringKernel<true>>("UniqueWithCounts", Strings(0b101));
 TENON_CPU_KERNEL(DynamicStitchString) = CpuKernel<DynamicStitchStringKernel>("DynamicStitch", Strings(1));

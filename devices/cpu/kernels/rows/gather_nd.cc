@@ -17,8 +17,6 @@
 namespace tenon::cpu {
 namespace {
 
-using View = tenon_tensor_view;
-
 // Slices of a tensor of shape `dims`, one for each vector in the last dim of indices.
 class NamedSlices {
  public:
@@ -189,7 +187,7 @@ struct Put {
   T operator()(T, T y) const { return y; }
 };
 template <bool kSubtract>
-struct AddTo {
+struct AddToRow {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_same_v<T, bool>) {
@@ -243,7 +241,7 @@ struct Scatter : Policy {
     };
     if constexpr (std::is_same_v<Op, Put>) {
       DispatchSize(updates.dtype, typed);
-    } else if constexpr (std::is_same_v<Op, AddTo<false>> || std::is_same_v<Op, AddTo<true>>) {
+    } else if constexpr (std::is_same_v<Op, AddToRow<false>> || std::is_same_v<Op, AddToRow<true>>) {
       DispatchAdded(updates.dtype, typed);
     } else {
       Ordered::Dispatch(updates.dtype, typed);
@@ -283,8 +281,8 @@ struct Scatter : Policy {
   }
 };
 
-struct ScatterNdKernel : Scatter<AddTo<false>> {
-  using Scatter<AddTo<false>>::Scatter;
+struct ScatterNdKernel : Scatter<AddToRow<false>> {
+  using Scatter<AddToRow<false>>::Scatter;
   void Run(sdk::RunContext c) const {
     std::memset(c.output<void>(0), 0, static_cast<size_t>(c.output_view(0).byte_size));
     Apply(c, c.input_view(0), c.input_view(1));
@@ -336,8 +334,8 @@ struct VariableScatterStringsKernel : Scatter<Put> {
 };
 
 // Texts of one element are joined.
-struct ScatterNdStringsKernel : Scatter<AddTo<false>> {
-  using Scatter<AddTo<false>>::Scatter;
+struct ScatterNdStringsKernel : Scatter<AddToRow<false>> {
+  using Scatter<AddToRow<false>>::Scatter;
   struct Plan {
     Plan(const ScatterNdStringsKernel&, sdk::PrepareContext& c) : dims(sdk::DimsOf(c.output(0)).begin(), sdk::DimsOf(c.output(0)).end()) {}
     std::vector<int64_t> dims;
@@ -352,12 +350,12 @@ struct ScatterNdStringsKernel : Scatter<AddTo<false>> {
 
 constexpr sdk::Traits kGather = {.constraints = sdk::Constraints<PlainConstraint<"Tparams">>::list};
 constexpr sdk::Traits kPut = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst};
-using AddedConstraint =
+using ScatteredConstraint =
     sdk::Allowed<"T", TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_HALF, TENON_DT_BFLOAT16,
                  TENON_DT_UINT8, TENON_DT_INT8, TENON_DT_INT16, TENON_DT_UINT16, TENON_DT_UINT32, TENON_DT_UINT64,
                  TENON_DT_COMPLEX64, TENON_DT_COMPLEX128, TENON_DT_BOOL>;
-constexpr sdk::Traits kZeros = {.constraints = sdk::Constraints<AddedConstraint>::list};
-constexpr sdk::Traits kAdded = {.constraints = sdk::Constraints<AddedConstraint>::list, .in_place = kInPlaceFirst};
+constexpr sdk::Traits kZeros = {.constraints = sdk::Constraints<ScatteredConstraint>::list};
+constexpr sdk::Traits kAdded = {.constraints = sdk::Constraints<ScatteredConstraint>::list, .in_place = kInPlaceFirst};
 constexpr sdk::Traits kPutThere = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
 constexpr sdk::Traits kOrderedThere = {.constraints = sdk::Constraints<Ordered::Constraint<"T">>::list};
 constexpr sdk::Traits kOrdered = {.constraints = sdk::Constraints<Ordered::Constraint<"T">>::list, .in_place = kInPlaceFirst};
@@ -377,16 +375,16 @@ TENON_CPU_KERNEL(ResourceScatterNdUpdateString) =
 TENON_CPU_KERNEL(ScatterNd) = CpuKernel<ScatterNdKernel>("ScatterNd", kZeros);
 TENON_CPU_KERNEL(TensorScatterUpdate) = CpuKernel<TensorScatterKernel<Put>>("TensorScatterUpdate", kPut);
 TENON_CPU_KERNEL(TensorScatterUpdateString) = CpuStringKernel<TensorScatterKernel<Put>>("TensorScatterUpdate");
-TENON_CPU_KERNEL(TensorScatterAdd) = CpuKernel<TensorScatterKernel<AddTo<false>>>("TensorScatterAdd", kAdded);
-TENON_CPU_KERNEL(TensorScatterSub) = CpuKernel<TensorScatterKernel<AddTo<true>>>("TensorScatterSub", kAdded);
+TENON_CPU_KERNEL(TensorScatterAdd) = CpuKernel<TensorScatterKernel<AddToRow<false>>>("TensorScatterAdd", kAdded);
+TENON_CPU_KERNEL(TensorScatterSub) = CpuKernel<TensorScatterKernel<AddToRow<true>>>("TensorScatterSub", kAdded);
 TENON_CPU_KERNEL(ScatterNdUpdate) = CpuKernel<VariableScatterKernel<true, Put>>("ScatterNdUpdate", kPutThere);
-TENON_CPU_KERNEL(ScatterNdAdd) = CpuKernel<VariableScatterKernel<true, AddTo<false>>>("ScatterNdAdd", kZeros);
-TENON_CPU_KERNEL(ScatterNdSub) = CpuKernel<VariableScatterKernel<true, AddTo<true>>>("ScatterNdSub", kZeros);
+TENON_CPU_KERNEL(ScatterNdAdd) = CpuKernel<VariableScatterKernel<true, AddToRow<false>>>("ScatterNdAdd", kZeros);
+TENON_CPU_KERNEL(ScatterNdSub) = CpuKernel<VariableScatterKernel<true, AddToRow<true>>>("ScatterNdSub", kZeros);
 TENON_CPU_KERNEL(ScatterNdMin) = CpuKernel<VariableScatterKernel<true, Choose<false>>>("ScatterNdMin", kOrderedThere);
 TENON_CPU_KERNEL(ScatterNdMax) = CpuKernel<VariableScatterKernel<true, Choose<true>>>("ScatterNdMax", kOrderedThere);
 TENON_CPU_KERNEL(ResourceScatterNdUpdate) = CpuKernel<VariableScatterKernel<false, Put>>("ResourceScatterNdUpdate", kPutThere);
-TENON_CPU_KERNEL(ResourceScatterNdAdd) = CpuKernel<VariableScatterKernel<false, AddTo<false>>>("ResourceScatterNdAdd", kZeros);
-TENON_CPU_KERNEL(ResourceScatterNdSub) = CpuKernel<VariableScatterKernel<false, AddTo<true>>>("ResourceScatterNdSub", kZeros);
+TENON_CPU_KERNEL(ResourceScatterNdAdd) = CpuKernel<VariableScatterKernel<false, AddToRow<false>>>("ResourceScatterNdAdd", kZeros);
+TENON_CPU_KERNEL(ResourceScatterNdSub) = CpuKernel<VariableScatterKernel<false, AddToRow<true>>>("ResourceScatterNdSub", kZeros);
 TENON_CPU_KERNEL(ResourceScatterNdMin) = CpuKernel<VariableScatterKernel<false, Choose<false>>>("ResourceScatterNdMin", kOrderedThere);
 TENON_CPU_KERNEL(ResourceScatterNdMax) = CpuKernel<VariableScatterKernel<false, Choose<true>>>("ResourceScatterNdMax", kOrderedThere);
 TENON_CPU_KERNEL(TensorScatterMin) = CpuKernel<TensorScatterKernel<Choose<false>>>("TensorScatterMin", kOrdered);

@@ -16,7 +16,6 @@
 namespace tenon::cpu {
 namespace {
 
-using View = tenon_tensor_view;
 using Listed = Numbers::And<bool>;
 
 // ---- Which elements there are ----
@@ -40,7 +39,7 @@ void DispatchElements(uint32_t dtype, const Function& function) {
 }
 
 // Elements `places` of an input, as an output of these dims.
-void Gather(sdk::RunContext c, int32_t output, sdk::Dims dims, const View& from, const std::pmr::vector<int64_t>& places) {
+void GatherList(sdk::RunContext c, int32_t output, sdk::Dims dims, const View& from, const std::pmr::vector<int64_t>& places) {
   if (from.dtype == TENON_DT_STRING) {
     std::pmr::vector<std::string_view> texts(places.get_allocator().resource());
     texts.reserve(places.size());
@@ -200,7 +199,7 @@ struct UniqueV2Kernel {
         poll(4 * inner);
         for (int64_t k = 0; k < inner; ++k) places.push_back((o * n + first) * inner + k);
       }
-    Gather(c, 0, shape, x, places);
+    GatherList(c, 0, shape, x, places);
     if (!kCounts) return;
     c.AllocOutput(2, std::array{shape[at]});
     for (size_t i = 0; i < counts.size(); ++i) sdk::Put(c.output_view(2), static_cast<int64_t>(i), counts[i]);
@@ -228,7 +227,7 @@ struct ListDiffKernel {
       }
     });
     const auto count = static_cast<int64_t>(places.size());
-    Gather(c, 0, std::array{count}, x, places);
+    GatherList(c, 0, std::array{count}, x, places);
     c.AllocOutput(1, std::array{count});
     for (int64_t i = 0; i < count; ++i) sdk::Put(c.output_view(1), i, places[static_cast<size_t>(i)]);
   }
@@ -327,16 +326,16 @@ struct VecPermuteKernel : Formats {
   }
 };
 
-using Texts = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>;
+using OfStrings = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>;
 
 }  // namespace
 
 TENON_CPU_KERNEL(UniqueV2) = CpuKernel<UniqueV2Kernel<false>>("UniqueV2", {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_CPU_KERNEL(UniqueV2String) = CpuKernel<UniqueV2Kernel<false>>("UniqueV2", {.constraints = Texts::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(UniqueV2String) = CpuKernel<UniqueV2Kernel<false>>("UniqueV2", {.constraints = OfStrings::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_CPU_KERNEL(UniqueWithCountsV2) = CpuKernel<UniqueV2Kernel<true>>("UniqueWithCountsV2", {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_CPU_KERNEL(UniqueWithCountsV2String) = CpuKernel<UniqueV2Kernel<true>>("UniqueWithCountsV2", {.constraints = Texts::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(UniqueWithCountsV2String) = CpuKernel<UniqueV2Kernel<true>>("UniqueWithCountsV2", {.constraints = OfStrings::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_CPU_KERNEL(ListDiff) = CpuKernel<ListDiffKernel>("ListDiff", {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_CPU_KERNEL(ListDiffString) = CpuKernel<ListDiffKernel>("ListDiff", {.constraints = Texts::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(ListDiffString) = CpuKernel<ListDiffKernel>("ListDiff", {.constraints = OfStrings::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_CPU_KERNEL(NthElement) = CpuKernel<NthElementKernel>("NthElement", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list});
 TENON_CPU_KERNEL(BroadcastArgs) = CpuKernel<BroadcastArgsKernel>("BroadcastArgs", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
 TENON_CPU_KERNEL(DataFormatDimMap) = CpuKernel<DimMapKernel>("DataFormatDimMap", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});

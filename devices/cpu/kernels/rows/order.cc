@@ -11,8 +11,6 @@
 namespace tenon::cpu {
 namespace {
 
-using View = tenon_tensor_view;
-
 // x as [outer, first dim, middle, second dim, inner], the two dims being the batch and the sequence in some order.
 struct ReverseSequenceKernel {
   explicit ReverseSequenceKernel(sdk::CreateContext& c) : sequence(c.Int("seq_dim")), batch(c.Int("batch_dim")) {}
@@ -294,7 +292,6 @@ struct LinSpaceKernel {
   }
 };
 
-constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
 constexpr sdk::Traits kBand = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst};
 
 }  // namespace

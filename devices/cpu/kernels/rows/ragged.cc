@@ -14,8 +14,6 @@
 namespace tenon::cpu {
 namespace {
 
-using View = tenon_tensor_view;
-
 // One way in which rows are parted: which row of the level above each row belongs to.
 class Partition {
  public:
@@ -62,9 +60,9 @@ class Partition {
 };
 
 // Numbers in the session's memory, so that its limit holds: how many there are stands in tensors that anybody may have written.
-class Numbers {
+class CountedNumbers {
  public:
-  Numbers(const sdk::RunContext& c, int64_t count, int64_t value) : tensor_(sdk::NewTensor(c, TENON_DT_INT64, std::array{count})), count_(count) {
+  CountedNumbers(const sdk::RunContext& c, int64_t count, int64_t value) : tensor_(sdk::NewTensor(c, TENON_DT_INT64, std::array{count})), count_(count) {
     std::fill_n(data(), count, value);
   }
   int64_t size() const { return count_; }
@@ -86,7 +84,7 @@ struct ToTensorKernel {
     std::vector<Partition> partitions;
     for (size_t i = types[0] == "FIRST_DIM_SIZE" ? 1 : 0; i < types.size(); ++i) partitions.emplace_back(c.input_view(3 + static_cast<int32_t>(i)), types[i]);
     const int64_t first = FirstDim(c.input_view(3));
-    std::vector<Numbers> places;  // by level
+    std::vector<CountedNumbers> places;  // by level
     places.emplace_back(c, first, -1);
     for (const Partition& partition : partitions) places.emplace_back(c, partition.rows(), -1);
     const std::vector<int64_t> dims = DimsOfResult(c, partitions, first);
@@ -100,7 +98,7 @@ struct ToTensorKernel {
     if (sdk::Count(dims) == 0) return c.AllocOutput(0, dims);
     sdk::NewTensor(c, values.dtype, dims);  // whether there is memory for the result, before there is any for what it is made of
     const std::vector<int64_t> fill = Broadcast(sdk::DimsOf(filler), inner);
-    Numbers rows(c, blocks, -1);
+    CountedNumbers rows(c, blocks, -1);
     for (int64_t row = 0; row < places.back().size(); ++row)
       if (const int64_t place = places.back()[row]; place >= 0) rows[place] = row;
     if (values.dtype == TENON_DT_STRING) return GiveStrings(c, dims, rows, fill);
@@ -149,10 +147,10 @@ struct ToTensorKernel {
   }
 
   // Which block of the result each row of each level becomes; -1, which stands there before: it is beyond.
-  static void FindPlaces(const std::vector<Partition>& partitions, const std::vector<int64_t>& dims, std::vector<Numbers>& places) {
+  static void FindPlaces(const std::vector<Partition>& partitions, const std::vector<int64_t>& dims, std::vector<CountedNumbers>& places) {
     for (int64_t i = 0; i < std::min(places[0].size(), dims[0]); ++i) places[0][i] = i;
     for (size_t level = 0; level < partitions.size(); ++level) {
-      Numbers &above = places[level], &own = places[level + 1];
+      CountedNumbers &above = places[level], &own = places[level + 1];
       partitions[level].ForEach(above.size(), [&](int64_t row, int64_t parent, int64_t column) {
         if (above[parent] >= 0 && column < dims[level + 1]) own[row] = above[parent] * dims[level + 1] + column;
       });
@@ -180,7 +178,7 @@ struct ToTensorKernel {
     return at;
   }
 
-  static void GiveStrings(const sdk::RunContext& c, const std::vector<int64_t>& dims, Numbers& rows, const std::vector<int64_t>& fill) {
+  static void GiveStrings(const sdk::RunContext& c, const std::vector<int64_t>& dims, CountedNumbers& rows, const std::vector<int64_t>& fill) {
     std::vector<std::string_view> out;
     for (int64_t block = 0; block < rows.size(); ++block)
       for (size_t i = 0; i < fill.size(); ++i)

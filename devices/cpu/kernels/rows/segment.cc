@@ -10,9 +10,6 @@
 namespace tenon::cpu {
 namespace {
 
-using View = tenon_tensor_view;
-using AnyNumbers = Numbers::AndComplex;
-
 // What a segment begins with and how a row goes into it. Every step is rounded to T, but for the means' sums (Sums).
 struct SumOf : sdk::AddOp {
   using Set = AnyNumbers;

@@ -17,8 +17,6 @@
 namespace tenon::cpu {
 namespace {
 
-using View = tenon_tensor_view;
-
 struct SparseToDenseKernel {
   explicit SparseToDenseKernel(sdk::CreateContext& c) : validate(c.Bool("validate_indices")) {}
   void Run(sdk::RunContext c) const {
@@ -175,7 +173,7 @@ struct FillEmptyRowsKernel {
   static constexpr int64_t kDefault = -1;
 };
 
-using Added = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>::AndComplex;
+using AddedTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>::AndComplex;
 
 struct FillEmptyRowsGradKernel {
   struct Plan {
@@ -190,7 +188,7 @@ struct FillEmptyRowsGradKernel {
       if (at < 0 || at >= total) sdk::Fail(TENON_INVALID_ARGUMENT, "reverse_index_map[", i, "] = ", at, " is not in [0, ", total, ")");
       taken[at] = true;
     }
-    Added::Dispatch(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
+    AddedTypes::Dispatch(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
       const T* grad = c.input<T>(1);
       for (int64_t i = 0; i < count; ++i) c.output<T>(0)[i] = grad[c.input<int64_t>(0)[i]];
       T sum = T(0);
@@ -268,7 +266,7 @@ TENON_CPU_KERNEL(SparseFillEmptyRows) = CpuKernel<FillEmptyRowsKernel>(
 TENON_CPU_KERNEL(SparseFillEmptyRowsString) = CpuKernel<FillEmptyRowsKernel>(
     "SparseFillEmptyRows", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_CPU_KERNEL(SparseFillEmptyRowsGrad) =
-    CpuKernel<FillEmptyRowsGradKernel>("SparseFillEmptyRowsGrad", {.constraints = sdk::Constraints<Added::Constraint<"T">>::list});
+    CpuKernel<FillEmptyRowsGradKernel>("SparseFillEmptyRowsGrad", {.constraints = sdk::Constraints<AddedTypes::Constraint<"T">>::list});
 TENON_CPU_KERNEL(SparseTensorDenseMatMul) = CpuKernel<SparseMatMulKernel>(
     "SparseTensorDenseMatMul", {.constraints = sdk::Constraints<Multiplied::Constraint<"T">, Indices::Constraint<"Tindices">>::list});
 

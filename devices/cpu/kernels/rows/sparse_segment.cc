@@ -14,8 +14,6 @@
 namespace tenon::cpu {
 namespace {
 
-using View = tenon_tensor_view;
-
 using sdk::Divisor, sdk::Over, sdk::SegmentShape;
 
 using Summed = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
