@@ -5,7 +5,7 @@
 namespace tenon::ops {
 using namespace sdk;
 
-static void UniqueShape(ShapeContext& c) {
+static void UniqueListShape(ShapeContext& c) {
   Shape x = c.Input(0);
   const auto axes = c.Integers(1);
   c.WithRankAtMost(1, 1);
@@ -29,7 +29,7 @@ TENON_OP(kUniqueV2) = DefineOp({
     .attrs = "T: type; Taxis: {int32, int64} = int64; out_idx: {int32, int64} = int32",
     .constraints = "rank(axis) <= 1",
     .doc = "The distinct slices along axis in the order in which each occurs first, and for every slice where it is in y. axis has one element, or none for vectors.",
-    .shape = ShapeFunction<UniqueShape>,
+    .shape = ShapeFunction<UniqueListShape>,
 });
 
 TENON_OP(kUniqueWithCountsV2) = DefineOp({
@@ -39,7 +39,7 @@ TENON_OP(kUniqueWithCountsV2) = DefineOp({
     .attrs = "T: type; Taxis: {int32, int64} = int64; out_idx: {int32, int64} = int32",
     .constraints = "rank(axis) <= 1",
     .doc = "What UniqueV2 gives, and how often each slice of y occurs.",
-    .shape = ShapeFunction<UniqueShape>,
+    .shape = ShapeFunction<UniqueListShape>,
 });
 
 static void ListDiffShape(ShapeContext& c) {

@@ -33,11 +33,11 @@ void MirrorShape(ShapeContext& c) {
   c.SetOutput(0, shape);
 }
 
-void OppositeGradient(GradientContext& g, std::string_view op) {
+void MirroredGradient(GradientContext& g, std::string_view op) {
   g.SetDx(0, g.Op(op, {g.dy(0), g.input(1)}, {{"mode", g.String("mode")}}));
 }
-void MirrorPadGradient(GradientContext& g) { OppositeGradient(g, "MirrorPadGrad"); }
-void MirrorPadGradGradient(GradientContext& g) { OppositeGradient(g, "MirrorPad"); }
+void MirrorPadGradient(GradientContext& g) { MirroredGradient(g, "MirrorPadGrad"); }
+void MirrorPadGradGradient(GradientContext& g) { MirroredGradient(g, "MirrorPad"); }
 
 consteval tenon_op_definition Mirror(OpDefinition op) {
   op.inputs = "input: T, paddings: Tpaddings";

@@ -194,16 +194,16 @@ struct InitializeCommunicator {
   }
 };
 
-constexpr Traits kTraits = {.flags = TENON_KERNEL_DETERMINISTIC};
+constexpr Traits kCollective = {.flags = TENON_KERNEL_DETERMINISTIC};
 
 }  // namespace
 
 TENON_KERNEL(kCollectiveInitializeCommunicatorKernel) = Registration<InitializeCommunicator>("CollectiveInitializeCommunicator", {.flags = TENON_KERNEL_STATEFUL});
 
-TENON_KERNEL(kCollectiveAssignGroupV2Kernel) = Registration<AssignGroup>("CollectiveAssignGroupV2", kTraits);
+TENON_KERNEL(kCollectiveAssignGroupV2Kernel) = Registration<AssignGroup>("CollectiveAssignGroupV2", kCollective);
 
 #define TENON_COLLECTIVE_KERNEL(op) \
-  TENON_KERNEL(k##op##Kernel) = Registration<CollectiveKernel>(#op, kTraits);
+  TENON_KERNEL(k##op##Kernel) = Registration<CollectiveKernel>(#op, kCollective);
 TENON_COLLECTIVE_KERNEL(CollectiveReduce)
 TENON_COLLECTIVE_KERNEL(CollectiveReduceV2)
 TENON_COLLECTIVE_KERNEL(CollectiveGather)

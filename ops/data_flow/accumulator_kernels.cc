@@ -71,25 +71,25 @@ struct SetStepKernel {
 };
 
 // TensorFlow's.
-using Held = Types<float, double, Half>;
-constexpr Traits kMakes = {.constraints = Constraints<Held::Constraint<"dtype">>::list, .flags = TENON_KERNEL_STATEFUL};
-constexpr Traits kGives = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
-constexpr Traits kPlain = {.flags = 0};
+using HeldTypes = Types<float, double, Half>;
+constexpr Traits kAccumulatorsMake = {.constraints = Constraints<HeldTypes::Constraint<"dtype">>::list, .flags = TENON_KERNEL_STATEFUL};
+constexpr Traits kAccumulatorsGive = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kAccumulators = {.flags = 0};
 
 }  // namespace
 
-TENON_KERNEL(kConditionalAccumulatorKernel) = Registration<MakeAccumulator<false>>("ConditionalAccumulator", kMakes);
-TENON_KERNEL(kSparseConditionalAccumulatorKernel) = Registration<MakeAccumulator<true>>("SparseConditionalAccumulator", kMakes);
-TENON_KERNEL(kResourceConditionalAccumulatorKernel) = Registration<MakeAccumulator<false>>("ResourceConditionalAccumulator", kMakes);
-TENON_KERNEL(kAccumulatorApplyGradientKernel) = Registration<ApplyKernel>("AccumulatorApplyGradient", kPlain);
-TENON_KERNEL(kResourceAccumulatorApplyGradientKernel) = Registration<ApplyKernel>("ResourceAccumulatorApplyGradient", kPlain);
-TENON_KERNEL(kSparseAccumulatorApplyGradientKernel) = Registration<SparseApplyKernel>("SparseAccumulatorApplyGradient", kPlain);
-TENON_KERNEL(kAccumulatorTakeGradientKernel) = Registration<TakeKernel<false>>("AccumulatorTakeGradient", kGives);
-TENON_KERNEL(kResourceAccumulatorTakeGradientKernel) = Registration<TakeKernel<false>>("ResourceAccumulatorTakeGradient", kGives);
-TENON_KERNEL(kSparseAccumulatorTakeGradientKernel) = Registration<TakeKernel<true>>("SparseAccumulatorTakeGradient", kGives);
-TENON_KERNEL(kAccumulatorNumAccumulatedKernel) = Registration<CountKernel>("AccumulatorNumAccumulated", kPlain);
-TENON_KERNEL(kResourceAccumulatorNumAccumulatedKernel) = Registration<CountKernel>("ResourceAccumulatorNumAccumulated", kPlain);
-TENON_KERNEL(kAccumulatorSetGlobalStepKernel) = Registration<SetStepKernel>("AccumulatorSetGlobalStep", kPlain);
-TENON_KERNEL(kResourceAccumulatorSetGlobalStepKernel) = Registration<SetStepKernel>("ResourceAccumulatorSetGlobalStep", kPlain);
+TENON_KERNEL(kConditionalAccumulatorKernel) = Registration<MakeAccumulator<false>>("ConditionalAccumulator", kAccumulatorsMake);
+TENON_KERNEL(kSparseConditionalAccumulatorKernel) = Registration<MakeAccumulator<true>>("SparseConditionalAccumulator", kAccumulatorsMake);
+TENON_KERNEL(kResourceConditionalAccumulatorKernel) = Registration<MakeAccumulator<false>>("ResourceConditionalAccumulator", kAccumulatorsMake);
+TENON_KERNEL(kAccumulatorApplyGradientKernel) = Registration<ApplyKernel>("AccumulatorApplyGradient", kAccumulators);
+TENON_KERNEL(kResourceAccumulatorApplyGradientKernel) = Registration<ApplyKernel>("ResourceAccumulatorApplyGradient", kAccumulators);
+TENON_KERNEL(kSparseAccumulatorApplyGradientKernel) = Registration<SparseApplyKernel>("SparseAccumulatorApplyGradient", kAccumulators);
+TENON_KERNEL(kAccumulatorTakeGradientKernel) = Registration<TakeKernel<false>>("AccumulatorTakeGradient", kAccumulatorsGive);
+TENON_KERNEL(kResourceAccumulatorTakeGradientKernel) = Registration<TakeKernel<false>>("ResourceAccumulatorTakeGradient", kAccumulatorsGive);
+TENON_KERNEL(kSparseAccumulatorTakeGradientKernel) = Registration<TakeKernel<true>>("SparseAccumulatorTakeGradient", kAccumulatorsGive);
+TENON_KERNEL(kAccumulatorNumAccumulatedKernel) = Registration<CountKernel>("AccumulatorNumAccumulated", kAccumulators);
+TENON_KERNEL(kResourceAccumulatorNumAccumulatedKernel) = Registration<CountKernel>("ResourceAccumulatorNumAccumulated", kAccumulators);
+TENON_KERNEL(kAccumulatorSetGlobalStepKernel) = Registration<SetStepKernel>("AccumulatorSetGlobalStep", kAccumulators);
+TENON_KERNEL(kResourceAccumulatorSetGlobalStepKernel) = Registration<SetStepKernel>("ResourceAccumulatorSetGlobalStep", kAccumulators);
 
 }  // namespace tenon::ops

@@ -11,10 +11,11 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kResourceAccumulatorApplyGradientKernel, kResourceAccumulatorTakeGradientKernel, kResourceAccumulatorNumAccumulatedKernel,
     kSparseAccumulatorApplyGradientKernel, kSparseAccumulatorTakeGradientKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::accumulator_test {
 namespace {
 
 // The fake host has no attribute that is one shape: these make accumulators of the first of a list.
@@ -114,4 +115,4 @@ TEST(Accumulator, TakesAnySparseGradientOrRefusesIt) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::accumulator_test

@@ -41,8 +41,8 @@ struct InsertKernel {
 };
 
 // wait_for_incomplete changes nothing, as in TensorFlow.
-struct TakeKernel {
-  explicit TakeKernel(CreateContext& c) : types(c.Types("component_types")), fewer(c.Bool("allow_small_batch")) {
+struct BarrierTakeKernel {
+  explicit BarrierTakeKernel(CreateContext& c) : types(c.Types("component_types")), fewer(c.Bool("allow_small_batch")) {
     if (c.Int("timeout_ms") != -1) c.Fail(TENON_INVALID_ARGUMENT, "timeout_ms is not supported; give the step a deadline");
   }
   void RunAsync(RunContext c, Done done) const {
@@ -56,8 +56,8 @@ struct TakeKernel {
   bool fewer;
 };
 
-struct CloseKernel {
-  explicit CloseKernel(CreateContext& c) : cancels(c.Bool("cancel_pending_enqueues")) {}
+struct BarrierCloseKernel {
+  explicit BarrierCloseKernel(CreateContext& c) : cancels(c.Bool("cancel_pending_enqueues")) {}
   void Run(RunContext c) const { BarrierIn(c)->Close(cancels); }
   bool cancels;
 };
@@ -68,15 +68,15 @@ struct IncompleteSizeKernel {
   void Run(RunContext c) const { *c.output<int32_t>(0) = static_cast<int32_t>(BarrierIn(c)->IncompleteSize()); }
 };
 
-constexpr Traits kPlain = {.flags = 0};
+constexpr Traits kBarriers = {.flags = 0};
 
 }  // namespace
 
 TENON_KERNEL(kBarrierKernel) = Registration<MakeBarrier>("Barrier", {.flags = TENON_KERNEL_STATEFUL});
-TENON_KERNEL(kBarrierInsertManyKernel) = Registration<InsertKernel>("BarrierInsertMany", kPlain);
-TENON_KERNEL(kBarrierTakeManyKernel) = Registration<TakeKernel>("BarrierTakeMany", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_KERNEL(kBarrierCloseKernel) = Registration<CloseKernel>("BarrierClose", kPlain);
-TENON_KERNEL(kBarrierReadySizeKernel) = Registration<ReadySizeKernel>("BarrierReadySize", kPlain);
-TENON_KERNEL(kBarrierIncompleteSizeKernel) = Registration<IncompleteSizeKernel>("BarrierIncompleteSize", kPlain);
+TENON_KERNEL(kBarrierInsertManyKernel) = Registration<InsertKernel>("BarrierInsertMany", kBarriers);
+TENON_KERNEL(kBarrierTakeManyKernel) = Registration<BarrierTakeKernel>("BarrierTakeMany", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_KERNEL(kBarrierCloseKernel) = Registration<BarrierCloseKernel>("BarrierClose", kBarriers);
+TENON_KERNEL(kBarrierReadySizeKernel) = Registration<ReadySizeKernel>("BarrierReadySize", kBarriers);
+TENON_KERNEL(kBarrierIncompleteSizeKernel) = Registration<IncompleteSizeKernel>("BarrierIncompleteSize", kBarriers);
 
 }  // namespace tenon::ops

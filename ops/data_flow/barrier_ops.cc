@@ -5,10 +5,10 @@
 namespace tenon::ops {
 using namespace sdk;
 
-static void ReferenceShape(ShapeContext& c) { c.SetOutput(0, {2}); }
+static void BarrierShape(ShapeContext& c) { c.SetOutput(0, {2}); }
 
 // The components' shapes are the barrier's, which a reference does not say.
-static void TakenShape(ShapeContext& c) {
+static void BarrierTakenShape(ShapeContext& c) {
   c.WithRank(1, 0);
   c.SetOutput(0, {kUnknown});
   c.SetOutput(1, {kUnknown});
@@ -20,7 +20,7 @@ TENON_OP(kBarrier) = DefineOp({
     .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; container: string = ''; shared_name: string = ''",
     .doc = "Elements whose components come one by one, each under the element's key. All shapes must be given; there is no bound.",
     .traits = TENON_OP_STATEFUL,
-    .shape = ShapeFunction<ReferenceShape>,
+    .shape = ShapeFunction<BarrierShape>,
 });
 
 TENON_OP(kBarrierInsertMany) = DefineOp({
@@ -39,7 +39,7 @@ TENON_OP(kBarrierTakeMany) = DefineOp({
     .constraints = "rank(num_elements) == 0",
     .doc = "Takes elements that have all their components, in the order of the inserts that began them, when there are so many.",
     .traits = TENON_OP_NO_GRADIENT,
-    .shape = ShapeFunction<TakenShape>,
+    .shape = ShapeFunction<BarrierTakenShape>,
 });
 
 TENON_OP(kBarrierClose) = DefineOp({

@@ -7,9 +7,10 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kBarrierKernel, kBarrierInsertManyKernel, kBarrierTakeManyKernel, kBarrierCloseKernel, kBarrierReadySizeKernel, kBarrierIncompleteSizeKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::barrier_test {
 namespace {
 
 class Gate : public Steps {
@@ -90,4 +91,4 @@ TEST(Barrier, ChecksWhatItIsGiven) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::barrier_test

@@ -26,12 +26,12 @@ void CheckRoom(const RunContext& c, int64_t count, size_t size) {
 Component::Component(const RunContext& c, const tenon_tensor_view& batch, int64_t row)
     : Component(c, batch, row * Count(DimsOf(batch).subspan(1)), std::vector<int64_t>(batch.dl.shape + 1, batch.dl.shape + batch.dl.ndim)) {}
 
-static KeptTensor CopyOf(const RunContext& c, const tenon_tensor_view& from, int64_t first, Dims dims) {
+static KeptTensor CopyOfRow(const RunContext& c, const tenon_tensor_view& from, int64_t first, Dims dims) {
   return CopyPart([&c](uint32_t dtype, Dims of, uint64_t extra_bytes) { return NewTensor(c, dtype, of, extra_bytes); }, from, first, dims);
 }
 
 Component::Component(const RunContext& c, const tenon_tensor_view& from, int64_t first, const std::vector<int64_t>& dims)
-    : kept_(CopyOf(c, from, first, dims)) {}
+    : kept_(CopyOfRow(c, from, first, dims)) {}
 
 Component Component::Zeros(const RunContext& c, uint32_t dtype, const std::vector<int64_t>& dims) {
   KeptTensor zeros = NewTensor(c, dtype, dims);

@@ -132,14 +132,14 @@ struct ConsumeLock {
   }
 };
 
-constexpr Traits kGives = {.flags = TENON_KERNEL_STATEFUL, .dynamic_outputs = TENON_DYNAMIC_ALL};
-constexpr Traits kPlain = {.flags = TENON_KERNEL_STATEFUL};
+constexpr Traits kMutexGives = {.flags = TENON_KERNEL_STATEFUL, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kMutex = {.flags = TENON_KERNEL_STATEFUL};
 
 }  // namespace
 
-TENON_KERNEL(kMutexV2Kernel) = Registration<MakeMutex>("MutexV2", kPlain);
-TENON_KERNEL(kMutexLockKernel) = Registration<LockMutex>("MutexLock", kGives);
-TENON_KERNEL(kConsumeMutexLockKernel) = Registration<ConsumeLock>("ConsumeMutexLock", kPlain);
+TENON_KERNEL(kMutexV2Kernel) = Registration<MakeMutex>("MutexV2", kMutex);
+TENON_KERNEL(kMutexLockKernel) = Registration<LockMutex>("MutexLock", kMutexGives);
+TENON_KERNEL(kConsumeMutexLockKernel) = Registration<ConsumeLock>("ConsumeMutexLock", kMutex);
 
 TENON_OP(kMutexV2) = DefineOp({
     .name = "MutexV2",

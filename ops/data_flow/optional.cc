@@ -52,7 +52,7 @@ struct GetValue {
   std::vector<Shape> shapes;
 };
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kOptionalGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 void OptionalShape(ShapeContext& c) { c.SetOutput(0, Shape::Scalar()); }
 
@@ -78,10 +78,10 @@ void GetValueGradient(GradientContext& g) {
 
 }  // namespace
 
-TENON_KERNEL(kOptionalNoneKernel) = Registration<None>("OptionalNone", kGives);
-TENON_KERNEL(kOptionalFromValueKernel) = Registration<FromValue>("OptionalFromValue", kGives);
+TENON_KERNEL(kOptionalNoneKernel) = Registration<None>("OptionalNone", kOptionalGives);
+TENON_KERNEL(kOptionalFromValueKernel) = Registration<FromValue>("OptionalFromValue", kOptionalGives);
 TENON_KERNEL(kOptionalHasValueKernel) = Registration<HasValue>("OptionalHasValue", {});
-TENON_KERNEL(kOptionalGetValueKernel) = Registration<GetValue>("OptionalGetValue", kGives);
+TENON_KERNEL(kOptionalGetValueKernel) = Registration<GetValue>("OptionalGetValue", kOptionalGives);
 
 TENON_OP(kOptionalNone) = DefineOp({
     .name = "OptionalNone",

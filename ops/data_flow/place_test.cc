@@ -15,7 +15,7 @@
 #include "tenon/testing/frame.h"
 #include "tenon/testing/linked.h"
 
-namespace tenon::ops {
+namespace tenon::ops::place_test {
 namespace {
 
 using sdk::Done;
@@ -255,4 +255,4 @@ TEST(Places, WhatWaitsEndsWhenThePlaceIsTakenAway) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::place_test

@@ -7,9 +7,10 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kPriorityQueueV2Kernel, kQueueEnqueueV2Kernel, kQueueDequeueV2Kernel, kQueueDequeueManyV2Kernel, kQueueSizeV2Kernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::priority_queue_test {
 namespace {
 
 class Priorities : public Steps {
@@ -57,4 +58,4 @@ TEST(PriorityQueue, NeedsShapes) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::priority_queue_test

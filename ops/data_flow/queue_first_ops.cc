@@ -5,7 +5,7 @@
 namespace tenon::ops {
 using namespace sdk;
 
-static void QueueShape(ShapeContext& c) {
+static void FirstQueueShape(ShapeContext& c) {
   c.SetOutput(0, {2});
   const std::vector<uint32_t> types = c.Types("component_types");
   const std::vector<Shape> shapes = c.Shapes("shapes");
@@ -23,7 +23,7 @@ TENON_OP(kFIFOQueue) = DefineOp({
              "shared_name: string = ''",
     .doc = "FIFOQueueV2, with a reference to a string as the handle.",
     .traits = TENON_OP_STATEFUL,
-    .shape = ShapeFunction<QueueShape>,
+    .shape = ShapeFunction<FirstQueueShape>,
 });
 
 TENON_OP(kPaddingFIFOQueue) = DefineOp({
@@ -33,7 +33,7 @@ TENON_OP(kPaddingFIFOQueue) = DefineOp({
              "shared_name: string = ''",
     .doc = "PaddingFIFOQueueV2, with a reference to a string as the handle.",
     .traits = TENON_OP_STATEFUL,
-    .shape = ShapeFunction<QueueShape>,
+    .shape = ShapeFunction<FirstQueueShape>,
 });
 
 TENON_OP(kRandomShuffleQueue) = DefineOp({
@@ -43,7 +43,7 @@ TENON_OP(kRandomShuffleQueue) = DefineOp({
              "seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
     .doc = "RandomShuffleQueueV2, with a reference to a string as the handle.",
     .traits = TENON_OP_STATEFUL,
-    .shape = ShapeFunction<QueueShape>,
+    .shape = ShapeFunction<FirstQueueShape>,
 });
 
 TENON_OP(kPriorityQueue) = DefineOp({
@@ -52,7 +52,7 @@ TENON_OP(kPriorityQueue) = DefineOp({
     .attrs = "component_types: list(type) = []; shapes: list(shape); capacity: int = -1; container: string = ''; shared_name: string = ''",
     .doc = "PriorityQueueV2, with a reference to a string as the handle.",
     .traits = TENON_OP_STATEFUL,
-    .shape = ShapeFunction<QueueShape>,
+    .shape = ShapeFunction<FirstQueueShape>,
 });
 
 TENON_OP(kQueueEnqueue) = DefineOp({

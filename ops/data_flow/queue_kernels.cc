@@ -182,37 +182,37 @@ struct SizeKernel {
   void Run(RunContext c) const { *c.output<int32_t>(0) = static_cast<int32_t>(QueueOf(c)->Size()); }
 };
 
-constexpr Traits kMakes = {.flags = TENON_KERNEL_STATEFUL};
-constexpr Traits kPuts = {.flags = 0, .retained_inputs = TENON_DYNAMIC_ALL};
-constexpr Traits kGives = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
-constexpr Traits kPlain = {.flags = 0};
+constexpr Traits kQueuesMake = {.flags = TENON_KERNEL_STATEFUL};
+constexpr Traits kQueuesPut = {.flags = 0, .retained_inputs = TENON_DYNAMIC_ALL};
+constexpr Traits kQueuesGive = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kQueues = {.flags = 0};
 
 }  // namespace
 
 // The first versions have references where the second ones have resources; the cell is the same. Rows that go in are copies.
-TENON_KERNEL(kFIFOQueueKernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueue", kMakes);
-TENON_KERNEL(kPaddingFIFOQueueKernel) = Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueue", kMakes);
-TENON_KERNEL(kRandomShuffleQueueKernel) = Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueue", kMakes);
-TENON_KERNEL(kPriorityQueueKernel) = Registration<MakeQueue<Order::kPriority>>("PriorityQueue", kMakes);
-TENON_KERNEL(kQueueEnqueueKernel) = Registration<EnqueueKernel<false>>("QueueEnqueue", kPuts);
-TENON_KERNEL(kQueueEnqueueManyKernel) = Registration<EnqueueKernel<true>>("QueueEnqueueMany", kPlain);
-TENON_KERNEL(kQueueDequeueKernel) = Registration<DequeueKernel>("QueueDequeue", kGives);
-TENON_KERNEL(kQueueDequeueManyKernel) = Registration<DequeueRowsKernel<false>>("QueueDequeueMany", kGives);
-TENON_KERNEL(kQueueDequeueUpToKernel) = Registration<DequeueRowsKernel<true>>("QueueDequeueUpTo", kGives);
-TENON_KERNEL(kQueueCloseKernel) = Registration<CloseKernel>("QueueClose", kPlain);
-TENON_KERNEL(kQueueIsClosedKernel) = Registration<IsClosedKernel>("QueueIsClosed", kPlain);
-TENON_KERNEL(kQueueSizeKernel) = Registration<SizeKernel>("QueueSize", kPlain);
-TENON_KERNEL(kFIFOQueueV2Kernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueueV2", kMakes);
-TENON_KERNEL(kPaddingFIFOQueueV2Kernel) = Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueueV2", kMakes);
-TENON_KERNEL(kRandomShuffleQueueV2Kernel) = Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueueV2", kMakes);
-TENON_KERNEL(kPriorityQueueV2Kernel) = Registration<MakeQueue<Order::kPriority>>("PriorityQueueV2", kMakes);
-TENON_KERNEL(kQueueEnqueueV2Kernel) = Registration<EnqueueKernel<false>>("QueueEnqueueV2", kPuts);
-TENON_KERNEL(kQueueEnqueueManyV2Kernel) = Registration<EnqueueKernel<true>>("QueueEnqueueManyV2", kPlain);
-TENON_KERNEL(kQueueDequeueV2Kernel) = Registration<DequeueKernel>("QueueDequeueV2", kGives);
-TENON_KERNEL(kQueueDequeueManyV2Kernel) = Registration<DequeueRowsKernel<false>>("QueueDequeueManyV2", kGives);
-TENON_KERNEL(kQueueDequeueUpToV2Kernel) = Registration<DequeueRowsKernel<true>>("QueueDequeueUpToV2", kGives);
-TENON_KERNEL(kQueueCloseV2Kernel) = Registration<CloseKernel>("QueueCloseV2", kPlain);
-TENON_KERNEL(kQueueIsClosedV2Kernel) = Registration<IsClosedKernel>("QueueIsClosedV2", kPlain);
-TENON_KERNEL(kQueueSizeV2Kernel) = Registration<SizeKernel>("QueueSizeV2", kPlain);
+TENON_KERNEL(kFIFOQueueKernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueue", kQueuesMake);
+TENON_KERNEL(kPaddingFIFOQueueKernel) = Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueue", kQueuesMake);
+TENON_KERNEL(kRandomShuffleQueueKernel) = Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueue", kQueuesMake);
+TENON_KERNEL(kPriorityQueueKernel) = Registration<MakeQueue<Order::kPriority>>("PriorityQueue", kQueuesMake);
+TENON_KERNEL(kQueueEnqueueKernel) = Registration<EnqueueKernel<false>>("QueueEnqueue", kQueuesPut);
+TENON_KERNEL(kQueueEnqueueManyKernel) = Registration<EnqueueKernel<true>>("QueueEnqueueMany", kQueues);
+TENON_KERNEL(kQueueDequeueKernel) = Registration<DequeueKernel>("QueueDequeue", kQueuesGive);
+TENON_KERNEL(kQueueDequeueManyKernel) = Registration<DequeueRowsKernel<false>>("QueueDequeueMany", kQueuesGive);
+TENON_KERNEL(kQueueDequeueUpToKernel) = Registration<DequeueRowsKernel<true>>("QueueDequeueUpTo", kQueuesGive);
+TENON_KERNEL(kQueueCloseKernel) = Registration<CloseKernel>("QueueClose", kQueues);
+TENON_KERNEL(kQueueIsClosedKernel) = Registration<IsClosedKernel>("QueueIsClosed", kQueues);
+TENON_KERNEL(kQueueSizeKernel) = Registration<SizeKernel>("QueueSize", kQueues);
+TENON_KERNEL(kFIFOQueueV2Kernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueueV2", kQueuesMake);
+TENON_KERNEL(kPaddingFIFOQueueV2Kernel) = Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueueV2", kQueuesMake);
+TENON_KERNEL(kRandomShuffleQueueV2Kernel) = Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueueV2", kQueuesMake);
+TENON_KERNEL(kPriorityQueueV2Kernel) = Registration<MakeQueue<Order::kPriority>>("PriorityQueueV2", kQueuesMake);
+TENON_KERNEL(kQueueEnqueueV2Kernel) = Registration<EnqueueKernel<false>>("QueueEnqueueV2", kQueuesPut);
+TENON_KERNEL(kQueueEnqueueManyV2Kernel) = Registration<EnqueueKernel<true>>("QueueEnqueueManyV2", kQueues);
+TENON_KERNEL(kQueueDequeueV2Kernel) = Registration<DequeueKernel>("QueueDequeueV2", kQueuesGive);
+TENON_KERNEL(kQueueDequeueManyV2Kernel) = Registration<DequeueRowsKernel<false>>("QueueDequeueManyV2", kQueuesGive);
+TENON_KERNEL(kQueueDequeueUpToV2Kernel) = Registration<DequeueRowsKernel<true>>("QueueDequeueUpToV2", kQueuesGive);
+TENON_KERNEL(kQueueCloseV2Kernel) = Registration<CloseKernel>("QueueCloseV2", kQueues);
+TENON_KERNEL(kQueueIsClosedV2Kernel) = Registration<IsClosedKernel>("QueueIsClosedV2", kQueues);
+TENON_KERNEL(kQueueSizeV2Kernel) = Registration<SizeKernel>("QueueSizeV2", kQueues);
 
 }  // namespace tenon::ops

@@ -10,11 +10,12 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kFIFOQueueV2Kernel, kPaddingFIFOQueueV2Kernel, kRandomShuffleQueueV2Kernel, kQueueEnqueueV2Kernel,
     kQueueEnqueueManyV2Kernel, kQueueDequeueV2Kernel, kQueueDequeueManyV2Kernel, kQueueDequeueUpToV2Kernel, kQueueCloseV2Kernel,
     kQueueIsClosedV2Kernel, kQueueSizeV2Kernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::queue_test {
 namespace {
 
 // A kernel of another package, which knows the queue by its handle alone (tenon/sdk/kernel/shared_queue.h).
@@ -392,4 +393,4 @@ TEST(ShuffleQueue, KeepsItsMinimumUntilItIsClosed) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::queue_test

@@ -97,30 +97,30 @@ struct MapUnstageNoKeyKernel : StageNode<MapStage> {
   void RunAsync(RunContext c, Done done) const { AreaOf(c)->TakeAny(c, done, PlacesOf(c, 0, types.size()), types); }
 };
 
-constexpr Traits kPuts = {.flags = TENON_KERNEL_STATEFUL, .retained_inputs = TENON_DYNAMIC_ALL};
-constexpr Traits kGives = {.flags = TENON_KERNEL_STATEFUL, .dynamic_outputs = TENON_DYNAMIC_ALL};
-constexpr Traits kPlain = {.flags = TENON_KERNEL_STATEFUL};
+constexpr Traits kStagesPut = {.flags = TENON_KERNEL_STATEFUL, .retained_inputs = TENON_DYNAMIC_ALL};
+constexpr Traits kStagesGive = {.flags = TENON_KERNEL_STATEFUL, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kStages = {.flags = TENON_KERNEL_STATEFUL};
 
 }  // namespace
 
-TENON_KERNEL(kStageKernel) = Registration<StageKernel>("Stage", kPuts);
-TENON_KERNEL(kUnstageKernel) = Registration<UnstageKernel>("Unstage", kGives);
-TENON_KERNEL(kStagePeekKernel) = Registration<StagePeekKernel>("StagePeek", kGives);
-TENON_KERNEL(kStageSizeKernel) = Registration<SizeOf<QueueStage>>("StageSize", kPlain);
-TENON_KERNEL(kStageClearKernel) = Registration<ClearKernel<QueueStage>>("StageClear", kPlain);
-TENON_KERNEL(kMapStageKernel) = Registration<MapStageKernel>("MapStage", kPuts);
-TENON_KERNEL(kMapUnstageKernel) = Registration<MapGetKernel<true>>("MapUnstage", kGives);
-TENON_KERNEL(kMapPeekKernel) = Registration<MapGetKernel<false>>("MapPeek", kGives);
-TENON_KERNEL(kMapUnstageNoKeyKernel) = Registration<MapUnstageNoKeyKernel>("MapUnstageNoKey", kGives);
-TENON_KERNEL(kMapSizeKernel) = Registration<SizeOf<MapStage>>("MapSize", kPlain);
-TENON_KERNEL(kMapIncompleteSizeKernel) = Registration<IncompleteSizeOf>("MapIncompleteSize", kPlain);
-TENON_KERNEL(kMapClearKernel) = Registration<ClearKernel<MapStage>>("MapClear", kPlain);
-TENON_KERNEL(kOrderedMapStageKernel) = Registration<MapStageKernel>("OrderedMapStage", kPuts);
-TENON_KERNEL(kOrderedMapUnstageKernel) = Registration<MapGetKernel<true>>("OrderedMapUnstage", kGives);
-TENON_KERNEL(kOrderedMapPeekKernel) = Registration<MapGetKernel<false>>("OrderedMapPeek", kGives);
-TENON_KERNEL(kOrderedMapUnstageNoKeyKernel) = Registration<MapUnstageNoKeyKernel>("OrderedMapUnstageNoKey", kGives);
-TENON_KERNEL(kOrderedMapSizeKernel) = Registration<SizeOf<MapStage>>("OrderedMapSize", kPlain);
-TENON_KERNEL(kOrderedMapIncompleteSizeKernel) = Registration<IncompleteSizeOf>("OrderedMapIncompleteSize", kPlain);
-TENON_KERNEL(kOrderedMapClearKernel) = Registration<ClearKernel<MapStage>>("OrderedMapClear", kPlain);
+TENON_KERNEL(kStageKernel) = Registration<StageKernel>("Stage", kStagesPut);
+TENON_KERNEL(kUnstageKernel) = Registration<UnstageKernel>("Unstage", kStagesGive);
+TENON_KERNEL(kStagePeekKernel) = Registration<StagePeekKernel>("StagePeek", kStagesGive);
+TENON_KERNEL(kStageSizeKernel) = Registration<SizeOf<QueueStage>>("StageSize", kStages);
+TENON_KERNEL(kStageClearKernel) = Registration<ClearKernel<QueueStage>>("StageClear", kStages);
+TENON_KERNEL(kMapStageKernel) = Registration<MapStageKernel>("MapStage", kStagesPut);
+TENON_KERNEL(kMapUnstageKernel) = Registration<MapGetKernel<true>>("MapUnstage", kStagesGive);
+TENON_KERNEL(kMapPeekKernel) = Registration<MapGetKernel<false>>("MapPeek", kStagesGive);
+TENON_KERNEL(kMapUnstageNoKeyKernel) = Registration<MapUnstageNoKeyKernel>("MapUnstageNoKey", kStagesGive);
+TENON_KERNEL(kMapSizeKernel) = Registration<SizeOf<MapStage>>("MapSize", kStages);
+TENON_KERNEL(kMapIncompleteSizeKernel) = Registration<IncompleteSizeOf>("MapIncompleteSize", kStages);
+TENON_KERNEL(kMapClearKernel) = Registration<ClearKernel<MapStage>>("MapClear", kStages);
+TENON_KERNEL(kOrderedMapStageKernel) = Registration<MapStageKernel>("OrderedMapStage", kStagesPut);
+TENON_KERNEL(kOrderedMapUnstageKernel) = Registration<MapGetKernel<true>>("OrderedMapUnstage", kStagesGive);
+TENON_KERNEL(kOrderedMapPeekKernel) = Registration<MapGetKernel<false>>("OrderedMapPeek", kStagesGive);
+TENON_KERNEL(kOrderedMapUnstageNoKeyKernel) = Registration<MapUnstageNoKeyKernel>("OrderedMapUnstageNoKey", kStagesGive);
+TENON_KERNEL(kOrderedMapSizeKernel) = Registration<SizeOf<MapStage>>("OrderedMapSize", kStages);
+TENON_KERNEL(kOrderedMapIncompleteSizeKernel) = Registration<IncompleteSizeOf>("OrderedMapIncompleteSize", kStages);
+TENON_KERNEL(kOrderedMapClearKernel) = Registration<ClearKernel<MapStage>>("OrderedMapClear", kStages);
 
 }  // namespace tenon::ops

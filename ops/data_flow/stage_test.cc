@@ -7,10 +7,11 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kStageKernel, kUnstageKernel, kStagePeekKernel, kStageSizeKernel, kStageClearKernel, kMapStageKernel, kMapUnstageKernel, kMapPeekKernel,
     kMapUnstageNoKeyKernel, kMapSizeKernel, kMapIncompleteSizeKernel, kMapClearKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::stage_test {
 namespace {
 
 class Area : public Steps {
@@ -165,4 +166,4 @@ TEST(MapStage, RefusesWrongPlaces) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::stage_test

@@ -81,7 +81,7 @@ struct Gather {
   uint32_t dtype;
 };
 
-struct Scatter {
+struct ArrayScatter {
   void Run(RunContext c) const {
     TensorArray& array = ArrayOf(c);
     const tenon_tensor_view& value = c.input_view(2);
@@ -94,8 +94,8 @@ struct Scatter {
   }
 };
 
-struct Join {
-  explicit Join(CreateContext& c) : dtype(c.Type("dtype")) {}
+struct JoinElements {
+  explicit JoinElements(CreateContext& c) : dtype(c.Type("dtype")) {}
   void Run(RunContext c) const {
     TensorArray& array = ArrayOf(c);
     array.CheckType(dtype);
@@ -104,7 +104,7 @@ struct Join {
   uint32_t dtype;
 };
 
-struct Split {
+struct ArraySplit {
   void Run(RunContext c) const {
     TensorArray& array = ArrayOf(c);
     const tenon_tensor_view& value = c.input_view(1);
@@ -133,8 +133,8 @@ struct Close {
   void Run(RunContext c) const { ArrayOf(c).Close(); }
 };
 
-constexpr Traits kPlain = {.flags = 0};
-constexpr Traits kGives = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kTensorArrays = {.flags = 0};
+constexpr Traits kTensorArraysGive = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
@@ -143,12 +143,12 @@ TENON_KERNEL(kTensorArrayGradV3Kernel) =
     Registration<GradientArray>("TensorArrayGradV3", {.flags = TENON_KERNEL_STATEFUL});
 TENON_KERNEL(kTensorArrayWriteV3Kernel) =
     Registration<Write>("TensorArrayWriteV3", {.flags = 0, .retained_inputs = 4});
-TENON_KERNEL(kTensorArrayReadV3Kernel) = Registration<Read>("TensorArrayReadV3", kGives);
-TENON_KERNEL(kTensorArrayGatherV3Kernel) = Registration<Gather>("TensorArrayGatherV3", kGives);
-TENON_KERNEL(kTensorArrayScatterV3Kernel) = Registration<Scatter>("TensorArrayScatterV3", kPlain);
-TENON_KERNEL(kTensorArrayConcatV3Kernel) = Registration<Join>("TensorArrayConcatV3", kGives);
-TENON_KERNEL(kTensorArraySplitV3Kernel) = Registration<Split>("TensorArraySplitV3", kPlain);
-TENON_KERNEL(kTensorArraySizeV3Kernel) = Registration<Size>("TensorArraySizeV3", kPlain);
-TENON_KERNEL(kTensorArrayCloseV3Kernel) = Registration<Close>("TensorArrayCloseV3", kPlain);
+TENON_KERNEL(kTensorArrayReadV3Kernel) = Registration<Read>("TensorArrayReadV3", kTensorArraysGive);
+TENON_KERNEL(kTensorArrayGatherV3Kernel) = Registration<Gather>("TensorArrayGatherV3", kTensorArraysGive);
+TENON_KERNEL(kTensorArrayScatterV3Kernel) = Registration<ArrayScatter>("TensorArrayScatterV3", kTensorArrays);
+TENON_KERNEL(kTensorArrayConcatV3Kernel) = Registration<JoinElements>("TensorArrayConcatV3", kTensorArraysGive);
+TENON_KERNEL(kTensorArraySplitV3Kernel) = Registration<ArraySplit>("TensorArraySplitV3", kTensorArrays);
+TENON_KERNEL(kTensorArraySizeV3Kernel) = Registration<Size>("TensorArraySizeV3", kTensorArrays);
+TENON_KERNEL(kTensorArrayCloseV3Kernel) = Registration<Close>("TensorArrayCloseV3", kTensorArrays);
 
 }  // namespace tenon::ops

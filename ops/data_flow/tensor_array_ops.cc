@@ -52,33 +52,33 @@ TENON_OP(kTensorArrayGradV3) = DefineOp({
 // ---- Gradients ----
 
 // The array of gradients of input 0, after `flow`: {handle, flow}.
-static int64_t GradientArray(GradientContext& g, Output flow) { return g.Node("TensorArrayGradV3", {g.input(0), flow}, {{"source", g.scope()}}); }
+static int64_t GradientArrayOf(GradientContext& g, Output flow) { return g.Node("TensorArrayGradV3", {g.input(0), flow}, {{"source", g.scope()}}); }
 
 static void WriteGradient(GradientContext& g) {
-  const int64_t array = GradientArray(g, g.dy(0));
+  const int64_t array = GradientArrayOf(g, g.dy(0));
   g.SetDx(2, g.Op("TensorArrayReadV3", {{array, 0, 0}, g.input(1), {array, 1, 0}}, {Attribute::Type("dtype", g.type(g.input(2)))}));
   g.PassOn(3, 0);
 }
 static void ReadGradient(GradientContext& g) {
-  const int64_t array = GradientArray(g, g.input(2));
+  const int64_t array = GradientArrayOf(g, g.input(2));
   g.SetDx(2, g.Op("TensorArrayWriteV3", {{array, 0, 0}, g.input(1), g.dy(0), {array, 1, 0}}));
 }
 static void ScatterGradient(GradientContext& g) {
-  const int64_t array = GradientArray(g, g.dy(0));
+  const int64_t array = GradientArrayOf(g, g.dy(0));
   g.SetDx(2, g.Op("TensorArrayGatherV3", {{array, 0, 0}, g.input(1), {array, 1, 0}}, {Attribute::Type("dtype", g.type(g.input(2)))}));
   g.PassOn(3, 0);
 }
 static void GatherGradient(GradientContext& g) {
-  const int64_t array = GradientArray(g, g.input(2));
+  const int64_t array = GradientArrayOf(g, g.input(2));
   g.SetDx(2, g.Op("TensorArrayScatterV3", {{array, 0, 0}, g.input(1), g.dy(0), {array, 1, 0}}));
 }
 static void SplitGradient(GradientContext& g) {
-  const int64_t array = GradientArray(g, g.dy(0));
+  const int64_t array = GradientArrayOf(g, g.dy(0));
   g.SetDx(1, g.Op("TensorArrayConcatV3", {{array, 0, 0}, {array, 1, 0}}, {Attribute::Type("dtype", g.type(g.input(1)))}));
   g.PassOn(3, 0);
 }
 static void ConcatGradient(GradientContext& g) {
-  const int64_t array = GradientArray(g, g.input(1));
+  const int64_t array = GradientArrayOf(g, g.input(1));
   g.SetDx(1, g.Op("TensorArraySplitV3", {{array, 0, 0}, g.dy(0), g.output(1), {array, 1, 0}}));
 }
 

@@ -14,8 +14,8 @@ using namespace sdk;
 namespace {
 
 // The element type that a node names.
-struct Typed {
-  explicit Typed(CreateContext& c) : dtype(c.Type("element_dtype")) {}
+struct TypedList {
+  explicit TypedList(CreateContext& c) : dtype(c.Type("element_dtype")) {}
   uint32_t dtype;
 };
 
@@ -41,13 +41,13 @@ void CheckIndex(const TensorList& list, int64_t index) {
   if (index < 0 || index >= list.size()) Fail(TENON_INVALID_ARGUMENT, "there is no element ", index, " in a list of ", list.size());
 }
 
-struct Empty : Typed {
-  using Typed::Typed;
+struct Empty : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const { GiveList(c, 0, {dtype, ShapeOfInput(c, 0), *c.input<int32_t>(1)}, 0); }
 };
 
-struct Reserve : Typed {
-  using Typed::Typed;
+struct Reserve : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const {
     const int64_t size = *c.input<int32_t>(1);
     if (size < 0) Fail(TENON_INVALID_ARGUMENT, "num_elements is ", size);
@@ -55,8 +55,8 @@ struct Reserve : Typed {
   }
 };
 
-struct PushBack : Typed {
-  using Typed::Typed;
+struct PushBack : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     CheckFits(list, c.input_view(1));
@@ -68,8 +68,8 @@ struct PushBack : Typed {
   }
 };
 
-struct PopBack : Typed {
-  using Typed::Typed;
+struct PopBack : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     if (list.size() == 0) Fail(TENON_INVALID_ARGUMENT, "the list is empty; nothing can be taken from it");
@@ -78,8 +78,8 @@ struct PopBack : Typed {
   }
 };
 
-struct GetItem : Typed {
-  using Typed::Typed;
+struct GetItem : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     const int64_t index = *c.input<int32_t>(1);
@@ -88,8 +88,8 @@ struct GetItem : Typed {
   }
 };
 
-struct SetItem : Typed {
-  explicit SetItem(CreateContext& c) : Typed(c), grows(c.Bool("resize_if_index_out_of_bounds")) {}
+struct SetItem : TypedList {
+  explicit SetItem(CreateContext& c) : TypedList(c), grows(c.Bool("resize_if_index_out_of_bounds")) {}
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     const int64_t index = *c.input<int32_t>(1);
@@ -116,8 +116,8 @@ struct Resize {
 };
 
 // A vector of dims, -1 where they are not known; the scalar -1 for an unknown rank.
-struct ElementShape {
-  explicit ElementShape(CreateContext& c) : dtype(c.Type("shape_type")) {}
+struct ListElementShape {
+  explicit ListElementShape(CreateContext& c) : dtype(c.Type("shape_type")) {}
   void Run(RunContext c) const {
     const Shape shape = TensorList::OfInput(c, 0, TENON_DT_INVALID).type().element_shape;
     const std::vector<int64_t> numbers = shape.known_rank() ? shape.dims() : std::vector<int64_t>{-1};
@@ -147,8 +147,8 @@ void GiveRowsOf(const RunContext& c, const TensorList& list, const std::vector<i
   GiveJoined(c, 0, list.type().dtype, rows, Join({static_cast<int64_t>(rows.size())}, shape).dims());
 }
 
-struct Stack : Typed {
-  explicit Stack(CreateContext& c) : Typed(c), num_elements(c.Int("num_elements")) {}
+struct Stack : TypedList {
+  explicit Stack(CreateContext& c) : TypedList(c), num_elements(c.Int("num_elements")) {}
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     if (num_elements >= 0 && list.size() != num_elements) Fail(TENON_INVALID_ARGUMENT, "a list of ", num_elements, " elements is expected, found one of ", list.size());
@@ -160,8 +160,8 @@ struct Stack : Typed {
   int64_t num_elements;
 };
 
-struct GatherRows : Typed {
-  using Typed::Typed;
+struct GatherRows : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     const std::vector<int64_t> indices = IndicesOf(c, 1);
@@ -170,8 +170,8 @@ struct GatherRows : Typed {
   }
 };
 
-struct ConcatRows : Typed {
-  using Typed::Typed;
+struct ConcatRows : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     const Shape whole = MergeShapes(list.type().element_shape, ShapeOfInput(c, 1), "the list's element shape and the one asked for");
@@ -218,17 +218,17 @@ struct ConcatRows : Typed {
   }
 };
 
-void CheckRows(const Shape& row, const Shape& element_shape) {
+void CheckListRows(const Shape& row, const Shape& element_shape) {
   if (!Fits(row, element_shape)) Fail(TENON_INVALID_ARGUMENT, "the rows of the tensor have shape ", row, "; the list's elements shall have ", element_shape);
 }
 
 // Rows of a tensor as a list.
-struct FromTensor : Typed {
-  using Typed::Typed;
+struct FromTensor : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const {
     const Shape shape = ShapeOfInput(c, 1), tensor = ShapeOf(c.input_view(0));
     if (tensor.rank() == 0) Fail(TENON_INVALID_ARGUMENT, "a scalar has no rows that could be a list");
-    CheckRows(tensor.Slice(1), shape);
+    CheckListRows(tensor.Slice(1), shape);
     GiveParts(c, {dtype, shape}, std::vector<int64_t>(static_cast<size_t>(tensor[0]), 1), true);
   }
   // The next lengths[i] rows of input 0 as element i; drop: one row each, without its dimension.
@@ -251,8 +251,8 @@ struct FromTensor : Typed {
   }
 };
 
-struct Split : Typed {
-  using Typed::Typed;
+struct Split : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const {
     const Shape shape = ShapeOfInput(c, 1), tensor = ShapeOf(c.input_view(0));
     if (tensor.rank() == 0) Fail(TENON_INVALID_ARGUMENT, "a scalar has no rows that could be split");
@@ -291,8 +291,8 @@ void ScatterRows(const RunContext& c, int32_t input, const std::vector<int64_t>&
   give(elements);
 }
 
-struct Scatter : Typed {
-  using Typed::Typed;
+struct Scatter : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const {
     const Shape shape = ShapeOfInput(c, 2);
     const int64_t size = *c.input<int32_t>(3);
@@ -300,15 +300,15 @@ struct Scatter : Typed {
     if (size < -1) Fail(TENON_INVALID_ARGUMENT, "num_elements is ", size);
     for (int64_t index : indices)
       if (size >= 0 && index >= size) Fail(TENON_INVALID_ARGUMENT, "index ", index, " is outside of a list of ", size);
-    CheckRows(ShapeOf(c.input_view(0)).Slice(1), shape);
+    CheckListRows(ShapeOf(c.input_view(0)).Slice(1), shape);
     CheckRoom(c, std::max<int64_t>(size, 0), sizeof(tenon_tensor_view));
     const auto give = [&](const std::vector<tenon_tensor_view>& elements) { GiveList(c, 0, {dtype, shape}, elements); };
     ScatterRows(c, 0, indices, std::vector<tenon_tensor_view>(static_cast<size_t>(std::max<int64_t>(size, 0))), give);
   }
 };
 
-struct ScatterInto : Typed {
-  using Typed::Typed;
+struct ScatterInto : TypedList {
+  using TypedList::TypedList;
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     // Rows of another shape than the list's elements are taken, as in TensorFlow: whoever reads them as such finds out.
@@ -399,27 +399,27 @@ struct AddLists {
   }
 };
 
-constexpr Traits kGives = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kListsGive = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
 constexpr Traits kKeepsFirst = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 1};
-constexpr Traits kPlain = {.flags = 0};
+constexpr Traits kLists = {.flags = 0};
 using Variants = Constraints<Allowed<"T", TENON_DT_VARIANT>>;
 
 }  // namespace
 
-TENON_KERNEL(kEmptyTensorListKernel) = Registration<Empty>("EmptyTensorList", kGives);
-TENON_KERNEL(kTensorListReserveKernel) = Registration<Reserve>("TensorListReserve", kGives);
+TENON_KERNEL(kEmptyTensorListKernel) = Registration<Empty>("EmptyTensorList", kListsGive);
+TENON_KERNEL(kTensorListReserveKernel) = Registration<Reserve>("TensorListReserve", kListsGive);
 TENON_KERNEL(kTensorListPushBackKernel) =
     Registration<PushBack>("TensorListPushBack", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 2});
-TENON_KERNEL(kTensorListPopBackKernel) = Registration<PopBack>("TensorListPopBack", kGives);
-TENON_KERNEL(kTensorListGetItemKernel) = Registration<GetItem>("TensorListGetItem", kGives);
+TENON_KERNEL(kTensorListPopBackKernel) = Registration<PopBack>("TensorListPopBack", kListsGive);
+TENON_KERNEL(kTensorListGetItemKernel) = Registration<GetItem>("TensorListGetItem", kListsGive);
 TENON_KERNEL(kTensorListSetItemKernel) =
     Registration<SetItem>("TensorListSetItem", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 4});
-TENON_KERNEL(kTensorListLengthKernel) = Registration<Length>("TensorListLength", kPlain);
-TENON_KERNEL(kTensorListResizeKernel) = Registration<Resize>("TensorListResize", kGives);
-TENON_KERNEL(kTensorListElementShapeKernel) = Registration<ElementShape>("TensorListElementShape", kGives);
-TENON_KERNEL(kTensorListStackKernel) = Registration<Stack>("TensorListStack", kGives);
-TENON_KERNEL(kTensorListGatherKernel) = Registration<GatherRows>("TensorListGather", kGives);
-TENON_KERNEL(kTensorListConcatV2Kernel) = Registration<ConcatRows>("TensorListConcatV2", kGives);
+TENON_KERNEL(kTensorListLengthKernel) = Registration<Length>("TensorListLength", kLists);
+TENON_KERNEL(kTensorListResizeKernel) = Registration<Resize>("TensorListResize", kListsGive);
+TENON_KERNEL(kTensorListElementShapeKernel) = Registration<ListElementShape>("TensorListElementShape", kListsGive);
+TENON_KERNEL(kTensorListStackKernel) = Registration<Stack>("TensorListStack", kListsGive);
+TENON_KERNEL(kTensorListGatherKernel) = Registration<GatherRows>("TensorListGather", kListsGive);
+TENON_KERNEL(kTensorListConcatV2Kernel) = Registration<ConcatRows>("TensorListConcatV2", kListsGive);
 TENON_KERNEL(kTensorListFromTensorKernel) = Registration<FromTensor>("TensorListFromTensor", kKeepsFirst);
 TENON_KERNEL(kTensorListSplitKernel) = Registration<Split>("TensorListSplit", kKeepsFirst);
 TENON_KERNEL(kTensorListScatterV2Kernel) = Registration<Scatter>("TensorListScatterV2", kKeepsFirst);

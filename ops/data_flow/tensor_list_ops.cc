@@ -20,7 +20,7 @@ static Output KnownRowShape(GradientContext& g, Output x) {
   return row.known_rank() ? g.Vector(row.dims()) : g.Number(-1);
 }
 // Input `input` as a shape: a vector, or the scalar -1 for an unknown rank.
-static Shape ElementShape(ShapeContext& c, int input) { return c.Input(input).rank() == 1 ? c.InputAsShape(input) : Shape(); }
+static Shape ElementShapeOf(ShapeContext& c, int input) { return c.Input(input).rank() == 1 ? c.InputAsShape(input) : Shape(); }
 // Any shape.
 static Output AnyShape(GradientContext& g) { return g.Number(-1); }
 
@@ -67,7 +67,7 @@ TENON_OP(kTensorListFromTensor) = DefineOp({
     .gradient = GradientFunction<FromTensorGradient>,
 });
 
-static void SplitGradient(GradientContext& g) {
+static void ListSplitGradient(GradientContext& g) {
   // What the rows are is not left to the elements: none may be set.
   const Shape row = g.shape(g.input(0)).Slice(1);
   const Output element = row.fully_known() ? g.Vector(Join({-1}, row).dims()) : g.Concat({g.Vector({-1}), RowShape(g, g.input(0))});
@@ -83,10 +83,10 @@ TENON_OP(kTensorListSplit) = DefineOp({
     .constraints = "rank(tensor) >= 1; rank(element_shape) <= 1; rank(lengths) == 1",
     .doc = "The next lengths[i] rows of a tensor as element i of a list.",
     .shape = ShapeFunction<HandleShape>,
-    .gradient = GradientFunction<SplitGradient>,
+    .gradient = GradientFunction<ListSplitGradient>,
 });
 
-static void ScatterGradient(GradientContext& g) {
+static void ListScatterGradient(GradientContext& g) {
   g.SetDx(0, g.Op("TensorListGather", {g.dy(0), g.input(1), RowShape(g, g.input(0))}, {Typed(ElementType(g))}));
 }
 
@@ -98,7 +98,7 @@ TENON_OP(kTensorListScatterV2) = DefineOp({
     .constraints = "rank(tensor) >= 1; rank(indices) == 1; rank(element_shape) <= 1; rank(num_elements) == 0",
     .doc = "A list whose element indices[i] is row i of a tensor; num_elements: its size, -1 for one more than the greatest index.",
     .shape = ShapeFunction<HandleShape>,
-    .gradient = GradientFunction<ScatterGradient>,
+    .gradient = GradientFunction<ListScatterGradient>,
 });
 
 // ---- Changing lists ----
@@ -134,7 +134,7 @@ static void PopBackGradient(GradientContext& g) {
 
 static void PopBackShape(ShapeContext& c) {
   c.SetOutput(0, Shape::Scalar());
-  c.SetOutput(1, ElementShape(c, 1));
+  c.SetOutput(1, ElementShapeOf(c, 1));
 }
 
 TENON_OP(kTensorListPopBack) = DefineOp({
@@ -197,7 +197,7 @@ TENON_OP(kTensorListResize) = DefineOp({
 
 // ---- Reading lists ----
 
-static void GetItemShape(ShapeContext& c) { c.SetOutput(0, ElementShape(c, 2)); }
+static void GetItemShape(ShapeContext& c) { c.SetOutput(0, ElementShapeOf(c, 2)); }
 static void GetItemGradient(GradientContext& g) {
   const Output shape = g.Op("TensorListElementShape", {g.input(0)}, {Attribute::Type("shape_type", TENON_DT_INT32)});
   const Output empty = g.Op("TensorListReserve", {shape, g.Op("TensorListLength", {g.input(0)})}, {Typed(ElementType(g))});
@@ -217,7 +217,7 @@ TENON_OP(kTensorListGetItem) = DefineOp({
 
 static void StackShape(ShapeContext& c) {
   const int64_t rows = c.Int("num_elements");
-  c.SetOutput(0, Join({rows < 0 ? kUnknown : rows}, ElementShape(c, 1)));
+  c.SetOutput(0, Join({rows < 0 ? kUnknown : rows}, ElementShapeOf(c, 1)));
 }
 static void StackGradient(GradientContext& g) { g.SetDx(0, g.Op("TensorListFromTensor", {g.dy(0), KnownRowShape(g, g.dy(0))})); }
 
@@ -233,8 +233,8 @@ TENON_OP(kTensorListStack) = DefineOp({
     .gradient = GradientFunction<StackGradient>,
 });
 
-static void GatherShape(ShapeContext& c) { c.SetOutput(0, Join({c.WithRank(1, 1)[0]}, ElementShape(c, 2))); }
-static void GatherGradient(GradientContext& g) {
+static void ListGatherShape(ShapeContext& c) { c.SetOutput(0, Join({c.WithRank(1, 1)[0]}, ElementShapeOf(c, 2))); }
+static void ListGatherGradient(GradientContext& g) {
   g.SetDx(0, g.Op("TensorListScatterV2", {g.dy(0), g.input(1), KnownRowShape(g, g.dy(0)), g.Op("TensorListLength", {g.input(0)})}));
 }
 
@@ -245,17 +245,17 @@ TENON_OP(kTensorListGather) = DefineOp({
     .attrs = "element_dtype: type",
     .constraints = "rank(input_handle) == 0; rank(indices) == 1; rank(element_shape) <= 1",
     .doc = "The elements indices, which have one shape, as the rows of a tensor.",
-    .shape = ShapeFunction<GatherShape>,
-    .gradient = GradientFunction<GatherGradient>,
+    .shape = ShapeFunction<ListGatherShape>,
+    .gradient = GradientFunction<ListGatherGradient>,
 });
 
-static void ConcatShape(ShapeContext& c) {
-  const Shape element = ElementShape(c, 1);
+static void ListConcatShape(ShapeContext& c) {
+  const Shape element = ElementShapeOf(c, 1);
   if (element.known_rank() && element.rank() == 0) return c.Invalid("elements that are concatenated need a first dimension; element_shape is ", element);
   c.SetOutput(0, Join({kUnknown}, element.Slice(1)));
   c.SetOutput(1, {kUnknown});
 }
-static void ConcatGradient(GradientContext& g) { g.SetDx(0, g.Op("TensorListSplit", {g.dy(0), AnyShape(g), g.output(1)})); }
+static void ListConcatGradient(GradientContext& g) { g.SetDx(0, g.Op("TensorListSplit", {g.dy(0), AnyShape(g), g.output(1)})); }
 
 TENON_OP(kTensorListConcatV2) = DefineOp({
     .name = "TensorListConcatV2",
@@ -264,8 +264,8 @@ TENON_OP(kTensorListConcatV2) = DefineOp({
     .attrs = "element_dtype: type; shape_type: {int32, int64}",
     .constraints = "rank(input_handle) == 0; rank(element_shape) <= 1; rank(leading_dims) == 1",
     .doc = "All elements joined along their first dimension, and how many rows each has.",
-    .shape = ShapeFunction<ConcatShape>,
-    .gradient = GradientFunction<ConcatGradient>,
+    .shape = ShapeFunction<ListConcatShape>,
+    .gradient = GradientFunction<ListConcatGradient>,
 });
 
 TENON_OP(kTensorListLength) = DefineOp({

@@ -44,7 +44,7 @@ struct AutoShard {
 TENON_KERNEL(kAutoShardDatasetKernel) = Registration<AutoShard>("AutoShardDataset", kMakesDataset);
 TENON_KERNEL(kExperimentalAutoShardDatasetKernel) = Registration<AutoShard>("ExperimentalAutoShardDataset", kMakesDataset);
 
-static constexpr std::string_view kDoc =
+static constexpr std::string_view kAutoShardDoc =
     "What worker `index` of num_workers gets of the dataset, by auto_shard_policy: -1, 3 all of it; 1 each num_workers-th file of a dataset that reads files; 2 each num_workers-th element; "
     "0 files where that can be, else elements.";
 
@@ -53,7 +53,7 @@ TENON_OP(kAutoShardDataset) = DefineDataset({
     .inputs = "input_dataset: variant, num_workers: int64, index: int64",
     .attrs = "auto_shard_policy: int = 0; " TENON_DATASET_TYPES "; num_replicas: int = 0",
     .constraints = "rank(num_workers) == 0; rank(index) == 0",
-    .doc = kDoc,
+    .doc = kAutoShardDoc,
 });
 
 TENON_OP(kExperimentalAutoShardDataset) = DefineDataset({
@@ -61,7 +61,7 @@ TENON_OP(kExperimentalAutoShardDataset) = DefineDataset({
     .inputs = "input_dataset: variant, num_workers: int64, index: int64",
     .attrs = "auto_shard_policy: int = 0; " TENON_DATASET_TYPES,
     .constraints = "rank(num_workers) == 0; rank(index) == 0",
-    .doc = kDoc,
+    .doc = kAutoShardDoc,
 });
 
 }  // namespace tenon::ops

@@ -178,13 +178,13 @@ struct CacheDataset final : OverOne {
   const CachePtr cache;
 };
 
-constexpr tenon_span kHandleType = TENON_SPAN("memory_cache");
+constexpr tenon_span kCacheHandle = TENON_SPAN("memory_cache");
 
 struct AnonymousCache {
-  void Run(RunContext c) const { GiveObject(c, kHandleType, kCacheType, std::make_shared<MemoryCache>()); }
+  void Run(RunContext c) const { GiveObject(c, kCacheHandle, kCacheType, std::make_shared<MemoryCache>()); }
 };
 struct DummyCache {
-  void Run(RunContext c) const { GiveHandle(c, kHandleType); }
+  void Run(RunContext c) const { GiveHandle(c, kCacheHandle); }
 };
 struct DeleteCache {
   void Run(RunContext) const {}

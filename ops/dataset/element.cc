@@ -24,7 +24,7 @@ KeptTensor NewStrings(const Work& work, Dims dims, std::span<const std::string_v
 
 KeptTensor NewString(const Work& work, std::string_view text) { return NewStrings(work, {}, {&text, 1}); }
 
-static KeptTensor PartOf(const Work& work, const tenon_tensor_view& batch, int64_t first, Dims dims) {
+static KeptTensor ElementPart(const Work& work, const tenon_tensor_view& batch, int64_t first, Dims dims) {
   return CopyPart([&work](uint32_t dtype, Dims of, uint64_t extra_bytes) { return work.NewTensor(dtype, of, extra_bytes); }, batch, first, dims);
 }
 
@@ -43,13 +43,13 @@ KeptTensor RowOf(const Work& work, const tenon_tensor_view& batch, int64_t row) 
     CopyVariants(work, batch, row * Count(dims), Count(dims), Data<tenon_variant*>(cells.view()));
     return cells;
   }
-  return PartOf(work, batch, row * Count(dims), dims);
+  return ElementPart(work, batch, row * Count(dims), dims);
 }
 
 KeptTensor RowsOf(const Work& work, const tenon_tensor_view& batch, int64_t first, int64_t count) {
   std::vector<int64_t> dims(batch.dl.shape, batch.dl.shape + batch.dl.ndim);
   dims[0] = count;
-  return PartOf(work, batch, first * Count(Dims(dims).subspan(1)), dims);
+  return ElementPart(work, batch, first * Count(Dims(dims).subspan(1)), dims);
 }
 
 KeptTensor Join(const Work& work, std::span<const tenon_tensor_view> parts) {

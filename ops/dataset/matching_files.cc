@@ -93,14 +93,14 @@ class MatchingFilesDataset final : public Dataset {
 TENON_KERNEL(kMatchingFilesDatasetKernel) = Registration<MakeDataset<MatchingFilesDataset>>("MatchingFilesDataset", kMakesDataset);
 TENON_KERNEL(kExperimentalMatchingFilesDatasetKernel) = Registration<MakeDataset<MatchingFilesDataset>>("ExperimentalMatchingFilesDataset", kMakesDataset);
 
-static constexpr std::string_view kDoc = "The names of the files of the patterns, one pattern after the other, sorted: * and ? stand for parts of one name. NOT_FOUND where there are none at all.";
+static constexpr std::string_view kMatchingDoc = "The names of the files of the patterns, one pattern after the other, sorted: * and ? stand for parts of one name. NOT_FOUND where there are none at all.";
 
 TENON_OP(kMatchingFilesDataset) = DefineDataset({
     .name = "MatchingFilesDataset",
     .inputs = "patterns: string",
     .attrs = "",
     .constraints = "rank(patterns) <= 1; path(patterns)",
-    .doc = kDoc,
+    .doc = kMatchingDoc,
     .traits = TENON_OP_STATEFUL | TENON_OP_IO,
 });
 
@@ -109,7 +109,7 @@ TENON_OP(kExperimentalMatchingFilesDataset) = DefineDataset({
     .inputs = "patterns: string",
     .attrs = "",
     .constraints = "rank(patterns) <= 1; path(patterns)",
-    .doc = kDoc,
+    .doc = kMatchingDoc,
     .traits = TENON_OP_STATEFUL | TENON_OP_IO,
 });
 

@@ -11,7 +11,7 @@ using namespace sdk;
 
 namespace {
 
-constexpr NamedKind kKind = {.handle_type = TENON_SPAN("multi_device_iterator"),
+constexpr NamedKind kIteratorsKind = {.handle_type = TENON_SPAN("multi_device_iterator"),
                              .object_type = TENON_SPAN("tenon.MultiDeviceIterator/1"),
                              .table = TENON_SPAN("tenon multi device iterator handles"),
                              .table_type = TENON_SPAN("multi_device_iterator_handles"),
@@ -70,12 +70,12 @@ class MultiDevice {
   int64_t incarnation_ = 0;
 };
 
-MultiDevice& MultiDeviceIn(const RunContext& c, int32_t input) { return ObjectOf<MultiDevice>(c, c.resource(input), kKind.object_type); }
+MultiDevice& MultiDeviceIn(const RunContext& c, int32_t input) { return ObjectOf<MultiDevice>(c, c.resource(input), kIteratorsKind.object_type); }
 
-struct Named : NamedResource<kKind> {
-  explicit Named(CreateContext& c) : NamedResource(c), spec(c) {}
+struct NamedIterators : NamedResource<kIteratorsKind> {
+  explicit NamedIterators(CreateContext& c) : NamedResource(c), spec(c) {}
   void Run(RunContext c) const {
-    const MultiDevice& object = ObjectOf<MultiDevice>(c, handle, kKind.object_type, [&] { return std::make_unique<MultiDevice>(Charge(c, sizeof(MultiDevice) + spec.bytes()), spec); });
+    const MultiDevice& object = ObjectOf<MultiDevice>(c, handle, kIteratorsKind.object_type, [&] { return std::make_unique<MultiDevice>(Charge(c, sizeof(MultiDevice) + spec.bytes()), spec); });
     if (object.spec().types != spec.types || object.spec().shards != spec.shards)
       Fail(TENON_INVALID_ARGUMENT, "the shared iterator '", name, "' exists with other output_types or devices; give this one another shared_name");
     table.Add(c, name, handle);
@@ -86,12 +86,12 @@ struct Named : NamedResource<kKind> {
 
 // One that nobody else can name: it ends with the step.
 template <bool kDeleter>
-struct Anonymous {
-  explicit Anonymous(CreateContext& c) : spec(c) {}
+struct AnonymousIterators {
+  explicit AnonymousIterators(CreateContext& c) : spec(c) {}
   void Run(RunContext c) const {
     tenon_resource* handle = nullptr;
-    Check(c.services().step_resource(c.frame(), kKind.handle_type, &handle));
-    ObjectOf<MultiDevice>(c, handle, kKind.object_type, [&] { return std::make_unique<MultiDevice>(Charge(c, sizeof(MultiDevice) + spec.bytes()), spec); });
+    Check(c.services().step_resource(c.frame(), kIteratorsKind.handle_type, &handle));
+    ObjectOf<MultiDevice>(c, handle, kIteratorsKind.object_type, [&] { return std::make_unique<MultiDevice>(Charge(c, sizeof(MultiDevice) + spec.bytes()), spec); });
     *c.output<tenon_resource*>(0) = handle;
     if constexpr (kDeleter) c.AllocOutput(1, {});
   }
@@ -120,7 +120,7 @@ struct GetNextFromShard {
   ElementSpec spec;
 };
 
-struct Delete {
+struct DeleteIterators {
   void Run(RunContext c) const {
     MultiDeviceIn(c, 0).End();
     Check(c.services().resource_destroy(c.frame(), c.resource(0)));
@@ -129,18 +129,18 @@ struct Delete {
 
 }  // namespace
 
-TENON_KERNEL(kMultiDeviceIteratorKernel) = Registration<Named>("MultiDeviceIterator", {});
-TENON_KERNEL(kAnonymousMultiDeviceIteratorKernel) = Registration<Anonymous<true>>("AnonymousMultiDeviceIterator", {.dynamic_outputs = 2});
-TENON_KERNEL(kAnonymousMultiDeviceIteratorV3Kernel) = Registration<Anonymous<false>>("AnonymousMultiDeviceIteratorV3", {});
+TENON_KERNEL(kMultiDeviceIteratorKernel) = Registration<NamedIterators>("MultiDeviceIterator", {});
+TENON_KERNEL(kAnonymousMultiDeviceIteratorKernel) = Registration<AnonymousIterators<true>>("AnonymousMultiDeviceIterator", {.dynamic_outputs = 2});
+TENON_KERNEL(kAnonymousMultiDeviceIteratorV3Kernel) = Registration<AnonymousIterators<false>>("AnonymousMultiDeviceIteratorV3", {});
 TENON_KERNEL(kMultiDeviceIteratorInitKernel) = Registration<Init>("MultiDeviceIteratorInit", {.flags = 0});
 TENON_KERNEL(kMultiDeviceIteratorGetNextFromShardKernel) =
     Registration<GetNextFromShard>("MultiDeviceIteratorGetNextFromShard", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_KERNEL(kMultiDeviceIteratorToStringHandleKernel) = Registration<ToStringHandle<kKind>>("MultiDeviceIteratorToStringHandle", {.dynamic_outputs = 1});
-TENON_KERNEL(kMultiDeviceIteratorFromStringHandleKernel) = Registration<FromStringHandle<kKind, MultiDevice>>("MultiDeviceIteratorFromStringHandle", {});
-TENON_KERNEL(kDeleteMultiDeviceIteratorKernel) = Registration<Delete>("DeleteMultiDeviceIterator", {.flags = 0});
+TENON_KERNEL(kMultiDeviceIteratorToStringHandleKernel) = Registration<ToStringHandle<kIteratorsKind>>("MultiDeviceIteratorToStringHandle", {.dynamic_outputs = 1});
+TENON_KERNEL(kMultiDeviceIteratorFromStringHandleKernel) = Registration<FromStringHandle<kIteratorsKind, MultiDevice>>("MultiDeviceIteratorFromStringHandle", {});
+TENON_KERNEL(kDeleteMultiDeviceIteratorKernel) = Registration<DeleteIterators>("DeleteMultiDeviceIterator", {.flags = 0});
 
 constexpr uint64_t kTraits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT;
-static constexpr std::string_view kAnonymousDoc = "An iterator for several devices that only those have whom the step gives it to, and that ends with the step.";
+static constexpr std::string_view kAnonymousIteratorsDoc = "An iterator for several devices that only those have whom the step gives it to, and that ends with the step.";
 
 TENON_OP(kMultiDeviceIterator) = DefineOp({
     .name = "MultiDeviceIterator",
@@ -155,7 +155,7 @@ TENON_OP(kAnonymousMultiDeviceIterator) = DefineOp({
     .name = "AnonymousMultiDeviceIterator",
     .outputs = "handle: resource, deleter: variant",
     .attrs = "devices: list(string) >= 1; " TENON_DATASET_TYPES,
-    .doc = kAnonymousDoc,
+    .doc = kAnonymousIteratorsDoc,
     .traits = kTraits,
     .shape = ShapeFunction<AllScalars>,
 });
@@ -164,7 +164,7 @@ TENON_OP(kAnonymousMultiDeviceIteratorV3) = DefineOp({
     .name = "AnonymousMultiDeviceIteratorV3",
     .outputs = "handle: resource",
     .attrs = "devices: list(string) >= 1; " TENON_DATASET_TYPES,
-    .doc = kAnonymousDoc,
+    .doc = kAnonymousIteratorsDoc,
     .traits = kTraits,
     .shape = ShapeFunction<AllScalars>,
 });

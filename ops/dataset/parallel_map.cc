@@ -202,7 +202,7 @@ IteratorPtr NewParallelMapper(const Pass& pass, const Captured& function, const 
 TENON_KERNEL(kParallelMapDatasetKernel) = Registration<MakeDataset<ParallelMapDataset>>("ParallelMapDataset", kMakesDataset);
 TENON_KERNEL(kParallelMapDatasetV2Kernel) = Registration<MakeDataset<ParallelMapDataset>>("ParallelMapDatasetV2", kMakesDataset);
 
-static constexpr std::string_view kDoc = "f of each element, num_parallel_calls of them at once; the order is that of the elements.";
+static constexpr std::string_view kParallelMapDoc = "f of each element, num_parallel_calls of them at once; the order is that of the elements.";
 
 TENON_OP(kParallelMapDataset) = DefineDataset({
     .name = "ParallelMapDataset",
@@ -210,7 +210,7 @@ TENON_OP(kParallelMapDataset) = DefineDataset({
     .attrs = "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
              "; use_inter_op_parallelism: bool = true; sloppy: bool = false; preserve_cardinality: bool = false" TENON_DATASET_METADATA,
     .constraints = "rank(num_parallel_calls) == 0",
-    .doc = kDoc,
+    .doc = kParallelMapDoc,
 });
 
 TENON_OP(kParallelMapDatasetV2) = DefineDataset({
@@ -219,7 +219,7 @@ TENON_OP(kParallelMapDatasetV2) = DefineDataset({
     .attrs = "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
              "; use_inter_op_parallelism: bool = true; deterministic: string = 'default'; preserve_cardinality: bool = false; use_unbounded_threadpool: bool = false" TENON_DATASET_METADATA,
     .constraints = "rank(num_parallel_calls) == 0",
-    .doc = kDoc,
+    .doc = kParallelMapDoc,
 });
 
 }  // namespace tenon::ops

@@ -9,8 +9,8 @@ using namespace sdk;
 
 namespace {
 
-struct Refused {
-  explicit Refused(CreateContext& c) {
+struct RefusedCall {
+  explicit RefusedCall(CreateContext& c) {
     c.Fail(TENON_UNIMPLEMENTED, c.op(), " '", c.name(), "' calls a Python function of the process that wrote the graph, of which the graph has the number ",
            c.Has("token") ? Concat("'", c.String("token"), "' ") : std::string(), "alone: it can run in no other program. Make it of ops, or feed what it gives.");
   }
@@ -19,22 +19,22 @@ struct Refused {
 
 void AnyShapes(ShapeContext&) {}
 
-constexpr Traits kNothing = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kRefusedCall = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-TENON_KERNEL(kPyFuncKernel) = Registration<Refused>("PyFunc", kNothing);
-TENON_KERNEL(kPyFuncStatelessKernel) = Registration<Refused>("PyFuncStateless", kNothing);
-TENON_KERNEL(kEagerPyFuncKernel) = Registration<Refused>("EagerPyFunc", kNothing);
+TENON_KERNEL(kPyFuncKernel) = Registration<RefusedCall>("PyFunc", kRefusedCall);
+TENON_KERNEL(kPyFuncStatelessKernel) = Registration<RefusedCall>("PyFuncStateless", kRefusedCall);
+TENON_KERNEL(kEagerPyFuncKernel) = Registration<RefusedCall>("EagerPyFunc", kRefusedCall);
 
-static constexpr std::string_view kDoc = "A Python function of the process that wrote the graph: it runs nowhere else.";
+static constexpr std::string_view kPythonDoc = "A Python function of the process that wrote the graph: it runs nowhere else.";
 
 TENON_OP(kPyFunc) = DefineOp({
     .name = "PyFunc",
     .inputs = "input: Tin",
     .outputs = "output: Tout",
     .attrs = "token: string; Tin: list(type); Tout: list(type)",
-    .doc = kDoc,
+    .doc = kPythonDoc,
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<AnyShapes>,
 });
@@ -44,7 +44,7 @@ TENON_OP(kPyFuncStateless) = DefineOp({
     .inputs = "input: Tin",
     .outputs = "output: Tout",
     .attrs = "token: string; Tin: list(type); Tout: list(type)",
-    .doc = kDoc,
+    .doc = kPythonDoc,
     .traits = TENON_OP_NO_FOLD,
     .shape = ShapeFunction<AnyShapes>,
 });
@@ -54,7 +54,7 @@ TENON_OP(kEagerPyFunc) = DefineOp({
     .inputs = "input: Tin",
     .outputs = "output: Tout",
     .attrs = "token: string; is_async: bool = false; Tin: list(type); Tout: list(type)",
-    .doc = kDoc,
+    .doc = kPythonDoc,
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<AnyShapes>,
 });

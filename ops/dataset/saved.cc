@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kMostShards = 1000;  // open files
 constexpr uint64_t kMostMetadata = 1 << 20;  // bytes
-constexpr int64_t kFormat = 2;
+constexpr int64_t kSavedFormat = 2;
 
 // TensorFlow's SnapshotMetadataRecord.
 struct Metadata {
@@ -42,7 +42,7 @@ struct Metadata {
     WireWriter w;
     w.Bytes(kRun, run);
     w.Varint(kCreated, static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count()));
-    w.Varint(kVersion, kFormat);
+    w.Varint(kVersion, kSavedFormat);
     w.Bytes(kTypes, packed);
     w.Varint(kElements, static_cast<uint64_t>(elements));
     w.Varint(kFinalized, 1);
@@ -77,7 +77,7 @@ struct Metadata {
     }
     if (!r.ok()) Fail(TENON_DATA_LOSS, path, " is damaged");
     if (!finalized) Fail(TENON_FAILED_PRECONDITION, who, ": the dataset in ", folder, " was not saved to its end");
-    if (version != kFormat) Fail(TENON_UNIMPLEMENTED, path, " is of format ", version, "; format ", kFormat, " is supported");
+    if (version != kSavedFormat) Fail(TENON_UNIMPLEMENTED, path, " is of format ", version, "; format ", kSavedFormat, " is supported");
     // It becomes a part of paths.
     if (read.run.empty() || read.run.find_first_not_of("0123456789") != std::string::npos) Fail(TENON_DATA_LOSS, path, " is damaged: the run is '", read.run, "', which is no number");
     return read;

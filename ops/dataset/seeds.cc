@@ -13,17 +13,17 @@ namespace {
 
 constexpr tenon_span kSeedsType = TENON_SPAN("tenon.SeedGenerator/1");
 
-constexpr tenon_span kHandleType = TENON_SPAN("seed_generator");
+constexpr tenon_span kSeedsHandle = TENON_SPAN("seed_generator");
 
 template <bool kReshuffle>
 struct AnonymousSeeds {
   explicit AnonymousSeeds(CreateContext& c) : own(c) {}
-  void Run(RunContext c) const { GiveObject(c, kHandleType, kSeedsType, NewSeeds(own, IntOf(c, 0), IntOf(c, 1), kReshuffle ? BoolOf(c, 2) : true)); }
+  void Run(RunContext c) const { GiveObject(c, kSeedsHandle, kSeedsType, NewSeeds(own, IntOf(c, 0), IntOf(c, 1), kReshuffle ? BoolOf(c, 2) : true)); }
   OwnSeeds own;
 };
 
 struct DummySeeds {
-  void Run(RunContext c) const { GiveHandle(c, kHandleType); }
+  void Run(RunContext c) const { GiveHandle(c, kSeedsHandle); }
 };
 
 struct Nothing {

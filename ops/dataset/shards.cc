@@ -8,7 +8,7 @@ namespace tenon::ops {
 using namespace sdk;
 
 namespace {
-constexpr uint64_t kBackgroundBytes = 1536;  // what the host keeps of its work
+constexpr uint64_t kShardBackgroundBytes = 1536;  // what the host keeps of its work
 constexpr uint64_t kShardBytes = 768;        // of one, with its empty lists
 }  // namespace
 
@@ -22,7 +22,7 @@ struct Shards::Attempt {
 };
 
 Shards::Shards(const RunContext& c, DatasetPtr dataset, size_t count, int64_t most, int64_t incarnation)
-    : charge_(c, sizeof(Shards) + kBackgroundBytes + count * kShardBytes), dataset_(std::move(dataset)), most_(most), incarnation_(incarnation), background_(std::in_place, c, dataset_->who()), pass_(background_->work(), *dataset_), iterator_(dataset_->NewIterator(pass_)),
+    : charge_(c, sizeof(Shards) + kShardBackgroundBytes + count * kShardBytes), dataset_(std::move(dataset)), most_(most), incarnation_(incarnation), background_(std::in_place, c, dataset_->who()), pass_(background_->work(), *dataset_), iterator_(dataset_->NewIterator(pass_)),
       shards_(count) {}
 
 Shards::~Shards() {

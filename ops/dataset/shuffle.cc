@@ -180,14 +180,14 @@ TENON_KERNEL(kShuffleDatasetV3Kernel) = Registration<MakeDataset<ShuffleDataset<
 TENON_KERNEL(kShuffleAndRepeatDatasetKernel) = Registration<MakeDataset<ShuffleDataset<From::kInputs, true>>>("ShuffleAndRepeatDataset", kMakesDataset);
 TENON_KERNEL(kShuffleAndRepeatDatasetV2Kernel) = Registration<MakeDataset<ShuffleDataset<From::kInputsAndHandle, true>>>("ShuffleAndRepeatDatasetV2", kMakesDataset);
 
-static constexpr std::string_view kDoc = "The elements in random order: each is one of the buffer_size next ones.";
+static constexpr std::string_view kShuffleDoc = "The elements in random order: each is one of the buffer_size next ones.";
 
 TENON_OP(kShuffleDataset) = DefineDataset({
     .name = "ShuffleDataset",
     .inputs = "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64",
     .attrs = "reshuffle_each_iteration: bool = true; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
     .constraints = "rank(buffer_size) == 0; rank(seed) == 0; rank(seed2) == 0",
-    .doc = kDoc,
+    .doc = kShuffleDoc,
 });
 
 TENON_OP(kShuffleDatasetV2) = DefineDataset({
@@ -195,7 +195,7 @@ TENON_OP(kShuffleDatasetV2) = DefineDataset({
     .inputs = "input_dataset: variant, buffer_size: int64, seed_generator: resource",
     .attrs = TENON_DATASET_TYPES TENON_DATASET_METADATA,
     .constraints = "rank(buffer_size) == 0",
-    .doc = kDoc,
+    .doc = kShuffleDoc,
     .traits = TENON_OP_STATEFUL,
 });
 
@@ -204,7 +204,7 @@ TENON_OP(kShuffleDatasetV3) = DefineDataset({
     .inputs = "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64, seed_generator: resource",
     .attrs = "reshuffle_each_iteration: bool = true; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
     .constraints = "rank(buffer_size) == 0; rank(seed) == 0; rank(seed2) == 0",
-    .doc = kDoc,
+    .doc = kShuffleDoc,
     .traits = TENON_OP_STATEFUL,
 });
 

@@ -57,13 +57,13 @@ constexpr Traits kWrites = {.flags = 0};
 TENON_KERNEL(kDatasetToTFRecordKernel) = Registration<ToRecords>("DatasetToTFRecord", kWrites);
 TENON_KERNEL(kExperimentalDatasetToTFRecordKernel) = Registration<ToRecords>("ExperimentalDatasetToTFRecord", kWrites);
 
-static constexpr std::string_view kDoc = "Writes the elements, one string each, as the records of a file. compression_type must be ''.";
+static constexpr std::string_view kWriteDoc = "Writes the elements, one string each, as the records of a file. compression_type must be ''.";
 
 TENON_OP(kDatasetToTFRecord) = DefineOp({
     .name = "DatasetToTFRecord",
     .inputs = "input_dataset: variant, filename: string, compression_type: string",
     .constraints = "rank(filename) == 0; path(filename); rank(compression_type) == 0",
-    .doc = kDoc,
+    .doc = kWriteDoc,
     .traits = TENON_OP_STATEFUL | TENON_OP_IO | TENON_OP_NO_GRADIENT,
 });
 
@@ -71,7 +71,7 @@ TENON_OP(kExperimentalDatasetToTFRecord) = DefineOp({
     .name = "ExperimentalDatasetToTFRecord",
     .inputs = "input_dataset: variant, filename: string, compression_type: string",
     .constraints = "rank(filename) == 0; path(filename); rank(compression_type) == 0",
-    .doc = kDoc,
+    .doc = kWriteDoc,
     .traits = TENON_OP_STATEFUL | TENON_OP_IO | TENON_OP_NO_GRADIENT,
 });
 

@@ -40,7 +40,7 @@ struct Header {
 };
 
 // Blue comes first.
-void CopyRow(const uint8_t* from, int64_t width, int64_t given, int64_t wanted, uint8_t* to) {
+void CopyPixels(const uint8_t* from, int64_t width, int64_t given, int64_t wanted, uint8_t* to) {
   for (int64_t x = 0; x < width; ++x, from += given, to += wanted) {
     if (given == 1) {
       to[0] = from[0];
@@ -67,7 +67,7 @@ void DecodeBmp(const RunContext& c, std::string_view bytes, int64_t channels, bo
   c.ParallelFor(header.height, static_cast<double>(header.width), [&](int64_t begin, int64_t end) {
     for (int64_t y = begin; y < end; ++y) {
       const int64_t row = header.top_down ? y : header.height - 1 - y;
-      CopyRow(from + row * header.stride, header.width, header.channels, channels, to + y * header.width * channels);
+      CopyPixels(from + row * header.stride, header.width, header.channels, channels, to + y * header.width * channels);
     }
   });
   out->Finish(false);

@@ -14,8 +14,8 @@ using namespace sdk;
 namespace {
 
 // What a node of one of these ops asks for.
-struct Decode {
-  explicit Decode(CreateContext& c)
+struct DecodeKernel {
+  explicit DecodeKernel(CreateContext& c)
       : op(c.op()), channels(c.Has("channels") ? c.Int("channels") : c.op() == "DecodeGif" ? 3 : 0), dtype(c.output_type(0)),
           expand(c.Has("expand_animations") && c.Bool("expand_animations")) {
     if (channels != 0 && channels != 1 && channels != 3 && channels != 4) c.Invalid("channels must be 0, 1, 3 or 4; it is ", channels);
@@ -99,11 +99,11 @@ int64_t ChannelsOf(ShapeContext& c) {
 }
 void PictureShape(ShapeContext& c) { c.SetOutput(0, {kUnknown, kUnknown, ChannelsOf(c)}); }
 void GifShape(ShapeContext& c) { c.SetOutput(0, {kUnknown, kUnknown, kUnknown, 3}); }
-void ImageShape(ShapeContext& c) {
+void DecodedShape(ShapeContext& c) {
   const int64_t channels = ChannelsOf(c);
   if (!c.Bool("expand_animations")) c.SetOutput(0, {kUnknown, kUnknown, channels});
 }
-void CropShape(ShapeContext& c) {
+void DecodedCropShape(ShapeContext& c) {
   const int64_t channels = ChannelsOf(c);
   const auto window = c.Integers(1);
   const bool known = window.has_value() && window->size() == 4;
@@ -115,12 +115,12 @@ constexpr Traits kDecodes = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_
 
 }  // namespace
 
-TENON_KERNEL(kDecodeJpegKernel) = Registration<Decode>("DecodeJpeg", kDecodes);
-TENON_KERNEL(kDecodePngKernel) = Registration<Decode>("DecodePng", kDecodes);
-TENON_KERNEL(kDecodeGifKernel) = Registration<Decode>("DecodeGif", kDecodes);
-TENON_KERNEL(kDecodeBmpKernel) = Registration<Decode>("DecodeBmp", kDecodes);
-TENON_KERNEL(kDecodeImageKernel) = Registration<Decode>("DecodeImage", kDecodes);
-TENON_KERNEL(kDecodeAndCropJpegKernel) = Registration<Decode>("DecodeAndCropJpeg", kDecodes);
+TENON_KERNEL(kDecodeJpegKernel) = Registration<DecodeKernel>("DecodeJpeg", kDecodes);
+TENON_KERNEL(kDecodePngKernel) = Registration<DecodeKernel>("DecodePng", kDecodes);
+TENON_KERNEL(kDecodeGifKernel) = Registration<DecodeKernel>("DecodeGif", kDecodes);
+TENON_KERNEL(kDecodeBmpKernel) = Registration<DecodeKernel>("DecodeBmp", kDecodes);
+TENON_KERNEL(kDecodeImageKernel) = Registration<DecodeKernel>("DecodeImage", kDecodes);
+TENON_KERNEL(kDecodeAndCropJpegKernel) = Registration<DecodeKernel>("DecodeAndCropJpeg", kDecodes);
 TENON_KERNEL(kExtractJpegShapeKernel) = Registration<ExtractShape>("ExtractJpegShape", {});
 
 TENON_OP(kDecodeJpeg) = DefineOp({
@@ -177,7 +177,7 @@ TENON_OP(kDecodeImage) = DefineOp({
     .constraints = "rank(contents) == 0",
     .doc = "The picture of a JPEG, PNG, GIF or BMP, [height, width, channels]; with expand_animations a GIF is [frames, height, width, 3].",
     .traits = TENON_OP_NO_GRADIENT | TENON_OP_EXPENSIVE,
-    .shape = ShapeFunction<ImageShape>,
+    .shape = ShapeFunction<DecodedShape>,
 });
 
 TENON_OP(kDecodeAndCropJpeg) = DefineOp({
@@ -189,7 +189,7 @@ TENON_OP(kDecodeAndCropJpeg) = DefineOp({
     .constraints = "rank(contents) == 0; rank(crop_window) == 1; dim(crop_window, 0) == 4",
     .doc = "The part of a JPEG's picture that crop_window says: its top, left, height and width.",
     .traits = TENON_OP_NO_GRADIENT | TENON_OP_EXPENSIVE,
-    .shape = ShapeFunction<CropShape>,
+    .shape = ShapeFunction<DecodedCropShape>,
 });
 
 TENON_OP(kExtractJpegShape) = DefineOp({

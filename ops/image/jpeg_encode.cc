@@ -51,11 +51,11 @@ struct Destination : jpeg_destination_mgr {
   size_t size = 0, room = 0;
 };
 
-struct Info : jpeg_compress_struct {
-  Info() : jpeg_compress_struct{} {}
-  ~Info() { jpeg_destroy_compress(this); }
-  Info(const Info&) = delete;
-  Info& operator=(const Info&) = delete;
+struct EncodeInfo : jpeg_compress_struct {
+  EncodeInfo() : jpeg_compress_struct{} {}
+  ~EncodeInfo() { jpeg_destroy_compress(this); }
+  EncodeInfo(const EncodeInfo&) = delete;
+  EncodeInfo& operator=(const EncodeInfo&) = delete;
 };
 
 class JpegWriter {
@@ -110,7 +110,7 @@ class JpegWriter {
 
   JpegErrors errors_;
   Destination destination_;
-  Info info_;
+  EncodeInfo info_;
 };
 
 }  // namespace

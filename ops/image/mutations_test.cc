@@ -12,7 +12,7 @@
 
 #include "ops/image/pictures_for_test.h"
 
-namespace tenon::ops {
+namespace tenon::ops::mutations_test {
 namespace {
 
 using testing::Tensor;
@@ -157,4 +157,4 @@ TEST(Mutations, OfGifs) { TryAll({GifOf(5, 7, 1), GifOf(9, 4, 3), GifOf(1, 1, 2)
 TEST(Mutations, OfBmps) { TryAll({BmpOf(Waves(5, 7, 1)), BmpOf(Waves(4, 3, 3)), BmpOf(Waves(3, 3, 4))}, 4); }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::mutations_test

@@ -6,7 +6,7 @@
 
 #include "ops/image/pictures_for_test.h"
 
-namespace tenon::ops {
+namespace tenon::ops::pictures_test {
 namespace {
 
 using testing::Make;
@@ -145,4 +145,4 @@ TEST(Pictures, WhatCannotBeWrittenIsRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::pictures_test

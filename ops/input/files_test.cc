@@ -10,9 +10,10 @@
 #include "tenon/testing/memory_files.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kReadFileKernel, kWriteFileKernel, kMatchingFilesKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::files_test {
 namespace {
 
 using testing::Node;
@@ -107,4 +108,4 @@ TEST_F(Files, MatchInTheTimeOfBothLengths) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::files_test

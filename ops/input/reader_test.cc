@@ -13,11 +13,12 @@
 #include "tenon/testing/memory_files.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kWholeFileReaderV2Kernel, kTextLineReaderV2Kernel, kFixedLengthRecordReaderV2Kernel, kTFRecordReaderV2Kernel, kIdentityReaderV2Kernel,
     kReaderReadV2Kernel, kReaderReadUpToV2Kernel, kReaderNumRecordsProducedV2Kernel, kReaderNumWorkUnitsCompletedV2Kernel, kReaderResetV2Kernel, kReaderSerializeStateV2Kernel,
     kReaderRestoreStateV2Kernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::reader_test {
 namespace {
 
 using testing::Attribute;
@@ -371,4 +372,4 @@ TEST_F(Readers, DamagedFilesEndOrGiveAnErrorThatNamesThem) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::reader_test

@@ -10,9 +10,10 @@
 #include "tenon/testing/kernel_case.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kMergeV2CheckpointsKernel, kShardedFilenameKernel, kStringJoinKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::bundle_test {
 namespace {
 
 class Checkpoint : public ::testing::Test {
@@ -380,4 +381,4 @@ TEST(Table, ReadsSnappyBlocks) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::bundle_test

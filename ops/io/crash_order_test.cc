@@ -13,9 +13,10 @@
 #include "tests/fakes/crash_disk.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kSaveV2Kernel, kRestoreV2Kernel, kMergeV2CheckpointsKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::crash_order_test {
 namespace {
 
 using fakes::CrashDisk;
@@ -183,4 +184,4 @@ TEST_F(CrashOrder, AfterAFailureLeavesTheOldOrTheNew) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::crash_order_test

@@ -22,8 +22,8 @@ namespace {
 
 // Fields of SavedTensorSlices, SavedTensorSliceMeta, SavedSliceMeta, SavedSlice.
 constexpr uint32_t kMeta = 1, kData = 2, kMetaTensor = 1, kMetaVersions = 2, kName = 1, kShape = 2, kType = 3, kSlice = 4, kDataSlice = 2, kDataValues = 3;
-constexpr uint64_t kProducer = 1;                        // version of the format
-constexpr size_t kMostSlices = 16384;                    // of a tensor, which are compared with one another
+constexpr uint64_t kFirstProducer = 1;                        // version of the format
+constexpr size_t kMostFirstSlices = 16384;                    // of a tensor, which are compared with one another
 constexpr uint64_t kMostMessage = (uint64_t{1} << 31) - 1;  // bytes, as of any message
 constexpr uint64_t kMostGrowth = 64;                     // of a compressed block, so that an element takes a 64th of a byte at least
 
@@ -165,7 +165,7 @@ void WriteFirstFormat(const tenon_files& files, std::string_view path, const std
     by_key.emplace(slice.Key(piece.name), &piece);
   }
   WireWriter meta, all, versions;
-  versions.Varint(1, kProducer);
+  versions.Varint(1, kFirstProducer);
   for (const auto& [name, saved] : tensors) {
     WireWriter tensor;
     tensor.Bytes(kName, name);
@@ -259,7 +259,7 @@ void FirstReader::AddTensor(std::string_view meta, size_t table) {
   if (proto::FieldOf(tensor.dtype) == 0) Fail(TENON_DATA_LOSS, "the checkpoint ", path, " has tensor '", name, "' of type ", tensor.dtype, ", which is none that is saved");
   const auto [at, added] = tensors_.try_emplace(std::string(name), tensor);
   if (!added && (at->second.dims != tensor.dims || at->second.dtype != tensor.dtype)) Fail(TENON_DATA_LOSS, "the files of ", pattern_, " have different tensors of the name '", name, "'");
-  if (at->second.slices.size() + slices.size() > kMostSlices) Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' is stored in more than ", kMostSlices, " slices in ", pattern_);
+  if (at->second.slices.size() + slices.size() > kMostFirstSlices) Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' is stored in more than ", kMostFirstSlices, " slices in ", pattern_);
   for (const std::string_view slice : slices) at->second.slices.push_back({Slice::Parse(slice, tensor.dims, name), table});
 }
 

@@ -7,9 +7,10 @@
 #include "checkpoints_for_test.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kSaveKernel, kSaveSlicesKernel, kRestoreKernel, kRestoreSliceKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::first_format_test {
 namespace {
 
 Outcome SaveFirst(const std::string& path, const Named& tensors, std::vector<std::string> specs = {}) {
@@ -142,4 +143,4 @@ TEST_F(FirstFormat, CutAnywhereIsAnError) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::first_format_test

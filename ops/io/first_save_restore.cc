@@ -57,7 +57,7 @@ constexpr Traits kWrites = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_E
 constexpr Traits kReads = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .dynamic_outputs = 1};
 constexpr uint64_t kTraits = TENON_OP_STATEFUL | TENON_OP_IO | TENON_OP_EXPENSIVE;
 
-void SaveShape(ShapeContext& c) {
+void FirstSaveShape(ShapeContext& c) {
   c.WithRank(0, 0);
   c.Merge(c.WithRank(1, 1)[0], c.input_count() - 2, "the number of tensor_names and of tensors");
 }
@@ -66,7 +66,7 @@ void SaveSlicesShape(ShapeContext& c) {
   c.Merge(c.WithRank(1, 1)[0], c.input_count() - 3, "the number of tensor_names and of tensors");
   c.Merge(c.WithRank(2, 1)[0], c.input_count() - 3, "the number of shapes_and_slices and of tensors");
 }
-void RestoreShape(ShapeContext& c) {
+void FirstRestoreShape(ShapeContext& c) {
   for (int i = 0; i < c.input_count(); ++i) c.WithRank(i, 0);
   c.SetOutput(0, Shape());
 }
@@ -85,7 +85,7 @@ TENON_OP(kSave) = DefineOp({
     .constraints = "path(filename); rank(filename) == 0; rank(tensor_names) == 1",
     .doc = "Writes tensors into one file, a checkpoint of the first format, all or nothing. SaveV2 is what to use for new ones.",
     .traits = kTraits,
-    .shape = ShapeFunction<SaveShape>,
+    .shape = ShapeFunction<FirstSaveShape>,
 });
 
 TENON_OP(kSaveSlices) = DefineOp({
@@ -106,7 +106,7 @@ TENON_OP(kRestore) = DefineOp({
     .constraints = "path(file_pattern); rank(file_pattern) == 0; rank(tensor_name) == 0",
     .doc = "Reads a tensor from the files, checkpoints of the first format, that file_pattern matches. preferred_shard is of no consequence: all indices are read.",
     .traits = kTraits,
-    .shape = ShapeFunction<RestoreShape>,
+    .shape = ShapeFunction<FirstRestoreShape>,
 });
 
 TENON_OP(kRestoreSlice) = DefineOp({
@@ -117,7 +117,7 @@ TENON_OP(kRestoreSlice) = DefineOp({
     .constraints = "path(file_pattern); rank(file_pattern) == 0; rank(tensor_name) == 0; rank(shape_and_slice) == 0",
     .doc = "Restore of a slice of a tensor: shape_and_slice has the whole tensor's shape and the slice, \"4 5 0,2:-\", or nothing for the whole.",
     .traits = kTraits,
-    .shape = ShapeFunction<RestoreShape>,
+    .shape = ShapeFunction<FirstRestoreShape>,
 });
 
 }  // namespace tenon::ops

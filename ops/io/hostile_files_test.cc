@@ -11,9 +11,10 @@
 #include "tenon/testing/memory_files.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kSaveV2Kernel, kRestoreV2Kernel, kMergeV2CheckpointsKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::hostile_files_test {
 namespace {
 
 using testing::KernelRunner;
@@ -404,4 +405,4 @@ TEST_F(HostileFiles, ACancelledRestoreStops) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::hostile_files_test

@@ -25,9 +25,9 @@ constexpr int kRestartInterval = 16;
 constexpr char kUncompressed = 0;
 constexpr char kSnappy = 1;
 constexpr uint64_t kMostBlock = uint64_t{1} << 31;   // bytes of one block; of an index are written some 2^18
-constexpr uint64_t kMostGrowth = 64;                 // keys and values may be so many times as large as the file, and
+constexpr uint64_t kMostTableGrowth = 64;                 // keys and values may be so many times as large as the file, and
 constexpr uint64_t kAlwaysAllowed = uint64_t{1} << 16;  // so many bytes more
-constexpr uint64_t kChunk = uint64_t{1} << 20;       // read and summed between two polls
+constexpr uint64_t kTableChunk = uint64_t{1} << 20;       // read and summed between two polls
 constexpr uint64_t kEntriesBetweenPolls = 1024;
 
 struct Handle {
@@ -213,9 +213,9 @@ std::pmr::string ReadBlock(const Reading& reading, const Handle& handle) {
     Damaged(reading.path, handle.offset, "a block has ", handle.size, " bytes; at most ", kMostBlock, " are read");
   }
   std::pmr::string block(handle.size + kTrailerSize, '\0', reading.budget.memory);
-  for (uint64_t at = 0; at < block.size(); at += kChunk) {
+  for (uint64_t at = 0; at < block.size(); at += kTableChunk) {
     reading.budget.poll();
-    reading.source.ReadAt(handle.offset + at, block.data() + at, std::min(kChunk, block.size() - at));
+    reading.source.ReadAt(handle.offset + at, block.data() + at, std::min(kTableChunk, block.size() - at));
   }
   std::string_view trailer = std::string_view(block).substr(handle.size + 1);
   uint32_t stored = 0;
@@ -287,7 +287,7 @@ Table::Table(TableSource& source, std::string_view path, const Budget& budget)
   const Reading reading{source, path, budget};
   const Handle index = ReadFooter(reading);
   uint64_t room = kAlwaysAllowed;
-  if (__builtin_mul_overflow(source.size(), kMostGrowth, &room) || __builtin_add_overflow(room, kAlwaysAllowed, &room)) room = UINT64_MAX;
+  if (__builtin_mul_overflow(source.size(), kMostTableGrowth, &room) || __builtin_add_overflow(room, kAlwaysAllowed, &room)) room = UINT64_MAX;
   uint64_t free_from = 0;  // blocks before it have been read
 
   const std::pmr::string index_block = ReadBlock(reading, index);

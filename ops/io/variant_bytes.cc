@@ -26,7 +26,7 @@ struct Encoder {
   std::pmr::string out;
 };
 
-std::pmr::string Encode(const RunContext& c, std::string_view name, const tenon_variant* variant, const Budget& budget, int depth);
+std::pmr::string EncodeOne(const RunContext& c, std::string_view name, const tenon_variant* variant, const Budget& budget, int depth);
 
 std::pmr::string EncodeTensor(const RunContext& c, std::string_view name, const tenon_tensor_view& tensor, const Budget& budget, int depth) {
   budget.poll();
@@ -37,11 +37,11 @@ std::pmr::string EncodeTensor(const RunContext& c, std::string_view name, const 
     return std::move(encoder.out);
   }
   encoder.out.append(tensor_proto::HeadOf(tensor.dtype, DimsOf(tensor)));
-  for (int64_t i = 0; i < Count(tensor); ++i) encoder.Bytes(kVariants, Encode(c, name, VariantOf(tensor, i), budget, depth + 1));
+  for (int64_t i = 0; i < Count(tensor); ++i) encoder.Bytes(kVariants, EncodeOne(c, name, VariantOf(tensor, i), budget, depth + 1));
   return std::move(encoder.out);
 }
 
-std::pmr::string Encode(const RunContext& c, std::string_view name, const tenon_variant* variant, const Budget& budget, int depth) {
+std::pmr::string EncodeOne(const RunContext& c, std::string_view name, const tenon_variant* variant, const Budget& budget, int depth) {
   if (variant == nullptr) Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' cannot be saved: one of its variants is empty");
   if (depth > kMostDepth) Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' cannot be saved: variants lie in one another deeper than ", kMostDepth);
   tenon_variant_info info{};
@@ -101,7 +101,7 @@ tenon_variant* Decode(const RunContext& c, std::string_view name, std::string_vi
 }  // namespace
 
 std::pmr::string EncodeVariant(const RunContext& c, std::string_view name, const tenon_variant* variant, const Budget& budget) {
-  return Encode(c, name, variant, budget, 1);
+  return EncodeOne(c, name, variant, budget, 1);
 }
 
 tenon_variant* DecodeVariant(const RunContext& c, std::string_view name, std::string_view bytes, const Budget& budget) {

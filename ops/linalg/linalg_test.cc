@@ -12,7 +12,7 @@
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/library.h"
 
-namespace tenon::ops {
+namespace tenon::ops::linalg_test {
 namespace {
 
 using testing::KernelCase;
@@ -378,4 +378,4 @@ TEST(GivenUpLogarithm, EndsInTheMiddleOfAMatrix) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::linalg_test

@@ -130,7 +130,7 @@ struct SquareRoot {
 
 // ---- Shapes and gradients ----
 
-void EigShape(ShapeContext& c) {
+void GeneralEigShape(ShapeContext& c) {
   const Shape shape = SquareShape(c, 0);
   c.SetOutput(0, shape.known_rank() ? shape.Slice(0, -1) : Shape());
   c.SetOutput(1, c.Bool("compute_v") ? shape : Shape{0});
@@ -187,7 +187,7 @@ TENON_OP(kEig) = DefineOp({
     .constraints = "rank(input) >= 2; dim(input, -1) == dim(input, -2)",
     .doc = "Eigenvalues in no order, and the eigenvectors, which are v's columns, each of length 1.",
     .traits = TENON_OP_EXPENSIVE,
-    .shape = ShapeFunction<EigShape>,
+    .shape = ShapeFunction<GeneralEigShape>,
     .gradient = GradientFunction<EigGradient>,
 });
 

@@ -14,7 +14,7 @@ namespace {
 
 // Rows of the compact form: above the diagonal (its last element is not read), the diagonal, below it (its first is not read).
 template <class T>
-struct Diagonals {
+struct ThreeDiagonals {
   const T *above, *main, *below;
   int64_t n;
 };
@@ -23,7 +23,7 @@ template <class T>
 class Elimination {
  public:
   using Real = RealOf<T>;
-  Elimination(const Diagonals<T>& a, bool perturb) : a_(a), perturb_(perturb) {
+  Elimination(const ThreeDiagonals<T>& a, bool perturb) : a_(a), perturb_(perturb) {
     Real largest = 0;
     for (int64_t i = 0; i < a.n; ++i) {
       Real row = std::abs(a.main[i]);
@@ -88,7 +88,7 @@ class Elimination {
     return pivot != T(0);
   }
 
-  const Diagonals<T> a_;
+  const ThreeDiagonals<T> a_;
   const bool perturb_;
   Real least_;  // beside which a pivot is 0
 };

@@ -9,7 +9,7 @@ using namespace sdk;
 namespace {
 
 template <int kRank>
-void ComplexShape(ShapeContext& c) {
+void FourierShape(ShapeContext& c) {
   c.SetOutput(0, c.WithRankAtLeast(0, kRank));
 }
 
@@ -127,37 +127,37 @@ consteval tenon_op_definition ToReal(OpDefinition op) {
 TENON_OP(kFFT) = OfComplex({
     .name = "FFT",
     .doc = "The Fourier transform along the last dim.",
-    .shape = ShapeFunction<ComplexShape<1>>,
+    .shape = ShapeFunction<FourierShape<1>>,
     .gradient = GradientFunction<ForwardGradient<kIfft, 1>>,
 });
 TENON_OP(kIFFT) = OfComplex({
     .name = "IFFT",
     .doc = "The inverse of FFT.",
-    .shape = ShapeFunction<ComplexShape<1>>,
+    .shape = ShapeFunction<FourierShape<1>>,
     .gradient = GradientFunction<InverseGradient<kFft, 1>>,
 });
 TENON_OP(kFFT2D) = OfComplex({
     .name = "FFT2D",
     .doc = "The Fourier transform along the last two dims.",
-    .shape = ShapeFunction<ComplexShape<2>>,
+    .shape = ShapeFunction<FourierShape<2>>,
     .gradient = GradientFunction<ForwardGradient<kIfft2, 2>>,
 });
 TENON_OP(kIFFT2D) = OfComplex({
     .name = "IFFT2D",
     .doc = "The inverse of FFT2D.",
-    .shape = ShapeFunction<ComplexShape<2>>,
+    .shape = ShapeFunction<FourierShape<2>>,
     .gradient = GradientFunction<InverseGradient<kFft2, 2>>,
 });
 TENON_OP(kFFT3D) = OfComplex({
     .name = "FFT3D",
     .doc = "The Fourier transform along the last three dims.",
-    .shape = ShapeFunction<ComplexShape<3>>,
+    .shape = ShapeFunction<FourierShape<3>>,
     .gradient = GradientFunction<ForwardGradient<kIfft3, 3>>,
 });
 TENON_OP(kIFFT3D) = OfComplex({
     .name = "IFFT3D",
     .doc = "The inverse of FFT3D.",
-    .shape = ShapeFunction<ComplexShape<3>>,
+    .shape = ShapeFunction<FourierShape<3>>,
     .gradient = GradientFunction<InverseGradient<kFft3, 3>>,
 });
 

@@ -62,8 +62,8 @@ static void SegmentShape(ShapeContext& c) {
 
 namespace {
 
-constexpr std::string_view kNumbers = "T: numbertype; Tindices: {int32, int64}";
-constexpr std::string_view kReals = "T: realnumbertype; Tindices: {int32, int64}";
+constexpr std::string_view kSegmentNumbers = "T: numbertype; Tindices: {int32, int64}";
+constexpr std::string_view kSegmentReals = "T: realnumbertype; Tindices: {int32, int64}";
 
 consteval tenon_op_definition Segment(OpDefinition op) {
   op.inputs = "data: T, segment_ids: Tindices";
@@ -109,7 +109,7 @@ Output SumAlike(GradientContext& g, Output x) {
 }
 
 // Rows that are the largest (smallest) of their segment share its gradient equally.
-void ExtremeGradient(GradientContext& g) {
+void SegmentExtremeGradient(GradientContext& g) {
   const bool sorted = g.input_count() == 2;
   const Output data = g.input(0), zero = g.Scalar(0, data);
   const Output rows = sorted ? Rows(g, g.output(0)) : RowsOrFirst(g, g.output(0));
@@ -121,7 +121,7 @@ void ExtremeGradient(GradientContext& g) {
 
 // The product of the segment's other rows: the segment's by the row's own, unless there are zeros. One zero leaves a gradient at its own
 // place alone, two leave none. Complex numbers are not conjugated, as in TensorFlow.
-void ProdGradient(GradientContext& g) {
+void SegmentProdGradient(GradientContext& g) {
   const bool sorted = g.input_count() == 2;
   const Output data = g.input(0), dy = g.dy(0);
   const auto named = [&](Output x) { return sorted ? Rows(g, x) : RowsOrFirst(g, x); };
@@ -139,7 +139,7 @@ void ProdGradient(GradientContext& g) {
 static void SegmentSumGradient(GradientContext& g) { g.SetDx(0, Rows(g, g.dy(0))); }
 TENON_OP(kSegmentSum) = Segment({
     .name = "SegmentSum",
-    .attrs = kNumbers,
+    .attrs = kSegmentNumbers,
     .doc = "The sums of the rows of each segment; segment_ids are sorted and say which segment a row belongs to.",
     .gradient = GradientFunction<SegmentSumGradient>,
 });
@@ -157,27 +157,27 @@ static void SegmentMeanGradient(GradientContext& g) {
 }
 TENON_OP(kSegmentMean) = Segment({
     .name = "SegmentMean",
-    .attrs = kNumbers,
+    .attrs = kSegmentNumbers,
     .doc = "The means of the rows of each segment, 0 where it has none; segment_ids are sorted.",
     .gradient = GradientFunction<SegmentMeanGradient>,
 });
 TENON_OP(kSegmentProd) = Segment({
     .name = "SegmentProd",
-    .attrs = kNumbers,
+    .attrs = kSegmentNumbers,
     .doc = "The products of the rows of each segment, 1 where it has none; segment_ids are sorted.",
-    .gradient = GradientFunction<ProdGradient>,
+    .gradient = GradientFunction<SegmentProdGradient>,
 });
 TENON_OP(kSegmentMax) = Segment({
     .name = "SegmentMax",
-    .attrs = kReals,
+    .attrs = kSegmentReals,
     .doc = "The largest elements of the rows of each segment, 0 where it has none; segment_ids are sorted.",
-    .gradient = GradientFunction<ExtremeGradient>,
+    .gradient = GradientFunction<SegmentExtremeGradient>,
 });
 TENON_OP(kSegmentMin) = Segment({
     .name = "SegmentMin",
-    .attrs = kReals,
+    .attrs = kSegmentReals,
     .doc = "The smallest elements of the rows of each segment, 0 where it has none; segment_ids are sorted.",
-    .gradient = GradientFunction<ExtremeGradient>,
+    .gradient = GradientFunction<SegmentExtremeGradient>,
 });
 
 // ---- Rows of segments in any order ----
@@ -222,21 +222,21 @@ TENON_OP(kUnsortedSegmentProd) = Unsorted({
     .name = "UnsortedSegmentProd",
     .attrs = kAnyNumbers,
     .doc = "The products of the rows of each of num_segments segments, 1 where it has none; rows with a negative id are dropped.",
-    .gradient = GradientFunction<ProdGradient>,
+    .gradient = GradientFunction<SegmentProdGradient>,
 });
 TENON_OP(kUnsortedSegmentMax) = Unsorted({
     .name = "UnsortedSegmentMax",
     .attrs = kAnyReals,
     .doc = "The largest elements of the rows of each of num_segments segments, the type's lowest number where it has none; rows with a "
            "negative id are dropped.",
-    .gradient = GradientFunction<ExtremeGradient>,
+    .gradient = GradientFunction<SegmentExtremeGradient>,
 });
 TENON_OP(kUnsortedSegmentMin) = Unsorted({
     .name = "UnsortedSegmentMin",
     .attrs = kAnyReals,
     .doc = "The smallest elements of the rows of each of num_segments segments, the type's highest number where it has none; rows with a "
            "negative id are dropped.",
-    .gradient = GradientFunction<ExtremeGradient>,
+    .gradient = GradientFunction<SegmentExtremeGradient>,
 });
 
 // Sorted segments whose number is told. Only TensorFlow's compiler has kernels for them, which look at no order.
@@ -244,7 +244,7 @@ namespace {
 
 template <const char* kOp>
 void DecomposeV2(DecomposeContext& d) { d.SetOutput(0, d.Op(kOp, {d.input(0), d.input(1), d.input(2)})); }
-constexpr char kSum[] = "UnsortedSegmentSum", kProd[] = "UnsortedSegmentProd", kMax[] = "UnsortedSegmentMax", kMin[] = "UnsortedSegmentMin";
+constexpr char kUnsortedSum[] = "UnsortedSegmentSum", kUnsortedProd[] = "UnsortedSegmentProd", kUnsortedMax[] = "UnsortedSegmentMax", kUnsortedMin[] = "UnsortedSegmentMin";
 
 }  // namespace
 
@@ -252,25 +252,25 @@ TENON_OP(kSegmentSumV2) = Unsorted({
     .name = "SegmentSumV2",
     .attrs = kAnyNumbers,
     .doc = "UnsortedSegmentSum, of segment_ids that are sorted.",
-    .decompose = DecomposeFunction<DecomposeV2<kSum>>,
+    .decompose = DecomposeFunction<DecomposeV2<kUnsortedSum>>,
 });
 TENON_OP(kSegmentProdV2) = Unsorted({
     .name = "SegmentProdV2",
     .attrs = kAnyNumbers,
     .doc = "UnsortedSegmentProd, of segment_ids that are sorted.",
-    .decompose = DecomposeFunction<DecomposeV2<kProd>>,
+    .decompose = DecomposeFunction<DecomposeV2<kUnsortedProd>>,
 });
 TENON_OP(kSegmentMaxV2) = Unsorted({
     .name = "SegmentMaxV2",
     .attrs = kAnyReals,
     .doc = "UnsortedSegmentMax, of segment_ids that are sorted.",
-    .decompose = DecomposeFunction<DecomposeV2<kMax>>,
+    .decompose = DecomposeFunction<DecomposeV2<kUnsortedMax>>,
 });
 TENON_OP(kSegmentMinV2) = Unsorted({
     .name = "SegmentMinV2",
     .attrs = kAnyReals,
     .doc = "UnsortedSegmentMin, of segment_ids that are sorted.",
-    .decompose = DecomposeFunction<DecomposeV2<kMin>>,
+    .decompose = DecomposeFunction<DecomposeV2<kUnsortedMin>>,
 });
 
 }  // namespace tenon::ops

@@ -8,7 +8,7 @@ using namespace sdk;
 
 namespace {
 
-void SegmentShape(ShapeContext& c) {
+void SparseSegmentShape(ShapeContext& c) {
   const Shape data = c.WithRankAtLeast(0, 1), indices = c.WithRank(1, 1), ids = c.WithRank(2, 1);
   c.Merge(indices[0], ids[0], "the numbers of indices and of segment_ids");
   c.SetOutput(0, Join({kUnknown}, data.Slice(1)));
@@ -53,12 +53,12 @@ void SegmentGradient(GradientContext& g) {
   g.SetDxSlices(0, {node, 0, 0}, {node, 1, 0}, g.ShapeOf(g.input(0), TENON_DT_INT64));
 }
 
-consteval tenon_op_definition Segment(OpDefinition op) {
+consteval tenon_op_definition SparseSegment(OpDefinition op) {
   op.inputs = "data: T, indices: Tidx, segment_ids: Tsegmentids";
   op.outputs = "output: T";
   op.constraints = "rank(data) >= 1; rank(indices) == 1; rank(segment_ids) == 1; dim(indices, 0) == dim(segment_ids, 0); "
                    "element(indices) >= 0; element(indices) < dim(data, 0); element(segment_ids) >= 0";
-  op.shape = ShapeFunction<SegmentShape>;
+  op.shape = ShapeFunction<SparseSegmentShape>;
   return DefineOp(op);
 }
 consteval tenon_op_definition NumberedSegment(OpDefinition op) {
@@ -91,19 +91,19 @@ consteval tenon_op_definition SegmentGradV2(OpDefinition op) {
 
 }  // namespace
 
-TENON_OP(kSparseSegmentSum) = Segment({
+TENON_OP(kSparseSegmentSum) = SparseSegment({
     .name = "SparseSegmentSum",
     .attrs = "T: realnumbertype; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
     .doc = "For each segment the sum of the rows of data that indices name; segment_ids are sorted, and what is left out is 0.",
     .gradient = GradientFunction<SegmentGradient<kOfSum>>,
 });
-TENON_OP(kSparseSegmentMean) = Segment({
+TENON_OP(kSparseSegmentMean) = SparseSegment({
     .name = "SparseSegmentMean",
     .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
     .doc = "For each segment the mean of the rows of data that indices name; segment_ids are sorted, and what is left out is 0.",
     .gradient = GradientFunction<SegmentGradient<kOfMean>>,
 });
-TENON_OP(kSparseSegmentSqrtN) = Segment({
+TENON_OP(kSparseSegmentSqrtN) = SparseSegment({
     .name = "SparseSegmentSqrtN",
     .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
     .doc = "For each segment the sum of the rows of data that indices name, over the square root of their number.",

@@ -7,7 +7,7 @@ using namespace sdk;
 
 namespace {
 
-constexpr std::string_view kAttrs =
+constexpr std::string_view kDepthwiseAttrs =
     "T: {half, bfloat16, float, double}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; "
     "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]";
 
@@ -31,7 +31,7 @@ void ForwardShape(ShapeContext& c) {
 
 // Input kIndex says the shape of what comes out.
 template <int kIndex>
-void BackpropShape(ShapeContext& c) {
+void DepthwiseBackpropShape(ShapeContext& c) {
   c.WithRank(kIndex, 1);
   const Shape other = c.WithRank(1 - kIndex, 4), dy = c.WithRank(2, 4);
   const Window window = ReadWindow(c, true, true);
@@ -64,8 +64,8 @@ void SetFlops(CostContext& c, const Shape& filter, const Shape& result) {
   c.SetFlops(2.0 * CostContext::Elements(filter.Slice(0, 2)) * CostContext::Elements(result));
 }
 void ForwardCost(CostContext& c) { SetFlops(c, c.Input(1), c.Output(0)); }
-void BackpropInputCost(CostContext& c) { SetFlops(c, c.Input(1), c.Input(2)); }
-void BackpropFilterCost(CostContext& c) { SetFlops(c, c.Output(0), c.Input(2)); }
+void DepthwiseInputCost(CostContext& c) { SetFlops(c, c.Input(1), c.Input(2)); }
+void DepthwiseFilterCost(CostContext& c) { SetFlops(c, c.Output(0), c.Input(2)); }
 
 }  // namespace
 
@@ -73,7 +73,7 @@ TENON_OP(kDepthwiseConv2dNative) = DefineOp({
     .name = "DepthwiseConv2dNative",
     .inputs = "input: T, filter: T",
     .outputs = "output: T",
-    .attrs = kAttrs,
+    .attrs = kDepthwiseAttrs,
     .constraints = "rank(input) == 4; rank(filter) == 4",
     .doc = "The cross-correlation of each channel with its own filters, [height, width, channels, filters of a channel].",
     .traits = TENON_OP_EXPENSIVE,
@@ -86,26 +86,26 @@ TENON_OP(kDepthwiseConv2dNativeBackpropInput) = DefineOp({
     .name = "DepthwiseConv2dNativeBackpropInput",
     .inputs = "input_sizes: int32, filter: T, out_backprop: T",
     .outputs = "output: T",
-    .attrs = kAttrs,
+    .attrs = kDepthwiseAttrs,
     .constraints = "rank(input_sizes) == 1; dim(input_sizes, 0) == 4; value(input_sizes) >= 0; rank(filter) == 4; rank(out_backprop) == 4",
     .doc = "The gradient of DepthwiseConv2dNative with respect to its input, of shape input_sizes.",
     .traits = TENON_OP_EXPENSIVE,
-    .shape = ShapeFunction<BackpropShape<0>>,
+    .shape = ShapeFunction<DepthwiseBackpropShape<0>>,
     .gradient = GradientFunction<BackpropInputGradient>,
-    .cost = CostFunction<BackpropInputCost>,
+    .cost = CostFunction<DepthwiseInputCost>,
 });
 
 TENON_OP(kDepthwiseConv2dNativeBackpropFilter) = DefineOp({
     .name = "DepthwiseConv2dNativeBackpropFilter",
     .inputs = "input: T, filter_sizes: int32, out_backprop: T",
     .outputs = "output: T",
-    .attrs = kAttrs,
+    .attrs = kDepthwiseAttrs,
     .constraints = "rank(input) == 4; rank(filter_sizes) == 1; dim(filter_sizes, 0) == 4; value(filter_sizes) >= 0; rank(out_backprop) == 4",
     .doc = "The gradient of DepthwiseConv2dNative with respect to its filter, of shape filter_sizes.",
     .traits = TENON_OP_EXPENSIVE,
-    .shape = ShapeFunction<BackpropShape<1>>,
+    .shape = ShapeFunction<DepthwiseBackpropShape<1>>,
     .gradient = GradientFunction<BackpropFilterGradient>,
-    .cost = CostFunction<BackpropFilterCost>,
+    .cost = CostFunction<DepthwiseFilterCost>,
 });
 
 }  // namespace tenon::ops

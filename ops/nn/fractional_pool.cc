@@ -48,10 +48,10 @@ static constexpr std::string_view kPoolAttrs =
     "T: {float, double, int32, int64}";
 static constexpr std::string_view kPoolOutputs = "output: T, row_pooling_sequence: int64, col_pooling_sequence: int64";
 
-static void MaxPoolGradient(GradientContext& g) {
+static void FractionalMaxGradient(GradientContext& g) {
   g.SetDx(0, g.Op("FractionalMaxPoolGrad", {g.input(0), g.output(0), g.dy(0), g.output(1), g.output(2)}, {{"overlapping", g.Bool("overlapping")}}));
 }
-static void AvgPoolGradient(GradientContext& g) {
+static void FractionalAvgGradient(GradientContext& g) {
   g.SetDx(0, g.Op("FractionalAvgPoolGrad", {g.ShapeOf(g.input(0), TENON_DT_INT64), g.dy(0), g.output(1), g.output(2)},
                   {{"overlapping", g.Bool("overlapping")}}));
 }
@@ -66,7 +66,7 @@ TENON_OP(kFractionalMaxPool) = DefineOp({
            "overlapping: a region has the next one's first cell too. deterministic: the same regions in every step, by the seeds.",
     .traits = TENON_OP_NO_FOLD,
     .shape = ShapeFunction<PoolShape>,
-    .gradient = GradientFunction<MaxPoolGradient>,
+    .gradient = GradientFunction<FractionalMaxGradient>,
 });
 
 TENON_OP(kFractionalAvgPool) = DefineOp({
@@ -78,10 +78,10 @@ TENON_OP(kFractionalAvgPool) = DefineOp({
     .doc = "The mean of each region, as FractionalMaxPool draws them.",
     .traits = TENON_OP_NO_FOLD,
     .shape = ShapeFunction<PoolShape>,
-    .gradient = GradientFunction<AvgPoolGradient>,
+    .gradient = GradientFunction<FractionalAvgGradient>,
 });
 
-static void MaxPoolGradShape(ShapeContext& c) { c.SetOutput(0, c.WithRank(0, 4)); }
+static void FractionalMaxGradShape(ShapeContext& c) { c.SetOutput(0, c.WithRank(0, 4)); }
 static void AvgPoolGradShape(ShapeContext& c) {
   const Shape input = c.InputAsShape(0);
   if (input.known_rank() && input.rank() != 4) return c.Invalid("orig_input_tensor_shape must have 4 numbers; it has ", input.rank());
@@ -95,7 +95,7 @@ TENON_OP(kFractionalMaxPoolGrad) = DefineOp({
     .attrs = "overlapping: bool = false; T: {float, double, int32, int64}",
     .constraints = "rank(orig_input) == 4; rank(orig_output) == 4; rank(out_backprop) == 4; rank(row_pooling_sequence) == 1; rank(col_pooling_sequence) == 1",
     .doc = "The gradient of FractionalMaxPool: each region's goes to the first of its largest elements.",
-    .shape = ShapeFunction<MaxPoolGradShape>,
+    .shape = ShapeFunction<FractionalMaxGradShape>,
 });
 
 TENON_OP(kFractionalAvgPoolGrad) = DefineOp({

@@ -52,7 +52,7 @@ void NormGradient(GradientContext& g) {
   for (int32_t i = 0; i < 5; ++i) g.SetDx(i, {node, i, 0});
 }
 
-constexpr std::string_view kAttrs = "T: numbertype; variance_epsilon: float; scale_after_normalization: bool";
+constexpr std::string_view kNormAttrs = "T: numbertype; variance_epsilon: float; scale_after_normalization: bool";
 constexpr std::string_view kDeprecation = "Use tf.nn.batch_normalization()";
 
 }  // namespace
@@ -61,7 +61,7 @@ TENON_OP(kBatchNormWithGlobalNormalization) = DefineOp({
     .name = "BatchNormWithGlobalNormalization",
     .inputs = "t: T, m: T, v: T, beta: T, gamma: T",
     .outputs = "result: T",
-    .attrs = kAttrs,
+    .attrs = kNormAttrs,
     .constraints = "rank(t) == 4; rank(m) == 1; rank(v) == 1; rank(beta) == 1; rank(gamma) == 1",
     .doc = "t with the mean m and the variance v of each channel taken out, times gamma if scale_after_normalization, plus beta.",
     .shape = ShapeFunction<NormShape>,
@@ -74,7 +74,7 @@ TENON_OP(kBatchNormWithGlobalNormalizationGrad) = DefineOp({
     .name = "BatchNormWithGlobalNormalizationGrad",
     .inputs = "t: T, m: T, v: T, gamma: T, backprop: T",
     .outputs = "dx: T, dm: T, dv: T, db: T, dg: T",
-    .attrs = kAttrs,
+    .attrs = kNormAttrs,
     .constraints = "rank(t) == 4; rank(backprop) == 4; rank(m) == 1; rank(v) == 1; rank(gamma) == 1",
     .doc = "The gradients of BatchNormWithGlobalNormalization with respect to all its inputs.",
     .shape = ShapeFunction<NormGradShape>,

@@ -7,7 +7,7 @@ using namespace sdk;
 
 namespace {
 
-constexpr std::string_view kAttrs =
+constexpr std::string_view kLrnAttrs =
     "depth_radius: int = 5; bias: float = 1; alpha: float = 1; beta: float = 0.5; T: {half, bfloat16, float} = float";
 
 void LrnShape(ShapeContext& c) { c.SetOutput(0, c.WithRank(0, 4)); }
@@ -29,7 +29,7 @@ TENON_OP(kLRN) = DefineOp({
     .name = "LRN",
     .inputs = "input: T",
     .outputs = "output: T",
-    .attrs = kAttrs,
+    .attrs = kLrnAttrs,
     .constraints = "rank(input) == 4; depth_radius >= 0",
     .doc = "x / (bias + alpha * the sum of the squares of the channels up to depth_radius away) ^ beta.",
     .shape = ShapeFunction<LrnShape>,
@@ -41,7 +41,7 @@ TENON_OP(kLRNGrad) = DefineOp({
     .name = "LRNGrad",
     .inputs = "input_grads: T, input_image: T, output_image: T",
     .outputs = "output: T",
-    .attrs = kAttrs,
+    .attrs = kLrnAttrs,
     .constraints = "rank(input_grads) == 4; rank(input_image) == 4; rank(output_image) == 4; depth_radius >= 0",
     .doc = "The gradient of LRN with respect to its input.",
     .shape = ShapeFunction<LrnGradShape>,

@@ -29,7 +29,7 @@ TENON_OP(kBiasAddV1) = DefineOp({
     .decompose = DecomposeFunction<DecomposeBiasAdd>,
 });
 
-static void InTopKShape(ShapeContext& c) {
+static void OlderInTopKShape(ShapeContext& c) {
   const Shape predictions = c.WithRank(0, 2), targets = c.WithRank(1, 1);
   c.SetOutput(0, {c.Merge(predictions[0], targets[0], "the rows of predictions and the number of targets")});
 }
@@ -46,7 +46,7 @@ TENON_OP(kInTopK) = DefineOp({
     .attrs = "k: int; T: {int32, int64} = int32",
     .constraints = "rank(predictions) == 2; rank(targets) == 1; dim(predictions, 0) == dim(targets, 0)",
     .doc = "Whether each target is among the k largest predictions of its row; ties with the k-th count.",
-    .shape = ShapeFunction<InTopKShape>,
+    .shape = ShapeFunction<OlderInTopKShape>,
     .decompose = DecomposeFunction<DecomposeInTopK>,
 });
 

@@ -10,9 +10,10 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kParseExampleV2Kernel, kParseSequenceExampleV2Kernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::example_test {
 namespace {
 
 using testing::Make;
@@ -200,4 +201,4 @@ TEST(Sequences, MutatedOnesAreParsedOrRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::example_test

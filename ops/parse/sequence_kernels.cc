@@ -12,10 +12,10 @@ using parse::SequenceColumns;
 
 namespace {
 
-enum class Form { kFirst, kSecond, kSingle };  // ParseSequenceExample, ParseSequenceExampleV2, ParseSingleSequenceExample
+enum class SequenceForm { kFirst, kSecond, kSingle };  // ParseSequenceExample, ParseSequenceExampleV2, ParseSingleSequenceExample
 
-template <Form kForm>
-struct ParseKernel {
+template <SequenceForm kForm>
+struct ParseSequencesKernel {
   // Columns of one kind: of which types, and where their names come from.
   struct Group {
     std::string what;  // "context_sparse_keys"
@@ -24,17 +24,17 @@ struct ParseKernel {
     Range inputs;
   };
 
-  explicit ParseKernel(CreateContext& c)
+  explicit ParseSequencesKernel(CreateContext& c)
       : context_shapes(c.Shapes("context_dense_shapes")), list_shapes(c.Shapes("feature_list_dense_shapes")), defaults(c.InputRange("context_dense_defaults")) {
     Fill(c, &context_sparse, "context_sparse_keys", "context_sparse_types");
     Fill(c, &context_dense, "context_dense_keys", "Tcontext_dense");
     Fill(c, &list_sparse, "feature_list_sparse_keys", "feature_list_sparse_types");
     Fill(c, &list_dense, "feature_list_dense_keys", "feature_list_dense_types");
-    if constexpr (kForm == Form::kSecond) {
+    if constexpr (kForm == SequenceForm::kSecond) {
       Fill(c, &context_ragged, "context_ragged_keys", "context_ragged_value_types", "context_ragged_split_types");
       Fill(c, &list_ragged, "feature_list_ragged_keys", "feature_list_ragged_value_types", "feature_list_ragged_split_types");
     }
-    if constexpr (kForm == Form::kFirst) {
+    if constexpr (kForm == SequenceForm::kFirst) {
       for (const std::string_view key : c.Strings("feature_list_dense_missing_assumed_empty")) may_be_missing.emplace_back(key);
     }
     if (context_shapes.size() != context_dense.types.size())
@@ -47,9 +47,9 @@ struct ParseKernel {
 
   void Run(RunContext c) const {
     const tenon_tensor_view& serialized = c.input_view(0);
-    const std::vector<std::string_view> messages = StringsOf(serialized), names = StringsOf(c.input_view(kForm == Form::kSingle ? c.input_count() - 1 : 1));
-    if (kForm == Form::kSingle && names.size() > 1) Fail(TENON_INVALID_ARGUMENT, "debug_name must be one string");
-    const bool unnamed = kForm == Form::kSingle && names.size() == 1 && names[0].empty();
+    const std::vector<std::string_view> messages = StringsOf(serialized), names = StringsOf(c.input_view(kForm == SequenceForm::kSingle ? c.input_count() - 1 : 1));
+    if (kForm == SequenceForm::kSingle && names.size() > 1) Fail(TENON_INVALID_ARGUMENT, "debug_name must be one string");
+    const bool unnamed = kForm == SequenceForm::kSingle && names.size() == 1 && names[0].empty();
     parse::ParseSequences(c, messages, unnamed ? std::vector<std::string_view>() : names, serialized.dl.ndim == 0, Columns(c));
   }
 
@@ -62,7 +62,7 @@ struct ParseKernel {
     group->types = c.Types(types);
     if (!splits.empty()) group->splits = c.Types(splits);
     if (!splits.empty() && group->splits.size() != group->types.size()) c.Invalid("there are ", group->types.size(), " ", types, " and ", group->splits.size(), " ", splits);
-    if constexpr (kForm == Form::kFirst) {
+    if constexpr (kForm == SequenceForm::kFirst) {
       for (const std::string_view key : c.Strings(keys)) group->names.emplace_back(key);
       if (group->names.size() != group->types.size()) c.Invalid("there are ", group->names.size(), " ", keys, " and ", group->types.size(), " types for them");
     } else {
@@ -71,9 +71,9 @@ struct ParseKernel {
   }
   static std::vector<std::string_view> Keys(const RunContext& c, const Group& group) {
     std::vector<std::string_view> keys;
-    if constexpr (kForm == Form::kFirst) keys.assign(group.names.begin(), group.names.end());
-    if constexpr (kForm == Form::kSecond) keys = StringsOf(c.input_view(group.inputs.begin));
-    if constexpr (kForm == Form::kSingle) {
+    if constexpr (kForm == SequenceForm::kFirst) keys.assign(group.names.begin(), group.names.end());
+    if constexpr (kForm == SequenceForm::kSecond) keys = StringsOf(c.input_view(group.inputs.begin));
+    if constexpr (kForm == SequenceForm::kSingle) {
       for (int32_t i = 0; i < group.inputs.count; ++i) {
         if (Count(c.input_view(group.inputs.begin + i)) != 1) Fail(TENON_INVALID_ARGUMENT, group.what, "[", i, "] must be one string");
         keys.push_back(StringAt(c.input_view(group.inputs.begin + i), 0));
@@ -109,13 +109,13 @@ struct ParseKernel {
       columns.context_dense.push_back(example::MakeDense(dense_keys[i], context_dense.types[i], context_shapes[i], c.input_view(defaults.begin + static_cast<int32_t>(i)), i, false));
       columns.context_dense.back().output = next++;
     }
-    if constexpr (kForm == Form::kSecond) columns.context_ragged = Lists(c, context_ragged);
+    if constexpr (kForm == SequenceForm::kSecond) columns.context_ragged = Lists(c, context_ragged);
     Number(&columns.context_ragged, &ListColumn::values, &next);
     Number(&columns.context_ragged, &ListColumn::splits, &next);
     columns.sparse = Lists(c, list_sparse);
     NumberSparse(&columns.sparse, &next);
     AddDense(c, &columns, &next);
-    if constexpr (kForm == Form::kSecond) columns.ragged = Lists(c, list_ragged);
+    if constexpr (kForm == SequenceForm::kSecond) columns.ragged = Lists(c, list_ragged);
     Number(&columns.ragged, &ListColumn::values, &next);
     Number(&columns.ragged, &ListColumn::splits, &next);
     Number(&columns.ragged, &ListColumn::inner_splits, &next);
@@ -136,17 +136,17 @@ struct ParseKernel {
     }
     MarkMissing(c, columns);
     for (auto& column : columns->dense)
-      if constexpr (kForm != Form::kSingle) column.lengths = (*next)++;
+      if constexpr (kForm != SequenceForm::kSingle) column.lengths = (*next)++;
   }
   void MarkMissing(const RunContext& c, SequenceColumns* columns) const {
-    if constexpr (kForm == Form::kSecond) {
+    if constexpr (kForm == SequenceForm::kSecond) {
       const int32_t input = list_ragged.inputs.begin + 1;
       if (Count(c.input_view(input)) != static_cast<int64_t>(columns->dense.size()))
         Fail(TENON_INVALID_ARGUMENT, "there are ", Count(c.input_view(input)), " feature_list_dense_missing_assumed_empty for ", columns->dense.size(), " feature_list_dense_keys");
       for (size_t i = 0; i < columns->dense.size(); ++i) columns->dense[i].missing_is_empty = c.input<bool>(input)[i];
     } else {
       std::vector<std::string_view> names(may_be_missing.begin(), may_be_missing.end());
-      if constexpr (kForm == Form::kSingle) names = StringsOf(c.input_view(1));
+      if constexpr (kForm == SequenceForm::kSingle) names = StringsOf(c.input_view(1));
       std::sort(names.begin(), names.end());
       for (auto& column : columns->dense) column.missing_is_empty = std::binary_search(names.begin(), names.end(), column.key);
     }
@@ -157,12 +157,12 @@ struct ParseKernel {
   std::vector<std::string> may_be_missing;
 };
 
-constexpr Traits kParses = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kParsesSequences = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-TENON_KERNEL(kParseSequenceExampleKernel) = Registration<ParseKernel<Form::kFirst>>("ParseSequenceExample", kParses);
-TENON_KERNEL(kParseSequenceExampleV2Kernel) = Registration<ParseKernel<Form::kSecond>>("ParseSequenceExampleV2", kParses);
-TENON_KERNEL(kParseSingleSequenceExampleKernel) = Registration<ParseKernel<Form::kSingle>>("ParseSingleSequenceExample", kParses);
+TENON_KERNEL(kParseSequenceExampleKernel) = Registration<ParseSequencesKernel<SequenceForm::kFirst>>("ParseSequenceExample", kParsesSequences);
+TENON_KERNEL(kParseSequenceExampleV2Kernel) = Registration<ParseSequencesKernel<SequenceForm::kSecond>>("ParseSequenceExampleV2", kParsesSequences);
+TENON_KERNEL(kParseSingleSequenceExampleKernel) = Registration<ParseSequencesKernel<SequenceForm::kSingle>>("ParseSingleSequenceExample", kParsesSequences);
 
 }  // namespace tenon::ops

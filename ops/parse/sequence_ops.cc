@@ -7,7 +7,7 @@ using namespace sdk;
 
 namespace {
 
-Shape Prepended(std::vector<int64_t> dims, const Shape& shape) {
+Shape PrependedAll(std::vector<int64_t> dims, const Shape& shape) {
   if (!shape.known_rank()) return Shape();
   const std::vector<int64_t> more = shape.dims();
   dims.insert(dims.end(), more.begin(), more.end());
@@ -37,7 +37,7 @@ struct Setter {
     for (const Shape& shape : shapes) {
       std::vector<int64_t> dims = lead();
       if (steps) dims.push_back(-1);
-      c.SetOutput(output++, known() ? Prepended(dims, shape) : Shape());
+      c.SetOutput(output++, known() ? PrependedAll(dims, shape) : Shape());
     }
   }
   void Vectors(size_t count) {

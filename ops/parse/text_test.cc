@@ -14,9 +14,10 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kDecodeCsvKernel, kParseTensorKernel, kSerializeTensorKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::text_test {
 namespace {
 
 using testing::Make;
@@ -190,4 +191,4 @@ TEST(NumberTexts, AreReadWhateverTheyAre) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::text_test

@@ -19,7 +19,7 @@ void WithEpilogue(ShapeContext& c, Shape output) {
   c.SetOutput(0, output);
 }
 
-void Conv2DShape(ShapeContext& c) {
+void Int8Conv2DShape(ShapeContext& c) {
   const Shape input = c.WithRank(0, 4), filter = c.WithRank(1, 4);
   const Window window = ReadWindow(c, true, true, false);
   const bool depthwise = c.Bool("depthwise");
@@ -30,18 +30,18 @@ void Conv2DShape(ShapeContext& c) {
   WithEpilogue(c, WindowedShape(c, window, input, FilterSize(filter, 2), depthwise ? c.Multiply(filter[2], filter[3]) : filter[3]));
 }
 
-void MatMulShape(ShapeContext& c) {
+void Int8MatMulShape(ShapeContext& c) {
   const Shape a = c.WithRank(0, 2), b = c.WithRank(1, 2);
   const bool transposed = c.Bool("transpose_b");
   c.Merge(a[1], b[transposed ? 1 : 0], "the inner dims");
   WithEpilogue(c, {a[0], b[transposed ? 0 : 1]});
 }
 
-void Conv2DCost(CostContext& c) {
+void Int8Conv2DCost(CostContext& c) {
   const Shape filter = c.Input(1);
   c.SetFlops(2.0 * CostContext::Elements(c.Bool("depthwise") ? filter.Slice(0, 2) : filter.Slice(0, 3)) * CostContext::Elements(c.Output(0)));
 }
-void MatMulCost(CostContext& c) { c.SetFlops(2.0 * static_cast<double>(c.Input(0)[1]) * CostContext::Elements(c.Output(0))); }
+void Int8MatMulCost(CostContext& c) { c.SetFlops(2.0 * static_cast<double>(c.Input(0)[1]) * CostContext::Elements(c.Output(0))); }
 
 }  // namespace
 
@@ -78,8 +78,8 @@ TENON_OP(kInt8Conv2D) = DefineOp({
     .doc = "Conv2D, or DepthwiseConv2dNative, of images of bytes with a filter that becomes 8-bit integers, each output channel's in a scale of its own. "
            "To each result come the steps (bias: a vector is added; norm: a normalisation with scale, offset, mean and variance), the addend and the activation.",
     .traits = TENON_OP_EXPENSIVE,
-    .shape = ShapeFunction<Conv2DShape>,
-    .cost = CostFunction<Conv2DCost>,
+    .shape = ShapeFunction<Int8Conv2DShape>,
+    .cost = CostFunction<Int8Conv2DCost>,
 });
 
 TENON_OP(kInt8MatMul) = DefineOp({
@@ -90,8 +90,8 @@ TENON_OP(kInt8MatMul) = DefineOp({
     .constraints = "rank(input) == 2; rank(filter) == 2",
     .doc = "Tenon>Int8Conv2D's product of matrices.",
     .traits = TENON_OP_EXPENSIVE,
-    .shape = ShapeFunction<MatMulShape>,
-    .cost = CostFunction<MatMulCost>,
+    .shape = ShapeFunction<Int8MatMulShape>,
+    .cost = CostFunction<Int8MatMulCost>,
 });
 
 }  // namespace tenon::ops

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "chosen.h"
+#include "inputs.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/op/op.h"
 
@@ -339,11 +340,6 @@ struct Softmax {
 
 // ---- Shapes ----
 
-void SparseInput(ShapeContext& c, int first) {
-  const Shape indices = c.WithRank(first, 2), values = c.WithRank(first + 1, 1), shape = c.WithRank(first + 2, 1);
-  c.Merge(indices[0], values[0], "the numbers of indices and of values");
-  c.Merge(indices[1], shape[0], "the columns of the indices and the numbers of the dense shape");
-}
 int64_t RankOfBoth(ShapeContext& c) {
   SparseInput(c, 0);
   SparseInput(c, 3);
@@ -436,7 +432,7 @@ void DecomposeMatMul(DecomposeContext& d) {
   d.SetOutput(0, d.Op("MatMul", {d.Cast(d.input(0), TENON_DT_FLOAT), d.Cast(d.input(1), TENON_DT_FLOAT)}, {{"transpose_a", d.Bool("transpose_a")}, {"transpose_b", d.Bool("transpose_b")}}));
 }
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesSums = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 constexpr std::string_view kTwo = "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64";
 constexpr std::string_view kOne = "rank(input_indices) == 2; rank(input_values) == 1; rank(input_shape) == 1";
 
@@ -451,18 +447,18 @@ consteval tenon_op_definition WithDenseOp(OpDefinition op) {
 
 }  // namespace
 
-TENON_KERNEL(kSparseAddKernel) = Registration<AddBoth>("SparseAdd", kGives);
+TENON_KERNEL(kSparseAddKernel) = Registration<AddBoth>("SparseAdd", kGivesSums);
 TENON_KERNEL(kSparseAddGradKernel) = Registration<AddGrad>("SparseAddGrad", {});
-TENON_KERNEL(kSparseSparseMaximumKernel) = Registration<Pick<true>>("SparseSparseMaximum", kGives);
-TENON_KERNEL(kSparseSparseMinimumKernel) = Registration<Pick<false>>("SparseSparseMinimum", kGives);
+TENON_KERNEL(kSparseSparseMaximumKernel) = Registration<Pick<true>>("SparseSparseMaximum", kGivesSums);
+TENON_KERNEL(kSparseSparseMinimumKernel) = Registration<Pick<false>>("SparseSparseMinimum", kGivesSums);
 TENON_KERNEL(kSparseTensorDenseAddKernel) = Registration<AddToDense>("SparseTensorDenseAdd", {});
 TENON_KERNEL(kSparseDenseCwiseAddKernel) = Registration<WithDense<Sum>>("SparseDenseCwiseAdd", {});
 TENON_KERNEL(kSparseDenseCwiseMulKernel) = Registration<WithDense<Product>>("SparseDenseCwiseMul", {});
 TENON_KERNEL(kSparseDenseCwiseDivKernel) = Registration<WithDense<Quotient>>("SparseDenseCwiseDiv", {});
-TENON_KERNEL(kSparseReduceSumKernel) = Registration<Reduce<false, false>>("SparseReduceSum", kGives);
-TENON_KERNEL(kSparseReduceSumSparseKernel) = Registration<Reduce<false, true>>("SparseReduceSumSparse", kGives);
-TENON_KERNEL(kSparseReduceMaxKernel) = Registration<Reduce<true, false>>("SparseReduceMax", kGives);
-TENON_KERNEL(kSparseReduceMaxSparseKernel) = Registration<Reduce<true, true>>("SparseReduceMaxSparse", kGives);
+TENON_KERNEL(kSparseReduceSumKernel) = Registration<Reduce<false, false>>("SparseReduceSum", kGivesSums);
+TENON_KERNEL(kSparseReduceSumSparseKernel) = Registration<Reduce<false, true>>("SparseReduceSumSparse", kGivesSums);
+TENON_KERNEL(kSparseReduceMaxKernel) = Registration<Reduce<true, false>>("SparseReduceMax", kGivesSums);
+TENON_KERNEL(kSparseReduceMaxSparseKernel) = Registration<Reduce<true, true>>("SparseReduceMaxSparse", kGivesSums);
 TENON_KERNEL(kSparseSoftmaxKernel) = Registration<Softmax>("SparseSoftmax", {});
 
 TENON_OP(kSparseAdd) = DefineOp({

@@ -16,7 +16,7 @@ namespace {
 
 using Counted = Types<int32_t, int64_t, float, double>;
 
-int64_t NumberAt(const tenon_tensor_view& view, int64_t i) { return view.dtype == TENON_DT_INT32 ? Data<const int32_t>(view)[i] : Data<const int64_t>(view)[i]; }
+int64_t CountAt(const tenon_tensor_view& view, int64_t i) { return view.dtype == TENON_DT_INT32 ? Data<const int32_t>(view)[i] : Data<const int64_t>(view)[i]; }
 
 struct Counter {
   explicit Counter(CreateContext& c) : least(c.Int("minlength")), most(c.Int("maxlength")), binary(c.Bool("binary_output")) {}
@@ -32,7 +32,7 @@ struct Counter {
     int64_t largest = 0;
     CancelPoll poll(c);
     for (int64_t i = 0; i < count; ++i, poll(5)) {
-      const int64_t value = NumberAt(values, i);
+      const int64_t value = CountAt(values, i);
       if (value < 0) Fail(TENON_INVALID_ARGUMENT, "Input values must all be non-negative; value ", i, " is ", value);
       if (most >= 0 && value >= most) continue;
       chosen.numbers.push_back(i);
@@ -42,12 +42,12 @@ struct Counter {
     if (largest < 4 * count && rows <= (4 * count + 64) / (largest + 1)) return GiveBins(c, values, weights, chosen, rows, largest + 1, by_row, row_of);
     chosen.Sort([&](int64_t a, int64_t b) {
       const int64_t x = row_of(a), y = row_of(b);
-      return x != y ? x < y : NumberAt(values, a) < NumberAt(values, b);
+      return x != y ? x < y : CountAt(values, a) < CountAt(values, b);
     });
-    const auto same = [&](size_t i, size_t k) { return row_of(chosen.numbers[i]) == row_of(chosen.numbers[k]) && NumberAt(values, chosen.numbers[i]) == NumberAt(values, chosen.numbers[k]); };
+    const auto same = [&](size_t i, size_t k) { return row_of(chosen.numbers[i]) == row_of(chosen.numbers[k]) && CountAt(values, chosen.numbers[i]) == CountAt(values, chosen.numbers[k]); };
     int64_t found = 0;
     for (size_t i = 0; i < chosen.numbers.size(); ++i) found += i == 0 || !same(i - 1, i) ? 1 : 0;
-    GiveShape(c, found, rows, largest, by_row);
+    GiveCountsShape(c, found, rows, largest, by_row);
     int64_t* place = c.output<int64_t>(0);
     Counted::Dispatch(weights.dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(1) - 1;
@@ -55,14 +55,14 @@ struct Counter {
         const int64_t at = chosen.numbers[i];
         if (i == 0 || !same(i - 1, i)) {
           if (by_row) *place++ = row_of(at);
-          *place++ = NumberAt(values, at);
+          *place++ = CountAt(values, at);
           *++out = T{};
         }
         Put(weighted ? Data<const T>(weights)[at] : T{1}, out);
       }
     });
   }
-  void GiveShape(const RunContext& c, int64_t found, int64_t rows, int64_t largest, bool by_row) const {
+  void GiveCountsShape(const RunContext& c, int64_t found, int64_t rows, int64_t largest, bool by_row) const {
     const int64_t columns = by_row ? 2 : 1;
     c.AllocOutput(0, std::array{found, columns});
     c.AllocOutput(1, std::array{found});
@@ -89,13 +89,13 @@ struct Counter {
       int64_t found = 0;
       CancelPoll poll(c);
       for (const int64_t at : chosen.numbers) {
-        const auto bin = static_cast<size_t>((by_row ? row_of(at) : 0) * width + NumberAt(values, at));
+        const auto bin = static_cast<size_t>((by_row ? row_of(at) : 0) * width + CountAt(values, at));
         found += used[bin] == 0 ? 1 : 0;
         used[bin] = 1;
         Put(weight != nullptr ? weight[at] : T{1}, &sums[bin]);
         poll(5);
       }
-      GiveShape(c, found, rows, width - 1, by_row);
+      GiveCountsShape(c, found, rows, width - 1, by_row);
       int64_t* place = c.output<int64_t>(0);
       T* out = c.output<T>(1);
       for (size_t bin = 0; bin < bins; ++bin) {
@@ -151,22 +151,22 @@ struct CountRagged : Counter {
   }
 };
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesCounts = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
-void GiveShape(ShapeContext& c, int64_t rank) {
+void GiveCountsShape(ShapeContext& c, int64_t rank) {
   c.SetOutput(0, {kUnknown, rank});
   c.SetOutput(1, {kUnknown});
   c.SetOutput(2, {rank});
 }
-void DenseShape(ShapeContext& c) { GiveShape(c, c.WithRankAtLeast(0, 1).rank()); }
-void SparseShape(ShapeContext& c) { GiveShape(c, c.WithRank(0, 2)[1]); }
-void RaggedShape(ShapeContext& c) { GiveShape(c, 2); }
+void DenseShape(ShapeContext& c) { GiveCountsShape(c, c.WithRankAtLeast(0, 1).rank()); }
+void SparseShape(ShapeContext& c) { GiveCountsShape(c, c.WithRank(0, 2)[1]); }
+void RaggedShape(ShapeContext& c) { GiveCountsShape(c, 2); }
 
 }  // namespace
 
-TENON_KERNEL(kDenseCountSparseOutputKernel) = Registration<CountDense>("DenseCountSparseOutput", kGives);
-TENON_KERNEL(kSparseCountSparseOutputKernel) = Registration<CountSparse>("SparseCountSparseOutput", kGives);
-TENON_KERNEL(kRaggedCountSparseOutputKernel) = Registration<CountRagged>("RaggedCountSparseOutput", kGives);
+TENON_KERNEL(kDenseCountSparseOutputKernel) = Registration<CountDense>("DenseCountSparseOutput", kGivesCounts);
+TENON_KERNEL(kSparseCountSparseOutputKernel) = Registration<CountSparse>("SparseCountSparseOutput", kGivesCounts);
+TENON_KERNEL(kRaggedCountSparseOutputKernel) = Registration<CountRagged>("RaggedCountSparseOutput", kGivesCounts);
 
 TENON_OP(kDenseCountSparseOutput) = DefineOp({
     .name = "DenseCountSparseOutput",

@@ -266,15 +266,15 @@ void CrossShape(ShapeContext& c) {
   c.SetOutput(2, {2});
 }
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesCrosses = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-TENON_KERNEL(kSparseCrossKernel) = Registration<Cross>("SparseCross", kGives);
-TENON_KERNEL(kSparseCrossV2Kernel) = Registration<CrossV2>("SparseCrossV2", kGives);
-TENON_KERNEL(kSparseCrossHashedKernel) = Registration<CrossHashed>("SparseCrossHashed", kGives);
+TENON_KERNEL(kSparseCrossKernel) = Registration<Cross>("SparseCross", kGivesCrosses);
+TENON_KERNEL(kSparseCrossV2Kernel) = Registration<CrossV2>("SparseCrossV2", kGivesCrosses);
+TENON_KERNEL(kSparseCrossHashedKernel) = Registration<CrossHashed>("SparseCrossHashed", kGivesCrosses);
 
-TENON_KERNEL(kRaggedCrossKernel) = Registration<CrossRagged>("RaggedCross", kGives);
+TENON_KERNEL(kRaggedCrossKernel) = Registration<CrossRagged>("RaggedCross", kGivesCrosses);
 
 TENON_OP(kRaggedCross) = DefineOp({
     .name = "RaggedCross",

@@ -9,7 +9,7 @@
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/library.h"
 
-namespace tenon::ops {
+namespace tenon::ops::given_up_test {
 namespace {
 
 using testing::KernelCase;
@@ -89,4 +89,4 @@ INSTANTIATE_TEST_SUITE_P(Kernels, GivenUp, ::testing::ValuesIn(std::vector<Long>
 }), [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::given_up_test

@@ -5,6 +5,7 @@
 
 #include "chosen.h"
 #include "held.h"
+#include "inputs.h"
 #include "splits.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/op/op.h"
@@ -16,6 +17,7 @@ namespace {
 
 using sparse::Chosen;
 using sparse::Parts;
+using sparse::SparseInput;
 
 // Outputs `output` and the next: the indices, moved by -begin, and the values of those elements.
 void GiveElements(const RunContext& c, int32_t output, int32_t values_output, const Parts& parts, const Chosen& chosen, Dims begin) {
@@ -235,13 +237,8 @@ struct RaggedToSparse {
   }
 };
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesParts = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
-void SparseInput(ShapeContext& c, int first) {
-  const Shape indices = c.WithRank(first, 2), values = c.WithRank(first + 1, 1), shape = c.WithRank(first + 2, 1);
-  c.Merge(indices[0], values[0], "the numbers of indices and of values");
-  c.Merge(indices[1], shape[0], "the columns of the indices and the numbers of the dense shape");
-}
 void ReorderShape(ShapeContext& c) {
   SparseInput(c, 0);
   c.SetOutput(0, c.Input(0));
@@ -301,12 +298,12 @@ void RaggedToSparseGradient(GradientContext& g) {
 
 }  // namespace
 
-TENON_KERNEL(kSparseReorderKernel) = Registration<Reorder>("SparseReorder", kGives);
-TENON_KERNEL(kSparseConcatKernel) = Registration<Concat>("SparseConcat", kGives);
-TENON_KERNEL(kSparseSplitKernel) = Registration<Split>("SparseSplit", kGives);
-TENON_KERNEL(kSparseSliceKernel) = Registration<Slice>("SparseSlice", kGives);
+TENON_KERNEL(kSparseReorderKernel) = Registration<Reorder>("SparseReorder", kGivesParts);
+TENON_KERNEL(kSparseConcatKernel) = Registration<Concat>("SparseConcat", kGivesParts);
+TENON_KERNEL(kSparseSplitKernel) = Registration<Split>("SparseSplit", kGivesParts);
+TENON_KERNEL(kSparseSliceKernel) = Registration<Slice>("SparseSlice", kGivesParts);
 TENON_KERNEL(kSparseSliceGradKernel) = Registration<SliceGrad>("SparseSliceGrad", {});
-TENON_KERNEL(kRaggedTensorToSparseKernel) = Registration<RaggedToSparse>("RaggedTensorToSparse", kGives);
+TENON_KERNEL(kRaggedTensorToSparseKernel) = Registration<RaggedToSparse>("RaggedTensorToSparse", kGivesParts);
 
 TENON_OP(kSparseReorder) = DefineOp({
     .name = "SparseReorder",

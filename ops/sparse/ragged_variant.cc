@@ -240,13 +240,13 @@ void FromVariantGradientFunction(GradientContext& g) {
   g.SetDx(0, g.Op("RaggedTensorToVariant", inputs, {{"batched_input", by_row}, {"RAGGED_RANK", values}, {"Tsplits", g.Raw("Tsplits")}}));
 }
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL}, kKeeps = {.dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesRagged = {.dynamic_outputs = TENON_DYNAMIC_ALL}, kKeepsRagged = {.dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-TENON_KERNEL(kRaggedTensorToVariantKernel) = Registration<ToVariant>("RaggedTensorToVariant", kKeeps);
-TENON_KERNEL(kRaggedTensorFromVariantKernel) = Registration<FromVariant>("RaggedTensorFromVariant", kGives);
-TENON_KERNEL(kRaggedTensorToVariantGradientKernel) = Registration<ToVariantGradient>("RaggedTensorToVariantGradient", kGives);
+TENON_KERNEL(kRaggedTensorToVariantKernel) = Registration<ToVariant>("RaggedTensorToVariant", kKeepsRagged);
+TENON_KERNEL(kRaggedTensorFromVariantKernel) = Registration<FromVariant>("RaggedTensorFromVariant", kGivesRagged);
+TENON_KERNEL(kRaggedTensorToVariantGradientKernel) = Registration<ToVariantGradient>("RaggedTensorToVariantGradient", kGivesRagged);
 
 TENON_OP(kRaggedTensorToVariant) = DefineOp({
     .name = "RaggedTensorToVariant",

@@ -181,7 +181,7 @@ struct Deserialize {
   uint32_t dtype;
 };
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL}, kKeeps = {.dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 7};
+constexpr Traits kGivesSerialized = {.dynamic_outputs = TENON_DYNAMIC_ALL}, kKeepsSerialized = {.dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 7};
 
 void SparseInputs(ShapeContext& c) {
   const Shape indices = c.WithRank(0, 2), values = c.WithRank(1, 1), shape = c.WithRank(2, 1);
@@ -211,10 +211,10 @@ void DeserializeManyShape(ShapeContext& c) {
 
 }  // namespace
 
-TENON_KERNEL(kSerializeSparseKernel) = Registration<Serialize>("SerializeSparse", kKeeps);
-TENON_KERNEL(kSerializeManySparseKernel) = Registration<SerializeMany>("SerializeManySparse", kGives);
-TENON_KERNEL(kDeserializeSparseKernel) = Registration<Deserialize>("DeserializeSparse", kGives);
-TENON_KERNEL(kDeserializeManySparseKernel) = Registration<Deserialize>("DeserializeManySparse", kGives);
+TENON_KERNEL(kSerializeSparseKernel) = Registration<Serialize>("SerializeSparse", kKeepsSerialized);
+TENON_KERNEL(kSerializeManySparseKernel) = Registration<SerializeMany>("SerializeManySparse", kGivesSerialized);
+TENON_KERNEL(kDeserializeSparseKernel) = Registration<Deserialize>("DeserializeSparse", kGivesSerialized);
+TENON_KERNEL(kDeserializeManySparseKernel) = Registration<Deserialize>("DeserializeManySparse", kGivesSerialized);
 
 TENON_OP(kSerializeSparse) = DefineOp({
     .name = "SerializeSparse",

@@ -194,9 +194,9 @@ struct SetSize {
   bool validate;
 };
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesSets = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
-void GiveShape(ShapeContext& c, int64_t rank) {
+void GiveSetShape(ShapeContext& c, int64_t rank) {
   c.SetOutput(0, {kUnknown, rank});
   c.SetOutput(1, {kUnknown});
   c.SetOutput(2, {rank});
@@ -210,13 +210,13 @@ int64_t SparseRank(ShapeContext& c, int first) {
 }
 void DenseDenseShape(ShapeContext& c) {
   const Shape a = c.WithRankAtLeast(0, 2), b = c.WithRankAtLeast(1, 2);
-  GiveShape(c, c.Merge(a.rank(), b.rank(), "the ranks of the sets"));
+  GiveSetShape(c, c.Merge(a.rank(), b.rank(), "the ranks of the sets"));
   c.Merge(a.Slice(0, -1), b.Slice(0, -1), "the dims of the groups");
 }
-void DenseSparseShape(ShapeContext& c) { GiveShape(c, c.Merge(c.WithRankAtLeast(0, 2).rank(), SparseRank(c, 1), "the ranks of the sets")); }
+void DenseSparseShape(ShapeContext& c) { GiveSetShape(c, c.Merge(c.WithRankAtLeast(0, 2).rank(), SparseRank(c, 1), "the ranks of the sets")); }
 void SparseSparseShape(ShapeContext& c) {
   const int64_t rank = SparseRank(c, 0);
-  GiveShape(c, c.Merge(rank, SparseRank(c, 3), "the ranks of the sets"));
+  GiveSetShape(c, c.Merge(rank, SparseRank(c, 3), "the ranks of the sets"));
 }
 void SizeShape(ShapeContext& c) { SparseRank(c, 0); }
 
@@ -225,10 +225,10 @@ constexpr std::string_view kResult = "result_indices: int64, result_values: T, r
 
 }  // namespace
 
-TENON_KERNEL(kDenseToDenseSetOperationKernel) = Registration<DenseDense>("DenseToDenseSetOperation", kGives);
-TENON_KERNEL(kDenseToSparseSetOperationKernel) = Registration<DenseSparse>("DenseToSparseSetOperation", kGives);
-TENON_KERNEL(kSparseToSparseSetOperationKernel) = Registration<SparseSparse>("SparseToSparseSetOperation", kGives);
-TENON_KERNEL(kSetSizeKernel) = Registration<SetSize>("SetSize", kGives);
+TENON_KERNEL(kDenseToDenseSetOperationKernel) = Registration<DenseDense>("DenseToDenseSetOperation", kGivesSets);
+TENON_KERNEL(kDenseToSparseSetOperationKernel) = Registration<DenseSparse>("DenseToSparseSetOperation", kGivesSets);
+TENON_KERNEL(kSparseToSparseSetOperationKernel) = Registration<SparseSparse>("SparseToSparseSetOperation", kGivesSets);
+TENON_KERNEL(kSetSizeKernel) = Registration<SetSize>("SetSize", kGivesSets);
 
 TENON_OP(kDenseToDenseSetOperation) = DefineOp({
     .name = "DenseToDenseSetOperation",

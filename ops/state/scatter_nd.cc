@@ -8,7 +8,7 @@ using namespace sdk;
 namespace {
 
 // updates have a slice for each vector in the last dim of indices.
-void CheckUpdates(ShapeContext& c, const Shape& variable) {
+void CheckNdUpdates(ShapeContext& c, const Shape& variable) {
   const Shape indices = c.WithRankAtLeast(1, 1), updates = c.Input(2);
   if (!indices.known_rank() || !updates.known_rank()) return;
   const Shape each = indices.Slice(0, -1);
@@ -19,16 +19,16 @@ void CheckUpdates(ShapeContext& c, const Shape& variable) {
   c.Merge(Join(each, variable.Slice(static_cast<int>(depth))), updates, "the shapes of the named slices and of updates");
 }
 
-void ScatterShape(ShapeContext& c) {
-  CheckUpdates(c, c.Input(0));
+void ScatterNdShape(ShapeContext& c) {
+  CheckNdUpdates(c, c.Input(0));
   c.PassOn(0, 0);
 }
 
-void ResourceScatterShape(ShapeContext& c) {
+void ResourceScatterNdShape(ShapeContext& c) {
   const ShapeContext::Handle handle = c.InputHandle(0);
   if (handle.dtype != TENON_DT_INVALID && BaseType(handle.dtype) != c.Type("T"))
     return c.Invalid("the variable is of type ", TypeName(handle.dtype), ", but 'T' says ", TypeName(c.Type("T")));
-  CheckUpdates(c, handle.shape);
+  CheckNdUpdates(c, handle.shape);
 }
 
 constexpr std::string_view kConstraints = "rank(indices) >= 1";
@@ -39,7 +39,7 @@ consteval tenon_op_definition OfReference(OpDefinition op) {
   if (op.attrs.empty()) op.attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; bad_indices_policy: string = ''";
   op.constraints = kConstraints;
   op.traits = TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT;
-  op.shape = ShapeFunction<ScatterShape>;
+  op.shape = ShapeFunction<ScatterNdShape>;
   return DefineOp(op);
 }
 consteval tenon_op_definition OfResource(OpDefinition op) {
@@ -47,7 +47,7 @@ consteval tenon_op_definition OfResource(OpDefinition op) {
   if (op.attrs.empty()) op.attrs = "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''";
   op.constraints = kConstraints;
   op.traits = TENON_OP_STATEFUL | TENON_OP_WRITES_STATE;
-  op.shape = ShapeFunction<ResourceScatterShape>;
+  op.shape = ShapeFunction<ResourceScatterNdShape>;
   return DefineOp(op);
 }
 
@@ -55,20 +55,20 @@ constexpr std::string_view kAny = "T: type; Tindices: {int32, int64}; use_lockin
 constexpr std::string_view kUpdate = "Gives updates to the slices of the variable that the vectors in the last dim of indices name; of two for one place the last stays.";
 constexpr std::string_view kAdd = "Adds updates to the slices of the variable that the vectors in the last dim of indices name.";
 constexpr std::string_view kSub = "Subtracts updates from the slices of the variable that the vectors in the last dim of indices name.";
-constexpr std::string_view kMin = "The smaller of updates and of the slices of the variable that the vectors in the last dim of indices name stays there.";
-constexpr std::string_view kMax = "The larger of updates and of the slices of the variable that the vectors in the last dim of indices name stays there.";
+constexpr std::string_view kNdMin = "The smaller of updates and of the slices of the variable that the vectors in the last dim of indices name stays there.";
+constexpr std::string_view kNdMax = "The larger of updates and of the slices of the variable that the vectors in the last dim of indices name stays there.";
 
 }  // namespace
 
 TENON_OP(kScatterNdUpdate) = OfReference({.name = "ScatterNdUpdate", .attrs = kAny, .doc = kUpdate});
 TENON_OP(kScatterNdAdd) = OfReference({.name = "ScatterNdAdd", .doc = kAdd});
 TENON_OP(kScatterNdSub) = OfReference({.name = "ScatterNdSub", .doc = kSub});
-TENON_OP(kScatterNdMin) = OfReference({.name = "ScatterNdMin", .doc = kMin});
-TENON_OP(kScatterNdMax) = OfReference({.name = "ScatterNdMax", .doc = kMax});
+TENON_OP(kScatterNdMin) = OfReference({.name = "ScatterNdMin", .doc = kNdMin});
+TENON_OP(kScatterNdMax) = OfReference({.name = "ScatterNdMax", .doc = kNdMax});
 TENON_OP(kResourceScatterNdUpdate) = OfResource({.name = "ResourceScatterNdUpdate", .attrs = kAny, .doc = kUpdate});
 TENON_OP(kResourceScatterNdAdd) = OfResource({.name = "ResourceScatterNdAdd", .doc = kAdd});
 TENON_OP(kResourceScatterNdSub) = OfResource({.name = "ResourceScatterNdSub", .doc = kSub});
-TENON_OP(kResourceScatterNdMin) = OfResource({.name = "ResourceScatterNdMin", .doc = kMin});
-TENON_OP(kResourceScatterNdMax) = OfResource({.name = "ResourceScatterNdMax", .doc = kMax});
+TENON_OP(kResourceScatterNdMin) = OfResource({.name = "ResourceScatterNdMin", .doc = kNdMin});
+TENON_OP(kResourceScatterNdMax) = OfResource({.name = "ResourceScatterNdMax", .doc = kNdMax});
 
 }  // namespace tenon::ops

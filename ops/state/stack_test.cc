@@ -5,9 +5,10 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kStackV2Kernel, kStackPushV2Kernel, kStackPopV2Kernel, kStackCloseV2Kernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::stack_test {
 namespace {
 
 using testing::KernelRunner;
@@ -85,4 +86,4 @@ TEST(Stack, IsOfNoUseOnceClosed) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::stack_test

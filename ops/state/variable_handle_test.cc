@@ -5,10 +5,11 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kVarHandleOpKernel, kVariableKernel, kVariableV2Kernel, kVarIsInitializedOpKernel,
     kIsVariableInitializedKernel, kDestroyResourceOpKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::variable_handle_test {
 namespace {
 
 using testing::KernelRunner;
@@ -58,4 +59,4 @@ TEST(VariableHandle, IsAskedForItsValueAndDestroyedOnce) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::variable_handle_test

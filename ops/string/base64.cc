@@ -67,12 +67,12 @@ struct Decode {
   }
 };
 
-constexpr Traits kGives = {.dynamic_outputs = 1};
+constexpr Traits kGivesBase64 = {.dynamic_outputs = 1};
 
 }  // namespace
 
-TENON_KERNEL(kEncodeBase64Kernel) = Registration<Encode>("EncodeBase64", kGives);
-TENON_KERNEL(kDecodeBase64Kernel) = Registration<Decode>("DecodeBase64", kGives);
+TENON_KERNEL(kEncodeBase64Kernel) = Registration<Encode>("EncodeBase64", kGivesBase64);
+TENON_KERNEL(kDecodeBase64Kernel) = Registration<Decode>("DecodeBase64", kGivesBase64);
 
 TENON_OP(kEncodeBase64) = DefineOp({
     .name = "EncodeBase64",

@@ -6,9 +6,10 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kPrintKernel, kPrintV2Kernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::print_test {
 namespace {
 
 using testing::KernelRunner;
@@ -66,4 +67,4 @@ TEST(PrintV2, RefusesFilesAndStreamsThatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::print_test

@@ -222,14 +222,14 @@ struct DynamicReplace {
   LastPattern pattern;
 };
 
-constexpr Traits kGives = {.dynamic_outputs = 1};
+constexpr Traits kGivesMatches = {.dynamic_outputs = 1};
 
 }  // namespace
 
 TENON_KERNEL(kStaticRegexFullMatchKernel) = Registration<StaticMatch>("StaticRegexFullMatch", {});
 TENON_KERNEL(kRegexFullMatchKernel) = Registration<DynamicMatch>("RegexFullMatch", {});
-TENON_KERNEL(kStaticRegexReplaceKernel) = Registration<StaticReplace>("StaticRegexReplace", kGives);
-TENON_KERNEL(kRegexReplaceKernel) = Registration<DynamicReplace>("RegexReplace", kGives);
+TENON_KERNEL(kStaticRegexReplaceKernel) = Registration<StaticReplace>("StaticRegexReplace", kGivesMatches);
+TENON_KERNEL(kRegexReplaceKernel) = Registration<DynamicReplace>("RegexReplace", kGivesMatches);
 
 TENON_OP(kStaticRegexFullMatch) = DefineOp({
     .name = "StaticRegexFullMatch",

@@ -6,9 +6,10 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kStaticRegexReplaceKernel, kStaticRegexFullMatchKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::regex_test {
 namespace {
 
 using testing::KernelRunner;
@@ -68,4 +69,4 @@ TEST(RegexFullMatch, RefusesPatternsThatAreTooLongForTheText) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::regex_test

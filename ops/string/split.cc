@@ -118,12 +118,12 @@ void SplitShape(ShapeContext& c) {
   c.SetOutput(2, {2});
 }
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesPieces = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-TENON_KERNEL(kStringSplitKernel) = Registration<StringSplit>("StringSplit", kGives);
-TENON_KERNEL(kStringSplitV2Kernel) = Registration<StringSplitV2>("StringSplitV2", kGives);
+TENON_KERNEL(kStringSplitKernel) = Registration<StringSplit>("StringSplit", kGivesPieces);
+TENON_KERNEL(kStringSplitV2Kernel) = Registration<StringSplitV2>("StringSplitV2", kGivesPieces);
 
 TENON_OP(kStringSplit) = DefineOp({
     .name = "StringSplit",

@@ -16,7 +16,7 @@ using namespace sdk;
 namespace {
 
 // Fields of Summary, of Summary.Value and of Summary.Audio.
-constexpr uint32_t kValue = 1, kTag = 1, kAudio = 6, kRate = 1, kChannels = 2, kFrames = 3, kEncoded = 4, kType = 5;
+constexpr uint32_t kValueField = 1, kTagField = 1, kAudio = 6, kRate = 1, kChannels = 2, kFrames = 3, kEncoded = 4, kType = 5;
 
 }  // namespace
 
@@ -34,17 +34,17 @@ std::string EncodeSounds(const RunContext& c, std::string_view tag, const tenon_
     if (frames > 0) audio.Varint(kFrames, static_cast<uint64_t>(frames));
     audio.Bytes(kEncoded, EncodeWav(c, Data<const float>(sounds) + i * frames * channels, frames, channels, std::max(1L, std::lrint(rate))));
     audio.Bytes(kType, "audio/wav");
-    value.Bytes(kTag, Concat(tag, "/audio", most > 1 ? Concat("/", i) : std::string()));
+    value.Bytes(kTagField, Concat(tag, "/audio", most > 1 ? Concat("/", i) : std::string()));
     value.Bytes(kAudio, audio.bytes());
-    summary.Bytes(kValue, value.bytes());
+    summary.Bytes(kValueField, value.bytes());
   }
   return summary.bytes();
 }
 
 namespace {
 
-struct Sounds {
-  explicit Sounds(CreateContext& c) : most(c.Int("max_outputs")), rate(c.Has("sample_rate") ? c.Float("sample_rate") : 0) {}
+struct SoundSummaries {
+  explicit SoundSummaries(CreateContext& c) : most(c.Int("max_outputs")), rate(c.Has("sample_rate") ? c.Float("sample_rate") : 0) {}
   void Run(RunContext c) const {
     const std::string summary = EncodeSounds(c, StringAt(c.input_view(0), 0), c.input_view(1), c.input_count() > 2 ? c.input<float>(2)[0] : rate, most);
     SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary});
@@ -55,12 +55,12 @@ struct Sounds {
   const float rate;
 };
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesSounds = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-TENON_KERNEL(kAudioSummaryKernel) = Registration<Sounds>("AudioSummary", kGives);
-TENON_KERNEL(kAudioSummaryV2Kernel) = Registration<Sounds>("AudioSummaryV2", kGives);
+TENON_KERNEL(kAudioSummaryKernel) = Registration<SoundSummaries>("AudioSummary", kGivesSounds);
+TENON_KERNEL(kAudioSummaryV2Kernel) = Registration<SoundSummaries>("AudioSummaryV2", kGivesSounds);
 
 TENON_OP(kAudioSummary) = DefineOp({
     .name = "AudioSummary",

@@ -200,8 +200,8 @@ std::string EncodeImages(const RunContext& c, std::string_view tag, const tenon_
 
 namespace {
 
-struct Images {
-  explicit Images(CreateContext& c) : most(c.Int("max_images")) {
+struct ImageSummaries {
+  explicit ImageSummaries(CreateContext& c) : most(c.Int("max_images")) {
     const tenon_attr_value color = c.Raw("bad_color");
     if (!c.ok()) return;
     const auto& view = *static_cast<const tenon_tensor_view*>(color.data);
@@ -261,15 +261,15 @@ struct TensorSummary {
   void Run(RunContext c) const { Give(c, EncodeTensor(StringAt(c.input_view(0), 0), c.input_view(1), StringAt(c.input_view(2), 0))); }
 };
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesSummary = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-TENON_KERNEL(kScalarSummaryKernel) = Registration<Scalars>("ScalarSummary", kGives);
-TENON_KERNEL(kHistogramSummaryKernel) = Registration<Histograms>("HistogramSummary", kGives);
-TENON_KERNEL(kImageSummaryKernel) = Registration<Images>("ImageSummary", kGives);
-TENON_KERNEL(kTensorSummaryKernel) = Registration<OldTensorSummary>("TensorSummary", kGives);
-TENON_KERNEL(kTensorSummaryV2Kernel) = Registration<TensorSummary>("TensorSummaryV2", kGives);
-TENON_KERNEL(kMergeSummaryKernel) = Registration<Merge>("MergeSummary", kGives);
+TENON_KERNEL(kScalarSummaryKernel) = Registration<Scalars>("ScalarSummary", kGivesSummary);
+TENON_KERNEL(kHistogramSummaryKernel) = Registration<Histograms>("HistogramSummary", kGivesSummary);
+TENON_KERNEL(kImageSummaryKernel) = Registration<ImageSummaries>("ImageSummary", kGivesSummary);
+TENON_KERNEL(kTensorSummaryKernel) = Registration<OldTensorSummary>("TensorSummary", kGivesSummary);
+TENON_KERNEL(kTensorSummaryV2Kernel) = Registration<TensorSummary>("TensorSummaryV2", kGivesSummary);
+TENON_KERNEL(kMergeSummaryKernel) = Registration<Merge>("MergeSummary", kGivesSummary);
 
 }  // namespace tenon::ops

@@ -61,12 +61,12 @@ void EncodeShape(ShapeContext& c) {
   c.SetOutput(0, Shape::Scalar());
 }
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesWaves = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-TENON_KERNEL(kDecodeWavKernel) = Registration<Decode>("DecodeWav", kGives);
-TENON_KERNEL(kEncodeWavKernel) = Registration<Encode>("EncodeWav", kGives);
+TENON_KERNEL(kDecodeWavKernel) = Registration<Decode>("DecodeWav", kGivesWaves);
+TENON_KERNEL(kEncodeWavKernel) = Registration<Encode>("EncodeWav", kGivesWaves);
 
 TENON_OP(kDecodeWav) = DefineOp({
     .name = "DecodeWav",

@@ -8,9 +8,10 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kDecodeWavKernel, kEncodeWavKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::wav_test {
 namespace {
 
 using testing::KernelRunner;
@@ -71,4 +72,4 @@ TEST(Wav, MutationsAreDecodedOrRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::wav_test

@@ -58,9 +58,9 @@ struct CloseFile {
 
 // Writes the Summary that Encoder makes of the inputs behind writer and step.
 template <class Encoder>
-struct Write {
-  Write() requires std::is_default_constructible_v<Encoder> = default;
-  explicit Write(CreateContext& c) requires std::is_constructible_v<Encoder, CreateContext&> : encoder(c) {}
+struct WriteSummary {
+  WriteSummary() requires std::is_default_constructible_v<Encoder> = default;
+  explicit WriteSummary(CreateContext& c) requires std::is_constructible_v<Encoder, CreateContext&> : encoder(c) {}
   void Run(RunContext c) const {
     EventFile& file = FileOf(c);
     file.Add(c, *c.input<int64_t>(1), EventFile::kSummary, encoder.Encode(c));
@@ -133,12 +133,12 @@ TENON_KERNEL(kSummaryWriterKernel) = Registration<MakeWriter>("SummaryWriter", k
 TENON_KERNEL(kCreateSummaryFileWriterKernel) = Registration<CreateFile>("CreateSummaryFileWriter", kPlain);
 TENON_KERNEL(kFlushSummaryWriterKernel) = Registration<FlushFile>("FlushSummaryWriter", kPlain);
 TENON_KERNEL(kCloseSummaryWriterKernel) = Registration<CloseFile>("CloseSummaryWriter", kPlain);
-TENON_KERNEL(kWriteSummaryKernel) = Registration<Write<Tensor>>("WriteSummary", kPlain);
-TENON_KERNEL(kWriteRawProtoSummaryKernel) = Registration<Write<Raw>>("WriteRawProtoSummary", kPlain);
-TENON_KERNEL(kWriteScalarSummaryKernel) = Registration<Write<Scalar>>("WriteScalarSummary", kPlain);
-TENON_KERNEL(kWriteHistogramSummaryKernel) = Registration<Write<HistogramOf>>("WriteHistogramSummary", kPlain);
-TENON_KERNEL(kWriteImageSummaryKernel) = Registration<Write<Images>>("WriteImageSummary", kPlain);
-TENON_KERNEL(kWriteAudioSummaryKernel) = Registration<Write<Sounds>>("WriteAudioSummary", kPlain);
+TENON_KERNEL(kWriteSummaryKernel) = Registration<WriteSummary<Tensor>>("WriteSummary", kPlain);
+TENON_KERNEL(kWriteRawProtoSummaryKernel) = Registration<WriteSummary<Raw>>("WriteRawProtoSummary", kPlain);
+TENON_KERNEL(kWriteScalarSummaryKernel) = Registration<WriteSummary<Scalar>>("WriteScalarSummary", kPlain);
+TENON_KERNEL(kWriteHistogramSummaryKernel) = Registration<WriteSummary<HistogramOf>>("WriteHistogramSummary", kPlain);
+TENON_KERNEL(kWriteImageSummaryKernel) = Registration<WriteSummary<Images>>("WriteImageSummary", kPlain);
+TENON_KERNEL(kWriteAudioSummaryKernel) = Registration<WriteSummary<Sounds>>("WriteAudioSummary", kPlain);
 TENON_KERNEL(kWriteGraphSummaryKernel) = Registration<WriteGraph>("WriteGraphSummary", kPlain);
 TENON_KERNEL(kImportEventKernel) = Registration<Import>("ImportEvent", kPlain);
 

@@ -11,10 +11,11 @@
 #include "tenon/testing/memory_files.h"
 
 namespace tenon::ops {
-
 extern const tenon_kernel_registration kSummaryWriterKernel, kCreateSummaryFileWriterKernel, kFlushSummaryWriterKernel, kCloseSummaryWriterKernel, kWriteScalarSummaryKernel,
     kWriteRawProtoSummaryKernel;
+}  // namespace tenon::ops
 
+namespace tenon::ops::writer_test {
 namespace {
 
 using testing::KernelRunner;
@@ -112,4 +113,4 @@ TEST_F(Writer, NamesThatLeaveTheFolderAndNoMessagesAreRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::ops
+}  // namespace tenon::ops::writer_test

@@ -75,12 +75,12 @@ struct ChangeCase {
   bool characters = false;
 };
 
-constexpr Traits kGives = {.dynamic_outputs = 1};
+constexpr Traits kGivesLetters = {.dynamic_outputs = 1};
 
 }  // namespace
 
-TENON_KERNEL(kStringLowerKernel) = Registration<ChangeCase<false>>("StringLower", kGives);
-TENON_KERNEL(kStringUpperKernel) = Registration<ChangeCase<true>>("StringUpper", kGives);
+TENON_KERNEL(kStringLowerKernel) = Registration<ChangeCase<false>>("StringLower", kGivesLetters);
+TENON_KERNEL(kStringUpperKernel) = Registration<ChangeCase<true>>("StringUpper", kGivesLetters);
 
 TENON_OP(kStringLower) = DefineOp({
     .name = "StringLower",

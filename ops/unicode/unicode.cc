@@ -243,14 +243,14 @@ void EncodeShape(ShapeContext& c) {
   c.SetOutput(0, {splits[0] < 1 ? kUnknown : splits[0] - 1});
 }
 
-constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGivesText = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-TENON_KERNEL(kUnicodeDecodeKernel) = Registration<UnicodeDecode<false>>("UnicodeDecode", kGives);
-TENON_KERNEL(kUnicodeDecodeWithOffsetsKernel) = Registration<UnicodeDecode<true>>("UnicodeDecodeWithOffsets", kGives);
-TENON_KERNEL(kUnicodeTranscodeKernel) = Registration<UnicodeTranscode>("UnicodeTranscode", kGives);
-TENON_KERNEL(kUnicodeEncodeKernel) = Registration<UnicodeEncode>("UnicodeEncode", kGives);
+TENON_KERNEL(kUnicodeDecodeKernel) = Registration<UnicodeDecode<false>>("UnicodeDecode", kGivesText);
+TENON_KERNEL(kUnicodeDecodeWithOffsetsKernel) = Registration<UnicodeDecode<true>>("UnicodeDecodeWithOffsets", kGivesText);
+TENON_KERNEL(kUnicodeTranscodeKernel) = Registration<UnicodeTranscode>("UnicodeTranscode", kGivesText);
+TENON_KERNEL(kUnicodeEncodeKernel) = Registration<UnicodeEncode>("UnicodeEncode", kGivesText);
 TENON_KERNEL(kUnicodeScriptKernel) = Registration<UnicodeScript>("UnicodeScript", {});
 
 TENON_OP(kUnicodeDecode) = DefineOp({
