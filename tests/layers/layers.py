@@ -12,6 +12,8 @@ import posixpath
 import re
 from pathlib import Path
 
+import equal_names
+
 ROOMS = ("plugin_api", "core", "plugins", "ops", "devices", "net", "files", "sdk", "tests")
 SOURCE_ENDINGS = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".inc")
 
@@ -419,4 +421,26 @@ def check_built(tree):
             and not {posixpath.basename(source), Path(source).stem, Path(source).stem.removesuffix("_plugin")} & words and not any(globbed(*each, source) for each in texts)]
 
 
-CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names, check_kept, check_built)
+def check_equal_names(tree):
+    folders = {folder for folder, _ in cmake_texts(tree)}
+    libraries = {}
+    for source, text in tree.sources.items():
+        if source.endswith((".cc", ".h")) and not source.startswith(equal_names.ALONE) and not is_test(source):
+            folder = posixpath.dirname(source)
+            while folder and folder not in folders:
+                folder = posixpath.dirname(folder)
+            libraries.setdefault(folder, {})[source] = text
+    return [f"{' and '.join(paths)}: each has a {name} of its own; give the second another name, or both one in a header"
+            for files in libraries.values() for name, paths in equal_names.equal_names(files)]
+
+
+def check_test_namespaces(tree):
+    """Tests of one program are compiled in batches: what a file brings in by using declarations, and its names, are its own."""
+    tests = [source for source in tree.sources if source.endswith("_test.cc") and not source.startswith(equal_names.ALONE)]
+    folders = [posixpath.dirname(source) for source in tests]
+    return [f"{source}: its namespace is '{found}'; it must end in '::{Path(source).stem}'"
+            for source, folder in zip(tests, folders) if folders.count(folder) > 1 for text in [tree.sources[source]]
+            for found in re.findall(r"^namespace ([\w:]+) \{$(?!\nextern )", text, re.MULTILINE) if not found.endswith(f"::{Path(source).stem}")]
+
+
+CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names, check_kept, check_built, check_equal_names, check_test_namespaces)
