@@ -44,6 +44,11 @@ if(TENON_SANITIZE)
   endif()
 endif()
 
+# A source is no header because a batch includes it.
+if(CMAKE_UNITY_BUILD)
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
+
 add_library(tenon_warnings INTERFACE)
 target_compile_options(tenon_warnings INTERFACE -Wall -Wextra -Wno-restrict $<$<BOOL:${TENON_WERROR}>:-Werror>)
 # g++ 12 takes the empty half of an optional for a value where a sanitizer's checks stand between.

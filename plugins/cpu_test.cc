@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace tenon::plugins {
+namespace tenon::plugins::cpu_test {
 namespace {
 
 #if defined(__x86_64__)
@@ -54,4 +54,4 @@ TEST(Cpu, AHigherLevelRanksAboveAnyNumberOfSingleFeatures) {
 }
 
 }  // namespace
-}  // namespace tenon::plugins
+}  // namespace tenon::plugins::cpu_test

@@ -10,7 +10,7 @@
 
 #include "tests/fakes/plugins/fixture.h"
 
-namespace tenon::plugins {
+namespace tenon::plugins::elf_test {
 namespace {
 
 class Elf : public testing::Test {
@@ -180,4 +180,4 @@ TEST_F(Elf, SurvivesAnyDamageToItsHeaders) {
 }
 
 }  // namespace
-}  // namespace tenon::plugins
+}  // namespace tenon::plugins::elf_test

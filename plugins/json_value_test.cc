@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-namespace tenon::plugins {
+namespace tenon::plugins::json_value_test {
 namespace {
 
 using Kind = JsonValue::Kind;
@@ -53,4 +53,4 @@ TEST(JsonValue, IsOfSixteenLevelsAtMost) {
 }
 
 }  // namespace
-}  // namespace tenon::plugins
+}  // namespace tenon::plugins::json_value_test

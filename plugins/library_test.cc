@@ -5,7 +5,7 @@
 
 #include "tests/fakes/plugins/fixture.h"
 
-namespace tenon::plugins {
+namespace tenon::plugins::library_test {
 namespace {
 
 LoadReport OpenError(const std::string& path) {
@@ -64,4 +64,4 @@ TEST(Library, AVersionThatIsMissingIsNamed) {
 }
 
 }  // namespace
-}  // namespace tenon::plugins
+}  // namespace tenon::plugins::library_test

@@ -10,7 +10,7 @@
 
 #include "tests/fakes/plugins/fixture.h"
 
-namespace tenon::plugins {
+namespace tenon::plugins::loader_test {
 namespace {
 
 LoaderOptions Only(std::vector<std::string> paths) {
@@ -482,4 +482,4 @@ TEST_F(LoaderTest, ManyThreadsMayOpenAndUnload) {
 }
 
 }  // namespace
-}  // namespace tenon::plugins
+}  // namespace tenon::plugins::loader_test

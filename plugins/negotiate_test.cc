@@ -8,7 +8,7 @@
 #include "tests/fakes/plugins/fixture.h"
 #include "tenon/op.h"
 
-namespace tenon::plugins {
+namespace tenon::plugins::negotiate_test {
 namespace {
 
 const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), nullptr, 0};
@@ -201,4 +201,4 @@ TEST_F(Options, MayBeGivenOnce) {
 }
 
 }  // namespace
-}  // namespace tenon::plugins
+}  // namespace tenon::plugins::negotiate_test

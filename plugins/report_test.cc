@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace tenon::plugins {
+namespace tenon::plugins::report_test {
 namespace {
 
 TEST(Report, EveryReasonHasItsOwnNameAndCode) {
@@ -31,4 +31,4 @@ TEST(Report, OutcomesHaveNames) {
 }
 
 }  // namespace
-}  // namespace tenon::plugins
+}  // namespace tenon::plugins::report_test

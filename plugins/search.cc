@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "plugins/elf.h"
+#include "plugins/trust.h"
 
 namespace tenon::plugins {
 namespace {
@@ -37,11 +38,6 @@ std::optional<std::string> RealPath(const std::string& path) {
 bool IsFolder(const std::string& path) {
   struct stat state;
   return stat(path.c_str(), &state) == 0 && S_ISDIR(state.st_mode);
-}
-
-std::string Parent(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos || slash == 0 ? "/" : path.substr(0, slash);
 }
 
 // Names in a folder that end in ".so", sorted; nullopt with errno when it cannot be listed.

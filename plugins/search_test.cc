@@ -11,7 +11,7 @@
 
 #include "tests/fakes/plugins/fixture.h"
 
-namespace tenon::plugins {
+namespace tenon::plugins::search_test {
 namespace {
 
 // Sets the variable for one test.
@@ -250,4 +250,4 @@ TEST(Search, TheEnvironmentIsIgnoredWithRaisedPrivileges) {
 }
 
 }  // namespace
-}  // namespace tenon::plugins
+}  // namespace tenon::plugins::search_test

@@ -10,12 +10,12 @@ namespace {
 
 constexpr uid_t kRoot = 0;
 
+}  // namespace
+
 std::string Parent(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos || slash == 0 ? "/" : path.substr(0, slash);
 }
-
-}  // namespace
 
 Trust::Trust() : Trust(geteuid()) {}
 

@@ -17,6 +17,9 @@
 
 namespace tenon::plugins {
 
+// The folder that an absolute path stands in.
+std::string Parent(const std::string& path);
+
 // Of one user; remembers what it has found of folders, so it is made anew for each search.
 class Trust {
  public:

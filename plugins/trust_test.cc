@@ -10,7 +10,7 @@
 #include "plugins/loader.h"
 #include "tests/fakes/plugins/fixture.h"
 
-namespace tenon::plugins {
+namespace tenon::plugins::trust_test {
 namespace {
 
 constexpr uid_t kNobody = 65534;
@@ -142,4 +142,4 @@ TEST_F(TrustTest, ALibraryThatWasReplacedAfterItWasLookedAtIsNotOpened) {
 }
 
 }  // namespace
-}  // namespace tenon::plugins
+}  // namespace tenon::plugins::trust_test

@@ -14,7 +14,7 @@
 
 #include "core/base/clock.h"
 
-namespace tenon {
+namespace tenon::cancellation_test {
 namespace {
 
 constexpr std::chrono::seconds kLong(60);  // nothing waits so long unless it is broken
@@ -252,4 +252,4 @@ TEST(DeadlineWatcher, EndsWithDeadlinesStillOpen) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::cancellation_test

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace tenon {
+namespace tenon::checked_test {
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
@@ -39,4 +39,4 @@ TEST(RoundUp, GoesToTheNextMultiple) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::checked_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::clock_test {
 namespace {
 
 TEST(Clock, NeverGoesBack) {
@@ -20,4 +20,4 @@ TEST(Clock, IsReplacedAndBroughtBack) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::clock_test

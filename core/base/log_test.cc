@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace tenon {
+namespace tenon::log_test {
 namespace {
 
 TEST(Log, GivesTheApplicationWhatIsAtLeastTheLevel) {
@@ -53,4 +53,4 @@ TEST(Log, LinesNameWhoseWorkTheyAreAbout) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::log_test

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace tenon {
+namespace tenon::plugin_instance_test {
 namespace {
 
 int g_first = 0, g_second = 0;
@@ -92,4 +92,4 @@ TEST(PluginInstance, ClosedAndWithoutCallsNothingOfItIsCalledAnyMore) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::plugin_instance_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace tenon {
+namespace tenon::status_test {
 namespace {
 
 TEST(Status, IsOkWithoutAnObject) {
@@ -116,4 +116,4 @@ TEST(Guarded, MakesStatusesOfWhatIsThrown) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::status_test

@@ -12,7 +12,7 @@
 #include "core/graph/graph.h"
 #include "tests/fakes/tiny_kernels.h"
 
-namespace tenon::exec {
+namespace tenon::exec::bindings_test {
 namespace {
 
 using graph::Edge;
@@ -166,4 +166,4 @@ TEST_F(BindingsTest, GivesThreadsThatBindTheSameShapeOneProgram) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::bindings_test

@@ -13,7 +13,7 @@
 #include "core/exec/exchange/values.h"
 #include "tenon/kernel.h"
 
-namespace tenon::exec {
+namespace tenon::exec::entry_test {
 namespace {
 
 // Plain ones of one size as a cell of a string or of a variant too, and of others.
@@ -94,4 +94,4 @@ TEST_F(Entry, WhatComesFromAnotherPartIsWhatItsReceiverWants) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::entry_test

@@ -10,7 +10,7 @@
 #include "tenon/ext/draft/compile_loop.h"
 #include "tests/fakes/tiny_kernels.h"
 
-namespace tenon::exec {
+namespace tenon::exec::whole_loop_test {
 namespace {
 
 using graph::Edge;
@@ -196,4 +196,4 @@ TEST_F(WholeLoopTest, WhatACompilerRefusesOrFailsAtRunsTurnByTurn) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::whole_loop_test

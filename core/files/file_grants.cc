@@ -12,7 +12,6 @@ namespace tenon::files {
 namespace {
 
 constexpr std::string_view kReadOnly = ":ro";
-constexpr std::string_view kEndOfScheme = "://";
 
 // "/a/b" of "/a/./c/../b/" and, below the current folder, of "b"; empty when there is none.
 std::string Absolute(std::string_view path) {

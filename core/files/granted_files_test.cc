@@ -15,7 +15,7 @@
 #include "core/files/files.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::files {
+namespace tenon::files::granted_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -270,4 +270,4 @@ TEST_F(GrantedFilesTest, WithoutOpenat2NoLinkIsFollowed) {
 }
 
 }  // namespace
-}  // namespace tenon::files
+}  // namespace tenon::files::granted_files_test

@@ -8,8 +8,6 @@
 namespace tenon::files {
 namespace {
 
-constexpr std::string_view kEndOfScheme = "://";
-
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool MayStand(char c) { return IsLetter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'; }
 bool IsScheme(std::string_view text) { return !text.empty() && IsLetter(text[0]) && std::all_of(text.begin(), text.end(), MayStand); }

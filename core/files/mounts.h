@@ -25,6 +25,9 @@
 
 namespace tenon::files {
 
+// Stands after a scheme, before what it names.
+inline constexpr std::string_view kEndOfScheme = "://";
+
 // "memory" of "memory://a/b"; empty for a path of the operating system.
 std::string_view SchemeOf(std::string_view path);
 

@@ -38,17 +38,17 @@ tenon_status* SystemError(const char* what, std::string_view path, int error) {
 }
 
 // Closes itself unless it is given away.
-class Descriptor {
+class OpenedFile {
  public:
-  Descriptor(const std::string& path, int flags) {
+  OpenedFile(const std::string& path, int flags) {
     // What waits for somebody when it is opened, a pipe for one, does not; nothing becomes the process's terminal.
     do {
       descriptor_ = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);  // less what the user's umask takes
     } while (descriptor_ < 0 && errno == EINTR);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+  ~OpenedFile() {
     if (descriptor_ >= 0) close(descriptor_);
   }
   int get() const { return descriptor_; }
@@ -63,11 +63,11 @@ tenon_status* NotOrdinary(const char* what, const std::string& path) {
 }
 
 // An ordinary file, or what it is instead.
-tenon_status* Open(const char* what, tenon_span path, int flags, tenon_file** out_file) {
+tenon_status* OpenPath(const char* what, tenon_span path, int flags, tenon_file** out_file) {
   const std::string name(View(path));
   if (name.empty() || name.find('\0') != std::string::npos)
     return InvalidArgument(StrCat("cannot ", what, ": the path is empty or has a NUL")).release();
-  Descriptor file(name, flags);
+  OpenedFile file(name, flags);
   if (file.get() < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0)
     return InvalidArgument(StrCat("cannot ", what, " '", name, "': it is a link, which may lead anywhere; name the file itself")).release();
   // A pipe that nobody reads; a socket.
@@ -81,9 +81,9 @@ tenon_status* Open(const char* what, tenon_span path, int flags, tenon_file** ou
   return nullptr;
 }
 
-tenon_status* OpenRead(tenon_span path, tenon_file** out_file) { return Open("read", path, O_RDONLY, out_file); }
+tenon_status* OpenRead(tenon_span path, tenon_file** out_file) { return OpenPath("read", path, O_RDONLY, out_file); }
 tenon_status* OpenAppend(tenon_span path, tenon_file** out_file) {
-  return Open("append to", path, O_WRONLY | O_CREAT | O_APPEND, out_file);
+  return OpenPath("append to", path, O_WRONLY | O_CREAT | O_APPEND, out_file);
 }
 
 // One writer a file, which the system knows of, and forgets when the writer's process ends. *out_mine false: the name meanwhile leads to
@@ -105,7 +105,7 @@ tenon_status* OpenWrite(tenon_span path, tenon_file** out_file) {
   constexpr int kMostTries = 100;
   for (int i = 0; i < kMostTries; ++i) {
     tenon_file* file = nullptr;
-    if (tenon_status* bad = Open("write", path, O_WRONLY | O_CREAT | O_NOFOLLOW, &file)) return bad;
+    if (tenon_status* bad = OpenPath("write", path, O_WRONLY | O_CREAT | O_NOFOLLOW, &file)) return bad;
     bool mine = false;
     tenon_status* bad = Claim(*file, &mine);
     if (bad == nullptr && mine && ftruncate(file->descriptor, 0) != 0) bad = SystemError("write", file->path, errno);
@@ -160,7 +160,7 @@ tenon_status* Sync(tenon_file* file) {
   return fsync(file->descriptor) == 0 ? nullptr : SystemError("sync", file->path, errno);
 }
 
-tenon_status* Close(tenon_file* file) {
+tenon_status* CloseFile(tenon_file* file) {
   const int result = close(file->descriptor);
   const int error = errno;
   const std::string path = std::move(file->path);
@@ -168,7 +168,7 @@ tenon_status* Close(tenon_file* file) {
   return result == 0 || error == EINTR ? nullptr : SystemError("close", path, error);
 }
 
-tenon_status* Rename(tenon_span from, tenon_span to) {
+tenon_status* RenameFile(tenon_span from, tenon_span to) {
   const std::string source(View(from)), target(View(to));
   return rename(source.c_str(), target.c_str()) == 0 ? nullptr : SystemError(("rename '" + source + "' to").c_str(), target, errno);
 }
@@ -194,12 +194,12 @@ tenon_status* SyncDirectory(tenon_span path) {
   return result == 0 || error == EINVAL || error == EROFS ? nullptr : SystemError("sync the folder", name, error);
 }
 
-uint32_t Exists(tenon_span path) {
+uint32_t FileExists(tenon_span path) {
   struct stat info;
   return stat(std::string(View(path)).c_str(), &info) == 0 ? 1 : 0;
 }
 
-tenon_status* List(tenon_span path, tenon_file_names names, void* argument) {
+tenon_status* ListFolder(tenon_span path, tenon_file_names names, void* argument) {
   const std::string name(View(path));
   DIR* folder = opendir(name.c_str());
   if (folder == nullptr) return SystemError("list the folder", name, errno);
@@ -221,7 +221,7 @@ tenon_status* SystemFileError(const char* what, std::string_view path, int error
 
 const tenon_files* SystemFiles() {
   static const tenon_files files = {TENON_HEAD(tenon_files), &OpenRead, &OpenWrite, &OpenAppend, &Size,   &ReadAt, &Write,
-                                    &Sync, &Close, &Rename, &Remove, &MakeDirectory, &SyncDirectory, &Exists, &List};
+                                    &Sync, &CloseFile, &RenameFile, &Remove, &MakeDirectory, &SyncDirectory, &FileExists, &ListFolder};
   return &files;
 }
 

@@ -6,7 +6,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::grad {
+namespace tenon::grad::gradients_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -124,4 +124,4 @@ TEST(Gradients, RefuseEndsInsideALoop) {
 }
 
 }  // namespace
-}  // namespace tenon::grad
+}  // namespace tenon::grad::gradients_test

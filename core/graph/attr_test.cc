@@ -6,7 +6,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::graph {
+namespace tenon::graph::attr_test {
 namespace {
 
 using fakes::TensorOf;
@@ -129,4 +129,4 @@ TEST(AttrValue, IsShownShortly) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::attr_test

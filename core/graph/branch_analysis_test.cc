@@ -6,7 +6,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::graph {
+namespace tenon::graph::branch_analysis_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -122,4 +122,4 @@ TEST(BranchAnalysis, RefusesWhatDoesNotNest) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::branch_analysis_test

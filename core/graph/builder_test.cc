@@ -5,7 +5,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::graph {
+namespace tenon::graph::builder_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -89,4 +89,4 @@ TEST(Builder, ChecksWhatComesThroughTheAbi) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::builder_test

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-namespace tenon::graph {
+namespace tenon::graph::constraint_test {
 namespace {
 
 // x: [4, 5, 6]; v: the values 0, 2; n: 3; all else is not known.
@@ -117,4 +117,4 @@ TEST(Constraint, SaysWhereATextIsWrong) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::constraint_test

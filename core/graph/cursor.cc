@@ -19,7 +19,7 @@ int64_t NodeCount(const tenon_graph* graph) { return static_cast<int64_t>(graph-
 
 const tenon_node* NodeAt(const tenon_graph* graph, int64_t id) { return Find(graph, id); }
 
-tenon_status* Input(const tenon_graph* graph, int64_t id, int32_t index, tenon_output* out_source) {
+tenon_status* CursorInput(const tenon_graph* graph, int64_t id, int32_t index, tenon_output* out_source) {
   const Node* node = Find(graph, id);
   if (node == nullptr) return NoSuch(id, "node");
   if (!Within(index, node->inputs.size())) return NoSuch(index, "such input");
@@ -41,7 +41,7 @@ tenon_status* ControlInput(const tenon_graph* graph, int64_t id, int32_t index, 
   return nullptr;
 }
 
-tenon_status* OutputShape(const tenon_graph* graph, tenon_output output, tenon_shape* out_shape) {
+tenon_status* CursorOutputShape(const tenon_graph* graph, tenon_output output, tenon_shape* out_shape) {
   const Node* node = Find(graph, output.node);
   if (node == nullptr) return NoSuch(output.node, "node");
   if (!Within(output.index, node->output_types.size())) return NoSuch(output.index, "such output");
@@ -62,8 +62,8 @@ Cursor::Cursor(const Graph& graph, const std::vector<NodeId>& order, std::functi
   state_.numbers.resize(state_.ids.size());
   for (size_t number = 0; number < state_.ids.size(); ++number)
     state_.numbers[state_.ids[number]] = static_cast<int64_t>(number);
-  table_ = {TENON_HEAD(tenon_graph_cursor), &state_, NodeServices(), NodeCount, NodeAt, Input, ControlInputCount, ControlInput,
-            OutputShape, nullptr};
+  table_ = {TENON_HEAD(tenon_graph_cursor), &state_, NodeServices(), NodeCount, NodeAt, CursorInput, ControlInputCount, ControlInput,
+            CursorOutputShape, nullptr};
 }
 
 }  // namespace tenon::graph

@@ -6,7 +6,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::graph {
+namespace tenon::graph::graph_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -220,4 +220,4 @@ TEST(Graph, MakesAnOpOfALibraryFunction) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::graph_test

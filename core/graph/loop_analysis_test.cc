@@ -5,7 +5,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::graph {
+namespace tenon::graph::loop_analysis_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -173,4 +173,4 @@ TEST(LoopAnalysis, RefusesFramesThatDoNotNest) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::loop_analysis_test

@@ -27,7 +27,7 @@ uint32_t At(const std::vector<DType>& types, int32_t index) {
   return Within(index, types.size()) ? types[index] : TENON_DT_INVALID;
 }
 uint32_t InputType(const tenon_node* node, int32_t index) { return At(FromC(node)->input_types, index); }
-uint32_t OutputType(const tenon_node* node, int32_t index) { return At(FromC(node)->output_types, index); }
+uint32_t NodeOutputType(const tenon_node* node, int32_t index) { return At(FromC(node)->output_types, index); }
 
 tenon_status* Range(const Node& node, const std::vector<ArgDef>& args, const std::vector<ArgRange>& ranges,
                     tenon_span argument, int32_t* out_begin, int32_t* out_count) {
@@ -47,7 +47,7 @@ tenon_status* OutputRange(const tenon_node* node, tenon_span argument, int32_t* 
 }
 
 tenon_node_services Services(tenon_span (*name)(const tenon_node*)) {
-  return {TENON_HEAD(tenon_node_services), name, &Op, &Attr, &InputCount, &OutputCount, &InputType, &OutputType, &InputRange, &OutputRange, &Device};
+  return {TENON_HEAD(tenon_node_services), name, &Op, &Attr, &InputCount, &OutputCount, &InputType, &NodeOutputType, &InputRange, &OutputRange, &Device};
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ const std::vector<DType>& NumberTypes() {
 }
 
 // A group or a type by name; empty when it is neither.
-std::vector<DType> TypesOf(const std::string& name) {
+std::vector<DType> TypesNamed(const std::string& name) {
   if (name == "numbertype") return NumberTypes();
   if (name == "realnumbertype") return RealNumberTypes();
   if (name == "quantizedtype")
@@ -45,7 +45,7 @@ Status ParseAllowed(TextScanner& scanner, AttrDef& attr) {
       attr.allowed_strings.push_back(*text);
       continue;
     }
-    const std::vector<DType> types = TypesOf(scanner.TakeName());
+    const std::vector<DType> types = TypesNamed(scanner.TakeName());
     if (types.empty()) return scanner.Error("a type or a quoted string");
     attr.kind = TENON_ATTR_TYPE;
     for (DType type : types) attr.allowed_types.push_back(type);
@@ -71,7 +71,7 @@ Status ParseKind(TextScanner& scanner, AttrDef& attr, bool is_element = false) {
     attr.kind = it->second;
     return Status::Ok();
   }
-  attr.allowed_types = TypesOf(name);
+  attr.allowed_types = TypesNamed(name);
   attr.kind = TENON_ATTR_TYPE;
   return attr.allowed_types.empty() ? scanner.Error("an attribute's type") : Status::Ok();
 }

@@ -3,7 +3,7 @@
 // Covers A2, A7, A8.
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::graph {
+namespace tenon::graph::op_def_test {
 namespace {
 
 using fakes::DefineOp;
@@ -152,4 +152,4 @@ TEST(OpDef, IsComparedByWhatItMeans) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::op_def_test

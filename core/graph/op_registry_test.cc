@@ -5,7 +5,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::graph {
+namespace tenon::graph::op_registry_test {
 namespace {
 
 using fakes::DefineOp;
@@ -172,4 +172,4 @@ TEST(OpRegistry, OpensPackagesWhenAnOpIsFirstAskedFor) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::op_registry_test

@@ -5,7 +5,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::graph {
+namespace tenon::graph::shape_inference_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -169,4 +169,4 @@ TEST(ShapeInference, RefusesAShapeFunctionThatAsksForWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::shape_inference_test

@@ -4,7 +4,7 @@
 #include "core/graph/graph.h"
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::optimize {
+namespace tenon::optimize::common_subexpressions_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -75,4 +75,4 @@ TEST(MergeCommonSubexpressions, RewritesControlsAndBackEdges) {
 }
 
 }  // namespace
-}  // namespace tenon::optimize
+}  // namespace tenon::optimize::common_subexpressions_test

@@ -5,7 +5,7 @@
 #include "core/graph/graph.h"
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::optimize {
+namespace tenon::optimize::inline_calls_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -131,4 +131,4 @@ TEST(InlineCalls, MakesOthersOfWhatHasNoKernel) {
 }
 
 }  // namespace
-}  // namespace tenon::optimize
+}  // namespace tenon::optimize::inline_calls_test

@@ -4,7 +4,7 @@
 #include "core/graph/graph.h"
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::optimize {
+namespace tenon::optimize::prune_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -94,4 +94,4 @@ TEST(Prune, KeepsTheBackEdgesOfALoop) {
 }
 
 }  // namespace
-}  // namespace tenon::optimize
+}  // namespace tenon::optimize::prune_test

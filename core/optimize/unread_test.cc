@@ -4,7 +4,7 @@
 #include "core/graph/graph.h"
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::optimize {
+namespace tenon::optimize::unread_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -86,4 +86,4 @@ TEST(PassUnread, TakesNoLongerForAGroupOfManyThanForEachAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::optimize
+}  // namespace tenon::optimize::unread_test

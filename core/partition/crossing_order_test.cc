@@ -4,7 +4,7 @@
 #include "core/graph/graph.h"
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::partition {
+namespace tenon::partition::crossing_order_test {
 namespace {
 
 using graph::Edge;
@@ -43,4 +43,4 @@ TEST(CrossingOrder, OfOnePartIsAsItWas) {
 }
 
 }  // namespace
-}  // namespace tenon::partition
+}  // namespace tenon::partition::crossing_order_test

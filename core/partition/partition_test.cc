@@ -14,7 +14,7 @@
 #include "core/graph/loop_analysis.h"
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::partition {
+namespace tenon::partition::partition_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -441,4 +441,4 @@ TEST_F(RandomParts, MergeIntoTheSameGraph) {
 }
 
 }  // namespace
-}  // namespace tenon::partition
+}  // namespace tenon::partition::partition_test

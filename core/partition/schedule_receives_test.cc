@@ -6,7 +6,7 @@
 
 #include <random>
 
-namespace tenon::partition {
+namespace tenon::partition::schedule_receives_test {
 namespace {
 
 // Tasks on lane 0 that each read a value of their own, which is there from the start.
@@ -105,4 +105,4 @@ TEST(ScheduleReceives, NeverMakesAStepLongerNorItsMemoryLarger) {
 }
 
 }  // namespace
-}  // namespace tenon::partition
+}  // namespace tenon::partition::schedule_receives_test

@@ -11,7 +11,7 @@
 #include "core/place/cost_model.h"
 #include "tests/fakes/place_request.h"
 
-namespace tenon::place {
+namespace tenon::place::choose_test {
 namespace {
 
 using fakes::MadeProblem;
@@ -286,4 +286,4 @@ TEST(Choose, TurnsOfALoopCountManyTimes) {
 }
 
 }  // namespace
-}  // namespace tenon::place
+}  // namespace tenon::place::choose_test

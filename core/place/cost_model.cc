@@ -31,12 +31,6 @@ struct KnownShapes {
   }
 };
 
-std::string Text(double number) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), number).ptr;
-  return std::string(buffer, end);
-}
-
 std::string ShapesText(const std::vector<Shape>& shapes) {
   std::string out;
   for (size_t i = 0; i < shapes.size(); ++i) out += StrCat(i == 0 ? "" : ";", shapes[i].ToString());
@@ -98,6 +92,11 @@ void AddTo(CostError* error, double guessed, double measured) {
 }
 
 }  // namespace
+
+std::string Text(double number) {
+  char buffer[32];
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), number).ptr);
+}
 
 bool RunsInEngine(const graph::Node& node) {
   return node.has(TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER |

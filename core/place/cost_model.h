@@ -49,6 +49,9 @@ double BytesOf(DType type, const Shape& shape);
 Result<NodeCost> StaticCost(const graph::Node& node, const graph::ShapeInference& shapes, bool* guessed);
 double SecondsOn(const NodeCost& cost, const DeviceInfo& device);
 
+// The shortest that reads back as the number.
+std::string Text(double number);
+
 class CostModel {
  public:
   struct Measured {

@@ -10,7 +10,7 @@
 #include "tests/fakes/place_request.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::place {
+namespace tenon::place::cost_model_test {
 namespace {
 
 using fakes::PlaceMaker;
@@ -166,4 +166,4 @@ TEST(CostModel, LinksAreMeasuredByTheirBestAndKept) {
 }
 
 }  // namespace
-}  // namespace tenon::place
+}  // namespace tenon::place::cost_model_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::place {
+namespace tenon::place::device_name_test {
 namespace {
 
 DeviceName Name(std::string_view text) {
@@ -111,4 +111,4 @@ TEST(DeviceName, AContradictionNamesBothUnlessItIsSoft) {
 }
 
 }  // namespace
-}  // namespace tenon::place
+}  // namespace tenon::place::device_name_test

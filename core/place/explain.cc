@@ -13,11 +13,6 @@
 namespace tenon::place {
 namespace {
 
-std::string Text(double number) {
-  char buffer[32];
-  return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), number).ptr);
-}
-
 // Pixels need no more.
 std::string Round(double number) {
   char buffer[32];

@@ -5,7 +5,7 @@
 
 #include "tests/fakes/place_request.h"
 
-namespace tenon::place {
+namespace tenon::place::explain_test {
 namespace {
 
 using fakes::PlaceMaker;
@@ -94,4 +94,4 @@ TEST(Explain, ShowsTheErrorOfStaticCosts) {
 }
 
 }  // namespace
-}  // namespace tenon::place
+}  // namespace tenon::place::explain_test

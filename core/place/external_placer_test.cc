@@ -7,7 +7,7 @@
 #include "tests/fakes/place_request.h"
 #include "tests/fakes/search_placer.h"
 
-namespace tenon::place {
+namespace tenon::place::external_placer_test {
 namespace {
 
 using fakes::PlaceMaker;
@@ -178,4 +178,4 @@ TEST(ExternalPlacer, ABlackBoxSearchIsNeverWorseAndBeatsGreedyOnThreeGraphs) {
 }
 
 }  // namespace
-}  // namespace tenon::place
+}  // namespace tenon::place::external_placer_test

@@ -6,7 +6,7 @@
 
 #include "tests/fakes/place_request.h"
 
-namespace tenon::place {
+namespace tenon::place::place_test {
 namespace {
 
 using fakes::PlaceMaker;
@@ -534,4 +534,4 @@ TEST(Place, RandomClassesMakeTheGroupsThatSearchFinds) {
 }
 
 }  // namespace
-}  // namespace tenon::place
+}  // namespace tenon::place::place_test

@@ -4,7 +4,7 @@
 
 #include "tests/fakes/place_request.h"
 
-namespace tenon::place {
+namespace tenon::place::placement_file_test {
 namespace {
 
 using fakes::PlaceMaker;
@@ -85,4 +85,4 @@ TEST(PlacementFile, WhatIsWrittenPlacesTheSameWay) {
 }
 
 }  // namespace
-}  // namespace tenon::place
+}  // namespace tenon::place::placement_file_test

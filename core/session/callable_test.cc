@@ -15,7 +15,7 @@
 #include "core/session/runtime.h"
 #include "core/session/steps.h"
 
-namespace tenon::session {
+namespace tenon::session::callable_test {
 namespace {
 
 // Its fetch is a scalar in memory that each run has for itself.
@@ -265,4 +265,4 @@ TEST_F(CallableTest, FinishesStepsThatFailToo) {
 }
 
 }  // namespace
-}  // namespace tenon::session
+}  // namespace tenon::session::callable_test

@@ -14,7 +14,7 @@
 #include "tenon/ext/draft/collective.h"
 #include "tests/fakes/tiny_kernels.h"
 
-namespace tenon::session {
+namespace tenon::session::session_test {
 namespace {
 
 using graph::Edge;
@@ -323,4 +323,4 @@ TEST_F(SessionTest, ExplainsAPlacementWithoutRunningIt) {
 }
 
 }  // namespace
-}  // namespace tenon::session
+}  // namespace tenon::session::session_test

@@ -5,7 +5,7 @@
 
 #include "core/tensor/tensor.h"
 
-namespace tenon {
+namespace tenon::allowance_test {
 namespace {
 
 TEST(Allowance, HoldsOnItsThreadUntilItGoes) {
@@ -59,4 +59,4 @@ TEST(Allowance, WithoutOneNothingIsCharged) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::allowance_test

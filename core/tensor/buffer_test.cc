@@ -12,7 +12,7 @@
 #include "core/base/guard.h"
 #include "core/tensor/shape.h"
 
-namespace tenon {
+namespace tenon::buffer_test {
 namespace {
 
 // Counts what is out, and refuses when told.
@@ -314,4 +314,4 @@ TEST(BufferPool, CountsBackToZeroFromManyThreads) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::buffer_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon {
+namespace tenon::dtype_test {
 namespace {
 
 TEST(DType, HasTheSizesOfItsElements) {
@@ -106,4 +106,4 @@ TEST(DType, HasDlpacksCodes) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::dtype_test

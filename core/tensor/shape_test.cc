@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace tenon {
+namespace tenon::shape_test {
 namespace {
 
 TEST(Shape, IsAScalarAtFirst) {
@@ -69,4 +69,4 @@ TEST(Shape, FitsAnotherWhereNothingKnownDiffers) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::shape_test

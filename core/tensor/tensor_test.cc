@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-namespace tenon {
+namespace tenon::tensor_test {
 namespace {
 
 TEST(ByteSize, IsCheckedAgainstOverflow) {
@@ -115,4 +115,4 @@ TEST(TensorView, SaysWhatItsMemoryIs) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::tensor_test

@@ -8,7 +8,7 @@
 
 #include "core/tensor/tensor.h"
 
-namespace tenon::variant {
+namespace tenon::variant::variant_test {
 namespace {
 
 class VariantTest : public ::testing::Test {
@@ -239,4 +239,4 @@ TEST_F(VariantTest, AMillionObjectsInOneAnotherGoWithoutRecursion) {
 }
 
 }  // namespace
-}  // namespace tenon::variant
+}  // namespace tenon::variant::variant_test

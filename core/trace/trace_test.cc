@@ -10,7 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/json_escape.h"
 
-namespace tenon::trace {
+namespace tenon::trace::trace_test {
 namespace {
 
 // The numbers of threads are of no meaning.
@@ -80,4 +80,4 @@ TEST(Trace, ReadsTheHostsClock) {
 }
 
 }  // namespace
-}  // namespace tenon::trace
+}  // namespace tenon::trace::trace_test

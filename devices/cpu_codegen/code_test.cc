@@ -22,7 +22,7 @@
 #define PR_MDWE_REFUSE_EXEC_GAIN 1
 #endif
 
-namespace tenon::cpu_codegen {
+namespace tenon::cpu_codegen::code_test {
 namespace {
 
 Program Some(int number) {
@@ -126,4 +126,4 @@ TEST(Code, WithoutExecutableMemoryThereIsNone) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_codegen
+}  // namespace tenon::cpu_codegen::code_test

@@ -14,10 +14,8 @@ constexpr int64_t kBlockRows = 64, kShareBlocks = 16;
 constexpr int64_t kWide = 128;           // elements of a wide row, at most
 constexpr int64_t kLeastWide = 16;       // wide rows that are worth it
 constexpr int64_t kMostSums = kWide / 2 * kSumGrain;  // of a wide row
-constexpr int64_t kPiece = 1024;         // columns of a unit, or so: their sums stay in the nearest cache
-constexpr int64_t kScratchBytes = 48 << 10;  // of a thread's stack
-
-int64_t BytesOf(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }
+constexpr int64_t kColumnsPiece = 1024;         // columns of a unit, or so: their sums stay in the nearest cache
+constexpr int64_t kColumnScratchBytes = 48 << 10;  // of a thread's stack
 
 Function StepOf(Function reduction) {
   using enum Function;
@@ -76,15 +74,15 @@ void ColumnExecutable::MakeCode(const Region& region) {
   is_flat_ = region.reduced == 0 && std::all_of(region.shapes.begin(), region.shapes.end(), [&](const auto& shape) { return sdk::Count(shape) == 1 || shape == region.shape; });
   for (size_t i = 0; i < inputs_.size(); ++i) {
     program.inputs[i].is_single = inputs_[i].is_single;
-    element_bytes_.push_back(inputs_[i].is_single ? 0 : BytesOf(program.inputs[i].dtype));
+    element_bytes_.push_back(inputs_[i].is_single ? 0 : ElementBytes(program.inputs[i].dtype));
   }
   cost_ = Stages::CostOf(program) + 5.0 / static_cast<double>(is_flat_ ? width() : columns_);
-  const int64_t pieces = region.reduced > 0 ? 1 : std::max<int64_t>(1, width() / kPiece);
+  const int64_t pieces = region.reduced > 0 ? 1 : std::max<int64_t>(1, width() / kColumnsPiece);
   piece_ = pieces == 1 ? width() : ((width() + pieces - 1) / pieces + 63) / 64 * 64;
   if (region.reduced == 0) {
     int64_t bytes = 0;
     for (size_t i = 0; i < inputs_.size(); ++i) bytes += region.shapes[i] == region.shape ? element_bytes_[i] : 0;
-    for (const int output : program.outputs) bytes += program.IsSum(output) ? 0 : BytesOf(program.DtypeOf(output));
+    for (const int output : program.outputs) bytes += program.IsSum(output) ? 0 : ElementBytes(program.DtypeOf(output));
     program.streams = sdk::Multiply(bytes, region.total()) >= kStreamedBytes;
     stages_ = Stages(program);
     return AddInPlace(region, [&](int32_t input, int32_t output) { return Stages::MayLieInPlace(program, input, output); });
@@ -93,7 +91,7 @@ void ColumnExecutable::MakeCode(const Region& region) {
   const RowPlan plan = PlanRows(program);
   for (size_t n = 0; n < region.of_row.size(); ++n)
     if (region.of_row[n] != plan.of_row[static_cast<size_t>(numbers[region.shapes.size() + n])]) sdk::Fail(TENON_UNIMPLEMENTED, "values of a row that are not read row by row");
-  if (plan.scratch_bytes > kScratchBytes) sdk::Fail(TENON_UNIMPLEMENTED, "rows of ", columns_, " elements, of which too much is kept");
+  if (plan.scratch_bytes > kColumnScratchBytes) sdk::Fail(TENON_UNIMPLEMENTED, "rows of ", columns_, " elements, of which too much is kept");
   code_ = CodeOf(program);
   if (code_ == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "no code can be had");
   AddInPlace(region, [&](int32_t input, int32_t output) { return MayLieInPlace(program, plan, input, output); });
@@ -107,7 +105,7 @@ void ColumnExecutable::AddInPlace(const Region& region, const May& may) {
     for (size_t k = 0; k < region.program.outputs.size(); ++k) {
       const size_t node = static_cast<size_t>(region.program.outputs[k]) - region.shapes.size();
       const bool is_elements = !region.of_row[node] && std::find(region.columns.begin(), region.columns.end(), node) == region.columns.end();
-      if (is_elements && BytesOf(region.program.nodes[node].dtype) == element_bytes_[i] && may(static_cast<int32_t>(i), static_cast<int32_t>(k))) in_place.push_back({region.sources[i], static_cast<int32_t>(k)});
+      if (is_elements && ElementBytes(region.program.nodes[node].dtype) == element_bytes_[i] && may(static_cast<int32_t>(i), static_cast<int32_t>(k))) in_place.push_back({region.sources[i], static_cast<int32_t>(k)});
     }
   }
 }
@@ -117,7 +115,7 @@ void ColumnExecutable::MakeSums(const Region& region) {
     const size_t node = static_cast<size_t>(output) - region.shapes.size();
     // Of columns AddSums says it.
     const bool is_sum = std::find(region.columns.begin(), region.columns.end(), node) != region.columns.end();
-    const int64_t size = is_sum ? 0 : BytesOf(region.program.nodes[node].dtype);
+    const int64_t size = is_sum ? 0 : ElementBytes(region.program.nodes[node].dtype);
     element_bytes_.push_back(region.of_row[node] ? 0 : size);
     output_bytes_.push_back(region.of_row[node] ? size : size * columns_);
   }
@@ -125,7 +123,7 @@ void ColumnExecutable::MakeSums(const Region& region) {
     const auto& outputs = region.program.outputs;
     const auto output = std::find(outputs.begin(), outputs.end(), static_cast<int>(region.shapes.size() + node)) - outputs.begin();
     const uint32_t dtype = region.program.nodes[node].dtype;
-    sums_.push_back({region.program.nodes[node].function, dtype, BytesOf(BlockType(dtype)), static_cast<int32_t>(output), static_cast<int64_t>(workspace_bytes)});
+    sums_.push_back({region.program.nodes[node].function, dtype, ElementBytes(BlockType(dtype)), static_cast<int32_t>(output), static_cast<int64_t>(workspace_bytes)});
     workspace_bytes += static_cast<uint64_t>(Blocks() * SumBytes(sums_.back()));
   }
 }
@@ -212,7 +210,7 @@ void ColumnExecutable::AddSums(const tenon_frame& frame, const Unit& unit, int64
 
 void ColumnExecutable::Call(const Operands& operands, int64_t rows, int64_t count) const {
   if (code_ == nullptr) return stages_.Run(operands, rows, count);
-  alignas(64) char scratch[kScratchBytes];
+  alignas(64) char scratch[kColumnScratchBytes];
   const size_t inputs = inputs_.size() + sums_.size();
   cpu_codegen::Call call;
   call.count = count;

@@ -13,7 +13,7 @@
 #include "generator_testing.h"
 #include "tenon/testing/tensor.h"
 
-namespace tenon::cpu_codegen {
+namespace tenon::cpu_codegen::columns_test {
 namespace {
 
 struct FreeIt {
@@ -126,4 +126,4 @@ TEST(Columns, AreReducedBesideRows) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_codegen
+}  // namespace tenon::cpu_codegen::columns_test

@@ -17,7 +17,7 @@
 #include "rows.h"
 #include "tenon/testing/tensor.h"
 
-namespace tenon::cpu_codegen {
+namespace tenon::cpu_codegen::edges_test {
 namespace {
 
 // ---- Code ----
@@ -258,4 +258,4 @@ TEST(Edges, DimsOfRowsAreTheLastOnes) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_codegen
+}  // namespace tenon::cpu_codegen::edges_test

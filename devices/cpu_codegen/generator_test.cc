@@ -20,7 +20,7 @@
 #include "tenon/dtype.h"
 #include "tenon/sdk/kernel/half.h"
 
-namespace tenon::cpu_codegen {
+namespace tenon::cpu_codegen::generator_test {
 namespace {
 
 Program Unary(Level level, Function function, uint32_t dtype) { return {level, false, {{dtype, false}}, {{function, dtype, {0}}}, {1}}; }
@@ -323,4 +323,4 @@ TEST(Generator, EqualProgramsAreOne) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_codegen
+}  // namespace tenon::cpu_codegen::generator_test

@@ -13,7 +13,7 @@
 #include "generator.h"
 #include "tenon/dtype.h"
 
-namespace tenon::cpu_codegen {
+namespace tenon::cpu_codegen::loop_test {
 namespace {
 
 
@@ -189,4 +189,4 @@ TEST(LoopKey, TellsLoopsApart) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_codegen
+}  // namespace tenon::cpu_codegen::loop_test

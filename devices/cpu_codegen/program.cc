@@ -12,8 +12,8 @@ namespace tenon::cpu_codegen {
 namespace {
 
 bool IsReal(uint32_t type) { return type == TENON_DT_FLOAT || type == TENON_DT_DOUBLE || type == TENON_DT_HALF || type == TENON_DT_BFLOAT16; }
-bool IsInteger(uint32_t type) { return type == TENON_DT_INT32 || type == TENON_DT_INT64; }
-bool IsKnown(uint32_t type) { return IsReal(type) || IsInteger(type) || type == TENON_DT_BOOL; }
+bool IsWhole(uint32_t type) { return type == TENON_DT_INT32 || type == TENON_DT_INT64; }
+bool IsKnown(uint32_t type) { return IsReal(type) || IsWhole(type) || type == TENON_DT_BOOL; }
 
 }  // namespace
 
@@ -59,7 +59,7 @@ bool IsGeneratedReduction(Function function, uint32_t dtype, Level level) {
   if (!IsReduction(function) || level == Level::kNone) return false;
   if (IsReal(dtype)) return true;
   // A mean of integers is of sums that do not wrap; AVX2 has no products of int64.
-  return IsInteger(dtype) && function != Function::kMean && function != Function::kLargest && (function != Function::kProd || dtype == TENON_DT_INT32 || level == Level::kAvx512);
+  return IsWhole(dtype) && function != Function::kMean && function != Function::kLargest && (function != Function::kProd || dtype == TENON_DT_INT32 || level == Level::kAvx512);
 }
 
 bool IsSoftmax(std::string_view op) { return op == "Softmax" || op == "LogSoftmax"; }
@@ -76,7 +76,7 @@ bool IsGenerated(Function function, const std::vector<uint32_t>& inputs, uint32_
   using enum Function;
   if (function == kUnknown || IsReduction(function) || level == Level::kNone || inputs.empty() || !IsKnown(output) || !std::all_of(inputs.begin(), inputs.end(), IsKnown)) return false;
   const uint32_t type = inputs[0];
-  const bool is_real = IsReal(type), is_number = is_real || IsInteger(type), is_wide = level == Level::kAvx512;
+  const bool is_real = IsReal(type), is_number = is_real || IsWhole(type), is_wide = level == Level::kAvx512;
   if (function == kCast) {
     // Between 64-bit integers and reals AVX2 has no instruction.
     const bool is_hard = (type == TENON_DT_INT64 && IsReal(output)) || (IsReal(type) && output == TENON_DT_INT64);

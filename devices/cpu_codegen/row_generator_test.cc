@@ -18,7 +18,7 @@
 #include "row_plan.h"
 #include "tenon/sdk/kernel/half.h"
 
-namespace tenon::cpu_codegen {
+namespace tenon::cpu_codegen::row_generator_test {
 namespace {
 
 using Bytes = std::vector<char>;
@@ -414,4 +414,4 @@ TEST(RowGenerator, RandomProgramsAreTheirNodes) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_codegen
+}  // namespace tenon::cpu_codegen::row_generator_test

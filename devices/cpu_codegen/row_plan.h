@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "program.h"
+#include "tenon/sdk/span.h"
 
 namespace tenon::cpu_codegen {
 
@@ -31,6 +32,8 @@ RowPlan PlanRows(const Program& program);
 
 // Whether the output may have the input's memory: nothing is written there before all of the input has been read that is read at all.
 bool MayLieInPlace(const Program& program, const RowPlan& plan, int input, int output);
+
+inline int64_t ElementBytes(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }
 
 // Elements of a block: sums of blocks are added in double (devices/cpu's kernels do it in the same order).
 inline constexpr int64_t kReducedBlock = 1024;

@@ -11,8 +11,6 @@ namespace {
 
 constexpr int64_t kScratchBytes = 48 << 10;  // of a thread's stack
 
-int64_t BytesOf(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }
-
 // The elements that an input has for a row: the row's, or one.
 int64_t OwnRow(const std::vector<int64_t>& all, size_t reduced, const std::vector<int64_t>& shape) {
   if (shape.size() > all.size()) sdk::Fail(TENON_UNIMPLEMENTED, "a region with shapes ", sdk::Dims(shape), " and ", sdk::Dims(all));
@@ -37,7 +35,7 @@ std::vector<RowInput> RowInputs(const Region& region, size_t reduced, SpreadDims
   std::vector<RowInput> inputs;
   for (size_t i = 0; i < region.shapes.size(); ++i) {
     const int64_t own = OwnRow(region.shape, reduced, region.shapes[i]);
-    inputs.push_back({region.sources[i], own * BytesOf(region.program.inputs[i].dtype), own == 1, std::move(steps[i]), -1});
+    inputs.push_back({region.sources[i], own * ElementBytes(region.program.inputs[i].dtype), own == 1, std::move(steps[i]), -1});
   }
   return inputs;
 }
@@ -74,7 +72,7 @@ std::unique_ptr<Executable> RowExecutable::Make(Region region) {
   const RowPlan plan = PlanRows(program);
   if (!std::equal(region.of_row.begin(), region.of_row.end(), plan.of_row.begin() + static_cast<int64_t>(region.shapes.size()))) sdk::Fail(TENON_UNIMPLEMENTED, "values of a row that are not read row by row");
   if (plan.scratch_bytes > kScratchBytes) sdk::Fail(TENON_UNIMPLEMENTED, "rows of ", made->row_, " elements, of which too much is kept");
-  for (const int output : program.outputs) made->output_bytes_.push_back(BytesOf(program.DtypeOf(output)) * (plan.of_row[static_cast<size_t>(output)] ? 1 : made->row_));
+  for (const int output : program.outputs) made->output_bytes_.push_back(ElementBytes(program.DtypeOf(output)) * (plan.of_row[static_cast<size_t>(output)] ? 1 : made->row_));
   for (const Node& node : program.nodes) made->cost_ += IsApproximate(node.function) ? 0.2 : 0.04;
   made->cost_ = (made->cost_ + 0.05 * static_cast<double>(program.inputs.size() + program.outputs.size())) * static_cast<double>(made->row_) + 20;
   made->code_ = CodeOf(program);
@@ -83,7 +81,7 @@ std::unique_ptr<Executable> RowExecutable::Make(Region region) {
     const auto is_source = [&](const Part& part) { return region.sources[static_cast<size_t>(part.input)] == region.sources[i]; };
     if (region.shapes[i] != region.shape || std::any_of(made->parts_.begin(), made->parts_.end(), is_source)) continue;  // parts are read anywhere
     for (size_t k = 0; k < program.outputs.size(); ++k)
-      if (BytesOf(program.inputs[i].dtype) == BytesOf(program.DtypeOf(program.outputs[k])) && MayLieInPlace(program, plan, static_cast<int>(i), static_cast<int>(k)))
+      if (ElementBytes(program.inputs[i].dtype) == ElementBytes(program.DtypeOf(program.outputs[k])) && MayLieInPlace(program, plan, static_cast<int>(i), static_cast<int>(k)))
         made->in_place.push_back({region.sources[i], made->outputs_[k]});
   }
   return made;

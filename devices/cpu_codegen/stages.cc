@@ -9,7 +9,7 @@
 namespace tenon::cpu_codegen {
 namespace {
 
-constexpr int64_t kMostTurn = 1024, kMostTurnOfSums = 2048, kGrain = 64;  // elements that stages take turns over
+constexpr int64_t kMostTurn = 1024, kMostTurnOfSums = 2048, kStageGrain = 64;  // elements that stages take turns over
 constexpr int64_t kTurnBytes = 24 << 10;          // of a thread's stack, for values between stages
 constexpr int kLongChain = 30;                    // instructions or so, from which on it is two stages
 
@@ -105,8 +105,8 @@ Stages::Stages(const Program& program) : first_between_(program.inputs.size() + 
   const auto between = static_cast<int64_t>(steps_.size() - first_between_);
   for (size_t own = first_between_; own < steps_.size(); ++own) largest_between_ = std::max(largest_between_, steps_[own]);
   const int64_t most = AreSumsApart(program) ? kMostTurnOfSums : kMostTurn;
-  turn_ = between == 0 ? most : std::min(most, kTurnBytes / (between * largest_between_)) / kGrain * kGrain;
-  if (turn_ < kGrain) sdk::Fail(TENON_UNIMPLEMENTED, "so many values from one stage to the next");
+  turn_ = between == 0 ? most : std::min(most, kTurnBytes / (between * largest_between_)) / kStageGrain * kStageGrain;
+  if (turn_ < kStageGrain) sdk::Fail(TENON_UNIMPLEMENTED, "so many values from one stage to the next");
 }
 
 // Of the nodes from begin to end. place: of the program's values.

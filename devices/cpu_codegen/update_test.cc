@@ -20,7 +20,7 @@
 #endif
 #include "tenon/sdk/kernel/optimizer.h"
 
-namespace tenon::cpu_codegen {
+namespace tenon::cpu_codegen::update_test {
 namespace {
 
 using sdk::Bfloat16;
@@ -230,4 +230,4 @@ TEST(Update, HasTheBitsOfTheFormulas) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_codegen
+}  // namespace tenon::cpu_codegen::update_test

@@ -11,19 +11,17 @@
 namespace tenon::cpu_codegen {
 namespace {
 
-constexpr int64_t kShareBlocks = 64;
-constexpr int64_t kSlotBytes = 48 << 10;  // of a thread's stack, for inputs that are laid out
-
-int64_t BytesOf(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }
+constexpr int64_t kWholeShareBlocks = 64;
+constexpr int64_t kWholeSlotBytes = 48 << 10;  // of a thread's stack, for inputs that are laid out
 
 // Shares from first to last, where there is more than one.
 template <Function kFunction, class Total, class Block>
 Total Reduced(const Block* blocks, int64_t count) {
   Total all = Neutral<kFunction, Total>();
-  for (int64_t share = 0; share < count; share += kShareBlocks) {
+  for (int64_t share = 0; share < count; share += kWholeShareBlocks) {
     Total own = Neutral<kFunction, Total>();
-    for (int64_t i = share; i < std::min(count, share + kShareBlocks); ++i) own = Combined<kFunction>(own, static_cast<Total>(blocks[i]));
-    if (count <= kShareBlocks) return own;
+    for (int64_t i = share; i < std::min(count, share + kWholeShareBlocks); ++i) own = Combined<kFunction>(own, static_cast<Total>(blocks[i]));
+    if (count <= kWholeShareBlocks) return own;
     all = Combined<kFunction>(all, own);
   }
   return all;
@@ -48,23 +46,23 @@ std::unique_ptr<Executable> WholeExecutable::Make(Region region) {
   made->dims_ = DimsOfSpreads(region.shapes, region.shape, &steps);
   int64_t slot_bytes = 0;
   for (size_t i = 0; i < region.shapes.size(); ++i) {
-    const int64_t own = sdk::Count(region.shapes[i]), size = BytesOf(program.inputs[i].dtype);
+    const int64_t own = sdk::Count(region.shapes[i]), size = ElementBytes(program.inputs[i].dtype);
     program.inputs[i].is_single = own == 1;
     made->inputs_.push_back({region.sources[i], own == 1 ? 0 : size});
     if (own == 1 || own == made->total_) continue;
     made->spreads_.push_back({static_cast<int32_t>(i), size, std::move(steps[i]), false});
     slot_bytes += size * kReducedBlock;
   }
-  if (slot_bytes > kSlotBytes) sdk::Fail(TENON_UNIMPLEMENTED, "so many inputs that are broadcast");
+  if (slot_bytes > kWholeSlotBytes) sdk::Fail(TENON_UNIMPLEMENTED, "so many inputs that are broadcast");
   for (const int output : program.outputs) {
     Node& node = program.nodes[static_cast<size_t>(output) - program.inputs.size()];
-    Output own{BytesOf(node.dtype), IsReduction(node.function) ? node.function : Function::kUnknown, node.dtype, node.dtype, 0};
+    Output own{ElementBytes(node.dtype), IsReduction(node.function) ? node.function : Function::kUnknown, node.dtype, node.dtype, 0};
     if (own.function != Function::kUnknown) {
       // The code gives a block's sum as it is.
       if (node.function == Function::kMean) node.function = Function::kSum;
       node.dtype = own.sum = BlockType(node.dtype);
       own.workspace = static_cast<int64_t>(made->workspace_bytes);
-      made->workspace_bytes += static_cast<uint64_t>((made->Blocks() * BytesOf(own.sum) + 63) / 64 * 64);
+      made->workspace_bytes += static_cast<uint64_t>((made->Blocks() * ElementBytes(own.sum) + 63) / 64 * 64);
     }
     made->outputs_.push_back(own);
   }
@@ -100,7 +98,7 @@ void WholeExecutable::Run(tenon_frame& frame) const {
 }
 
 void WholeExecutable::RunBlocks(const tenon_frame& frame, int64_t begin, int64_t end) const {
-  alignas(64) char slots[kSlotBytes];
+  alignas(64) char slots[kWholeSlotBytes];
   const int64_t whole = std::min(end, total_ / kReducedBlock), most = spreads_.empty() ? end : 1;
   for (int64_t block = begin; block < whole;) {
     const int64_t count = std::min(most, whole - block);
@@ -129,8 +127,8 @@ void WholeExecutable::CallBlocks(const tenon_frame& frame, int64_t block, int64_
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const Output& output = outputs_[k];
     const bool is_reduced = output.function != Function::kUnknown;
-    call.outputs[k] = is_reduced ? static_cast<char*>(frame.workspace) + output.workspace + block * BytesOf(output.sum) : sdk::Data<char>(*frame.outputs[k]) + at * output.size;
-    call.output_steps[k] = is_reduced ? BytesOf(output.sum) : elements * output.size;
+    call.outputs[k] = is_reduced ? static_cast<char*>(frame.workspace) + output.workspace + block * ElementBytes(output.sum) : sdk::Data<char>(*frame.outputs[k]) + at * output.size;
+    call.output_steps[k] = is_reduced ? ElementBytes(output.sum) : elements * output.size;
   }
   (count == 0 ? last_ : code_)->Run(call);
 }

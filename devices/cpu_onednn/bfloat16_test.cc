@@ -7,7 +7,7 @@
 #include "tenon/testing/samples.h"
 #include "testing/kernel.h"
 
-namespace tenon::cpu_onednn {
+namespace tenon::cpu_onednn::bfloat16_test {
 namespace {
 
 using cpu::Kernel;
@@ -83,4 +83,4 @@ TEST_F(OnednnBfloat16, Pools) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_onednn
+}  // namespace tenon::cpu_onednn::bfloat16_test

@@ -18,12 +18,12 @@ using dnnl::memory;
 
 namespace {
 
-constexpr double kPerNanosecond = 110;  // multiply-adds
+constexpr double kConvPerNanosecond = 110;  // multiply-adds
 constexpr double kFilterCost = 50e3;    // nanoseconds of a share of a large filter's reorder; a small one is one share
 
 int64_t ConvolutionParts(const sdk::PrepareContext& c, double work) {
   constexpr double kMostPieces = 1024;  // of a share; each has primitives and memory of its own
-  return SharesAndPieces(c, work / kPerNanosecond, kMostPieces);
+  return SharesAndPieces(c, work / kConvPerNanosecond, kMostPieces);
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const
     for (int64_t n = 0; n < v.x.batch; ++n)
       for (auto rows : Parts(v.y.height, each)) Add(v, c, epilogue, image, filter, {n, n + 1}, rows);
   }
-  cost_ = v.work / kPerNanosecond / static_cast<double>(programs_.size());
+  cost_ = v.work / kConvPerNanosecond / static_cast<double>(programs_.size());
 }
 
 // Some images' output rows: a convolution of its own over the rows that they reach.
@@ -262,9 +262,9 @@ struct BackpropInputKernel {
       const bool strided = v.height.stride > 1 || v.width.stride > 1;
       v.RefuseFewChannelsOfInput();
       if (v.x.channels == 1 || (v.x.channels < 4 && strided)) RefuseBelow(v.work, v.SmallestWork(HUGE_VAL));
-      RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
+      RefuseLong(v.work / kConvPerNanosecond / static_cast<double>(v.x.batch));
       for (auto [from, to] : Parts(v.x.batch, ConvolutionParts(c, v.work))) Add(v, c, from, to);
-      cost = v.work / kPerNanosecond / static_cast<double>(programs.size());
+      cost = v.work / kConvPerNanosecond / static_cast<double>(programs.size());
     }
 
     // Images from `from` to `to`.
@@ -342,7 +342,7 @@ struct BackpropFilterKernel {
       const Convolution v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2)), TypeOf(c.input(0)));
       RefuseBelow(v.work, v.SmallestWork(kSmallestGradient));
       v.RefuseFewChannelsOfFilter();
-      RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
+      RefuseLong(v.work / kConvPerNanosecond / static_cast<double>(v.x.batch));
       count = sdk::Count(c.output(0));
       const auto bytes = sdk::Multiply(count, kFloat);
       const int64_t pieces = ConvolutionParts(c, v.work) / Shares(c);
@@ -351,7 +351,7 @@ struct BackpropFilterKernel {
         if (shares.size() > 1) share.sum = c.Workspace(bytes);
         for (auto [from, to] : Parts(last - first, pieces)) Add(v, c, first + from, first + to, &share);
       }
-      cost = v.work / kPerNanosecond / static_cast<double>(shares.size());
+      cost = v.work / kConvPerNanosecond / static_cast<double>(shares.size());
     }
 
     // Images whose gradients are summed one piece after the other.

@@ -17,15 +17,15 @@ namespace {
 using dnnl::memory;
 using Type = dnnl::memory::data_type;
 
-constexpr double kPerNanosecond = 300;  // multiply-adds on one core
-constexpr double kSmallest = 5e3;       // below, the plain kernel is as fast
+constexpr double kInt8PerNanosecond = 300;  // multiply-adds on one core
+constexpr double kSmallestInt8 = 5e3;       // below, the plain kernel is as fast
 
 class Int8Shares {
  public:
   Int8Shares(const sdk::Int8Product& product, const Convolution& v, const sdk::WeightMatrix& weights, sdk::PrepareContext& c, bool by_pixels)
       : product_(product), weights_(weights), channels_(v.y.channels) {
     if (!HasByteProducts()) sdk::Fail(TENON_UNIMPLEMENTED, "this CPU has no VNNI; the plain kernel sums without saturating");
-    RefuseBelow(v.work, kSmallest);
+    RefuseBelow(v.work, kSmallestInt8);
     const int64_t bytes = sdk::Multiply(channels_, kFloat);
     constant_ = c.Constant<float>(1) != nullptr;
     bool vectors_too = constant_;
@@ -48,7 +48,7 @@ class Int8Shares {
       shift_at_ = c.Workspace(bytes);
     }
     constexpr double kMostPieces = 1024;
-    const int64_t shares = SharesAndPieces(c, v.work / kPerNanosecond, kMostPieces);
+    const int64_t shares = SharesAndPieces(c, v.work / kInt8PerNanosecond, kMostPieces);
     if (by_pixels) {
       for (const auto& [from, to] : Parts(v.x.width, shares)) AddPixels(v, c, from, to);
     } else if (v.x.batch >= shares) {
@@ -58,7 +58,7 @@ class Int8Shares {
       for (int64_t n = 0; n < v.x.batch; ++n)
         for (const auto& [from, to] : Parts(v.y.height, each)) AddRows(v, c, n, n + 1, from, to);
     }
-    cost_ = v.work / kPerNanosecond / static_cast<double>(programs_.size());
+    cost_ = v.work / kInt8PerNanosecond / static_cast<double>(programs_.size());
     if (constant_) integers_ = {};  // all are packed
   }
 

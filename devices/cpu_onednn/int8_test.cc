@@ -10,7 +10,7 @@
 #include "package.h"
 #include "program.h"
 
-namespace tenon::cpu_onednn {
+namespace tenon::cpu_onednn::int8_test {
 namespace {
 
 using cpu::Int8Case;
@@ -138,4 +138,4 @@ TEST_F(OnednnInt8, SmallWorkIsLeftToThePlainKernel) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_onednn
+}  // namespace tenon::cpu_onednn::int8_test

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace tenon::cpu_onednn {
+namespace tenon::cpu_onednn::large_pages_test {
 namespace {
 
 struct Part {
@@ -58,4 +58,4 @@ TEST(LargePages, SayThatThereIsNoMemory) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_onednn
+}  // namespace tenon::cpu_onednn::large_pages_test

@@ -13,9 +13,9 @@ namespace {
 using dnnl::memory;
 
 // Below this the plain kernel is as fast: measured, see README.md.
-constexpr double kSmallest = 100e3;
+constexpr double kSmallestMatMul = 100e3;
 // Products and sums on one core.
-constexpr double kPerNanosecond = 110;
+constexpr double kMatMulPerNanosecond = 110;
 
 struct Shape {
   int64_t m, k, n;
@@ -58,13 +58,13 @@ struct MatMulKernel {
       const int64_t m = shape.m;
       const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
       // Of vectors of floats it takes up to four times the plain kernel's time; the plain one would make floats of the whole matrix.
-      RefuseBelow(work, type == ElementType::f32 && (m == 1 || n == 1) ? HUGE_VAL : kSmallest);
+      RefuseBelow(work, type == ElementType::f32 && (m == 1 || n == 1) ? HUGE_VAL : kSmallestMatMul);
       a_strides = kernel.transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1};
       b_strides = kernel.transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1};
       constexpr double kLongest = 100e6;
-      const bool lasts = work / kPerNanosecond / static_cast<double>(Shares(c)) > kLongest;
-      Divide(Shares(c), lasts ? kLongest * kPerNanosecond : 0);
-      cost = work / kPerNanosecond / static_cast<double>(shares.size());
+      const bool lasts = work / kMatMulPerNanosecond / static_cast<double>(Shares(c)) > kLongest;
+      Divide(Shares(c), lasts ? kLongest * kMatMulPerNanosecond : 0);
+      cost = work / kMatMulPerNanosecond / static_cast<double>(shares.size());
       const bool constant = !lasts && c.Constant<char>(1) != nullptr;  // each share would keep what it packs
       const bool by_gemm = type == ElementType::f32 && PrefersGemm(kernel, constant, {shares.front().rows, k, shares.front().columns});
       for (const Share& share : shares) by_gemm ? AddByGemm(kernel, share) : Add(c, share, constant);
@@ -97,8 +97,8 @@ struct MatMulKernel {
       constexpr size_t kMostDims = 12;
       if (out.size() > kMostDims) sdk::Fail(TENON_UNIMPLEMENTED, "more dims than oneDNN knows");
       const double work = static_cast<double>(sdk::Count(out)) * static_cast<double>(k);
-      RefuseBelow(work, kSmallest);
-      RefuseLong(work / kPerNanosecond / static_cast<double>(std::max<int64_t>(1, out[0])));
+      RefuseBelow(work, kSmallestMatMul);
+      RefuseLong(work / kMatMulPerNanosecond / static_cast<double>(std::max<int64_t>(1, out[0])));
       const size_t stacked = out.size() - 2;
       size_t shared = 0;
       while (shared + 1 < stacked && out[shared] == 1) ++shared;
@@ -112,7 +112,7 @@ struct MatMulKernel {
         return std::pair(sizes, strides);
       };
       const auto left = layout(a, kernel.transpose_a, m, k), right = layout(b, kernel.transpose_b, k, n), product = layout(out, false, m, n);
-      for (const auto& [from, to] : Parts(out[shared], SharesAndPieces(c, work / kPerNanosecond, 1e6))) {
+      for (const auto& [from, to] : Parts(out[shared], SharesAndPieces(c, work / kMatMulPerNanosecond, 1e6))) {
         const auto part = [&, from = from, to = to](const std::pair<memory::dims, memory::dims>& whole, ElementType of) {
           memory::dims sizes = whole.first;
           const int64_t at = sizes[shared] == 1 ? 0 : from * whole.second[shared] * BytesOf(of);
@@ -128,7 +128,7 @@ struct MatMulKernel {
         p.Step(c, Made([&] { return dnnl::matmul(pd); }), pd.scratchpad_desc(),
                {{DNNL_ARG_SRC, p.Input(0, x, x_at)}, {DNNL_ARG_WEIGHTS, p.Input(1, y, y_at)}, {DNNL_ARG_DST, p.Output(0, z, z_at)}});
       }
-      cost = work / kPerNanosecond / static_cast<double>(programs.size());
+      cost = work / kMatMulPerNanosecond / static_cast<double>(programs.size());
     }
     void AddByGemm(const MatMulKernel& kernel, const Share& share) {
       const auto [m, k, n] = shape;

@@ -12,7 +12,7 @@
 #include "tenon/ext/draft/lasting_view.h"
 #include "testing/kernel.h"
 
-namespace tenon::cpu_onednn {
+namespace tenon::cpu_onednn::onednn_test {
 namespace {
 
 using cpu::Kernel;
@@ -261,4 +261,4 @@ TEST(KeptFilter, TriesLessAndLessOftenWhereValuesChange) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_onednn
+}  // namespace tenon::cpu_onednn::onednn_test

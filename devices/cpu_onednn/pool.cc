@@ -14,7 +14,7 @@ namespace {
 using dnnl::memory;
 
 // Elements read; below this the plain kernels are as fast: measured, see README.md.
-constexpr double kSmallest = 20e3;
+constexpr double kSmallestPool = 20e3;
 
 struct Pooling {
   Pooling(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims out, ElementType of)
@@ -74,7 +74,7 @@ struct PoolKernel {
       // Where all of a window is -infinity, oneDNN gives that in bfloat16, and TensorFlow and the plain kernel the lowest number: for sessions that allow bfloat16 alone.
       if (kAlgorithm == dnnl::algorithm::pooling_max && v.type == ElementType::bf16 && c.args().precision != TENON_PRECISION_ALLOW_BFLOAT16)
         sdk::Fail(TENON_UNIMPLEMENTED, "oneDNN's largest of nothing but -infinity is another in bfloat16");
-      RefuseBelow(static_cast<double>(v.x.count()), kSmallest);
+      RefuseBelow(static_cast<double>(v.x.count()), kSmallestPool);
       RefuseLong(v.LongestImage());
       ForEachPart(v.x.batch, v.Parts(c), [&](int64_t from, int64_t to) {
         const auto pd = ForwardDesc(v, kAlgorithm, to - from);
@@ -98,7 +98,7 @@ struct AvgPoolGradKernel {
   struct Plan {
     Plan(const AvgPoolGradKernel& kernel, sdk::PrepareContext& c) {
       const Pooling v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), TypeOf(c.input(1)));
-      RefuseBelow(static_cast<double>(v.x.count()), kSmallest);
+      RefuseBelow(static_cast<double>(v.x.count()), kSmallestPool);
       RefuseLong(v.LongestImage());
       ForEachPart(v.x.batch, v.Parts(c), [&](int64_t from, int64_t to) {
         constexpr auto kAlgorithm = dnnl::algorithm::pooling_avg_exclude_padding;

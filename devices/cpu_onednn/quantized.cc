@@ -14,8 +14,8 @@
 namespace tenon::cpu_onednn {
 namespace {
 
-constexpr double kPerNanosecond = 200;  // multiply-adds on one core
-constexpr double kSmallest = 2e4;       // below, the plain kernel is as fast
+constexpr double kQuantizedPerNanosecond = 200;  // multiply-adds on one core
+constexpr double kSmallestQuantized = 2e4;       // below, the plain kernel is as fast
 constexpr double kPiece = 2e6;          // nanoseconds of one call, between which the step can be given up
 
 // A product of [m, k] and [k, n] in pieces of rows. Workspace: the signed bytes, their columns' sums for each tap and for all, and patches of each task.
@@ -24,14 +24,14 @@ class ByteProduct {
   ByteProduct(sdk::PrepareContext& c, int64_t rows, int64_t columns, int64_t inner, int64_t taps, int64_t patch) : m(rows), n(columns), k(inner), taps_(taps) {
     if (!HasByteProducts()) sdk::Fail(TENON_UNIMPLEMENTED, "this CPU has no VNNI; the plain kernel sums without saturating");
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    RefuseBelow(work, kSmallest);
-    const double row = static_cast<double>(n) * static_cast<double>(k) / kPerNanosecond;
+    RefuseBelow(work, kSmallestQuantized);
+    const double row = static_cast<double>(n) * static_cast<double>(k) / kQuantizedPerNanosecond;
     RefuseLong(row * 16);
     rows_ = std::clamp<int64_t>(static_cast<int64_t>(kPiece / (row + 1)), 16, 4096);
     rows_ = std::min(rows_, std::max<int64_t>(16, (m + c.threads() - 1) / std::max<int64_t>(1, c.threads())));
     pieces_ = (m + rows_ - 1) / rows_;
     tasks_ = std::max<int64_t>(1, std::min(c.threads(), pieces_));
-    cost_ = work / kPerNanosecond / static_cast<double>(tasks_);
+    cost_ = work / kQuantizedPerNanosecond / static_cast<double>(tasks_);
     patch_ = sdk::Multiply(rows_, patch);
     b_at_ = c.Workspace(sdk::Multiply(k, n));
     sums_at_ = c.Workspace(sdk::Multiply(sdk::Multiply(taps + 1, n), 4));
@@ -104,11 +104,11 @@ struct Zeros {
   uint32_t of_a, of_b;
 };
 
-struct MatMulKernel {
-  explicit MatMulKernel(sdk::CreateContext& c) : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
+struct QuantizedMatMulKernel {
+  explicit QuantizedMatMulKernel(sdk::CreateContext& c) : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
   struct Plan : ByteProduct {
-    Plan(const MatMulKernel& kernel, sdk::PrepareContext& c) : ByteProduct(Make(kernel, c)) {}
-    static ByteProduct Make(const MatMulKernel& kernel, sdk::PrepareContext& c) {
+    Plan(const QuantizedMatMulKernel& kernel, sdk::PrepareContext& c) : ByteProduct(Make(kernel, c)) {}
+    static ByteProduct Make(const QuantizedMatMulKernel& kernel, sdk::PrepareContext& c) {
       const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1));
       if (a.size() != 2 || b.size() != 2) sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
       const int64_t m = a[kernel.transpose_a ? 1 : 0], k = a[kernel.transpose_a ? 0 : 1], n = b[kernel.transpose_b ? 0 : 1];
@@ -196,7 +196,7 @@ constexpr tenon_kernel_registration ByteKernel(std::string_view op) {
 
 }  // namespace
 
-TENON_ONEDNN_KERNEL(QuantizedMatMul) = ByteKernel<"T1", "T2", "Toutput", MatMulKernel>("QuantizedMatMul");
+TENON_ONEDNN_KERNEL(QuantizedMatMul) = ByteKernel<"T1", "T2", "Toutput", QuantizedMatMulKernel>("QuantizedMatMul");
 TENON_ONEDNN_KERNEL(QuantizedConv2D) = ByteKernel<"Tinput", "Tfilter", "out_type", Conv2DKernel>("QuantizedConv2D");
 
 }  // namespace tenon::cpu_onednn

@@ -13,8 +13,8 @@ namespace {
 using dnnl::memory;
 using sdk::RecurrentInputs;
 
-constexpr double kSmallest = 200e3;    // multiply-adds of all steps, below which the plain kernel is as fast
-constexpr double kPerNanosecond = 70;  // of those on one core
+constexpr double kSmallestRecurrent = 200e3;    // multiply-adds of all steps, below which the plain kernel is as fast
+constexpr double kRecurrentPerNanosecond = 70;  // of those on one core
 
 memory::desc Dense(memory::dims dims, memory::format_tag tag) { return {std::move(dims), memory::data_type::f32, tag}; }
 
@@ -22,10 +22,10 @@ memory::desc Dense(memory::dims dims, memory::format_tag tag) { return {std::mov
 struct LayerPlan : sdk::RecurrentSizes {
   LayerPlan(sdk::PrepareContext& c, const RecurrentInputs& inputs_at, int64_t length) : RecurrentSizes(c, inputs_at, length), at(inputs_at) {
     const double all = work(at);
-    RefuseBelow(all, kSmallest);
+    RefuseBelow(all, kSmallestRecurrent);
     if (inputs == 0) sdk::Fail(TENON_UNIMPLEMENTED, "nothing comes in; the plain kernel has an answer");
-    parts = Parts(batch, SharesAndPieces(c, all / kPerNanosecond, static_cast<double>(batch)));
-    cost = all / kPerNanosecond / static_cast<double>(parts.size());
+    parts = Parts(batch, SharesAndPieces(c, all / kRecurrentPerNanosecond, static_cast<double>(batch)));
+    cost = all / kRecurrentPerNanosecond / static_cast<double>(parts.size());
     RefuseLong(cost);
   }
   // Layouts of a share's tensors, and of weights as the op has them and as oneDNN likes.

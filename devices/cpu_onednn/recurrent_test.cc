@@ -7,7 +7,7 @@
 #include "tenon/testing/samples.h"
 #include "testing/kernel.h"
 
-namespace tenon::cpu_onednn {
+namespace tenon::cpu_onednn::recurrent_test {
 namespace {
 
 using cpu::Kernel;
@@ -112,4 +112,4 @@ TEST_F(OnednnRecurrent, SmallLayersAreLeftToThePlainOnes) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_onednn
+}  // namespace tenon::cpu_onednn::recurrent_test

@@ -5,7 +5,7 @@
 
 #include "program.h"
 
-namespace tenon::cpu_onednn {
+namespace tenon::cpu_onednn::single_thread_test {
 namespace {
 
 TEST(Onednn, LeavesTheCallersThreadCountAlone) {
@@ -18,4 +18,4 @@ TEST(Onednn, LeavesTheCallersThreadCountAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu_onednn
+}  // namespace tenon::cpu_onednn::single_thread_test

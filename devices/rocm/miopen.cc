@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostSolutions = 16;
 
-std::optional<rocm::OpenType> TypeOf(uint32_t dtype) {
+std::optional<rocm::OpenType> OpenTypeOf(uint32_t dtype) {
   switch (dtype) {
     case TENON_DT_FLOAT: return rocm::kOpenFloat;
     case TENON_DT_HALF: return rocm::kOpenHalf;
@@ -141,7 +141,7 @@ Miopen::~Miopen() {
 }
 
 std::unique_ptr<LibraryWork> Miopen::Take(const Convolution& c) const {
-  const std::optional<rocm::OpenType> type = TypeOf(c.dtype);
+  const std::optional<rocm::OpenType> type = OpenTypeOf(c.dtype);
   if (handle_ == nullptr || !type.has_value() || c.sums || !IsEven(c.rows) || !IsEven(c.columns)) return nullptr;
   // Its dims and strides are of 32 bits.
   const int64_t image = c.channels * c.rows.input * c.columns.input, result = c.filters * c.rows.output * c.columns.output;

@@ -6,7 +6,7 @@
 #include "tenon/ext/draft/compile.h"
 #include "tests/device/tested.h"
 
-namespace tenon::device_test {
+namespace tenon::device_test::compiler_test {
 namespace {
 
 struct Source {
@@ -22,7 +22,7 @@ struct GraphNode {
 };
 
 }  // namespace
-}  // namespace tenon::device_test
+}  // namespace tenon::device_test::compiler_test
 
 struct tenon_graph {
   std::vector<tenon::device_test::GraphNode> nodes;
@@ -39,7 +39,7 @@ struct tenon_compile_context {
   std::map<std::pair<int64_t, int32_t>, tenon_tensor_view> views;
 };
 
-namespace tenon::device_test {
+namespace tenon::device_test::compiler_test {
 namespace {
 
 class Program {
@@ -499,4 +499,4 @@ TEST(Regions, WithArgumentsThatAreNotConstantAreNotCompiled) {
 }
 
 }  // namespace
-}  // namespace tenon::device_test
+}  // namespace tenon::device_test::compiler_test

@@ -10,7 +10,7 @@
 
 #include "tests/device/tested.h"
 
-namespace tenon::device_test {
+namespace tenon::device_test::device_test {
 namespace {
 
 std::string LoadText(const Settings& settings) {
@@ -576,4 +576,4 @@ TEST(Profile, KeepsTheLatestSpansAndReadsInPieces) {
 }
 
 }  // namespace
-}  // namespace tenon::device_test
+}  // namespace tenon::device_test::device_test

@@ -6,7 +6,7 @@
 #include "model/cycle_model.h"
 #include "tests/device/tested.h"
 
-namespace tenon::device_test {
+namespace tenon::device_test::kernels_test {
 
 using namespace tpu_sim;  // NOLINT(google-build-using-namespace)
 
@@ -629,4 +629,4 @@ TEST(Kernels, AreAllRegisteredForTheDeviceTypeOnce) {
 }
 
 }  // namespace
-}  // namespace tenon::device_test
+}  // namespace tenon::device_test::kernels_test

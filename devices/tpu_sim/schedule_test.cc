@@ -8,7 +8,7 @@
 
 #include "tests/device/tested.h"
 
-namespace tenon::device_test {
+namespace tenon::device_test::schedule_test {
 namespace {
 
 constexpr int kBlocks = 8;  // 0-2 on device 0, 3-5 on device 1, 6 staging of device 0, 7 the host's
@@ -147,4 +147,4 @@ TEST(Schedules, RandomOnesWithALateFailureFailExactlyWhereTheyDependOnIt) {
 }
 
 }  // namespace
-}  // namespace tenon::device_test
+}  // namespace tenon::device_test::schedule_test

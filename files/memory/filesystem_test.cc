@@ -4,7 +4,7 @@
 
 #include "tenon/testing/googletest.h"
 
-namespace tenon::memory_files {
+namespace tenon::memory_files::filesystem_test {
 namespace {
 
 const bool kRegistered = testing::RegisterSuite<testing::FilesystemSubject>("Filesystem", testing::FilesystemCases(), [] {
@@ -13,4 +13,4 @@ const bool kRegistered = testing::RegisterSuite<testing::FilesystemSubject>("Fil
 });
 
 }  // namespace
-}  // namespace tenon::memory_files
+}  // namespace tenon::memory_files::filesystem_test

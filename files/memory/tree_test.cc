@@ -8,7 +8,7 @@
 
 #include "tenon/testing/linked.h"
 
-namespace tenon::memory_files {
+namespace tenon::memory_files::tree_test {
 namespace {
 
 using testing::Outcome;
@@ -173,4 +173,4 @@ TEST_F(TreeTest, RandomPathsStayInside) {
 }
 
 }  // namespace
-}  // namespace tenon::memory_files
+}  // namespace tenon::memory_files::tree_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::cluster {
+namespace tenon::cluster::asked_values_test {
 namespace {
 
 using Channels = std::vector<int32_t>;
@@ -78,4 +78,4 @@ TEST(KeptValues, AreDroppedWhenNobodyWillAsk) {
 }
 
 }  // namespace
-}  // namespace tenon::cluster
+}  // namespace tenon::cluster::asked_values_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::cluster {
+namespace tenon::cluster::clock_difference_test {
 namespace {
 
 constexpr int64_t kMs = 1000000;
@@ -34,4 +34,4 @@ TEST(ClockDifference, OfWhatMayBeOneClockIsNone) {
 }
 
 }  // namespace
-}  // namespace tenon::cluster
+}  // namespace tenon::cluster::clock_difference_test

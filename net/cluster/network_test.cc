@@ -5,7 +5,7 @@
 
 #include "net/cluster/secret.h"
 
-namespace tenon::cluster {
+namespace tenon::cluster::network_test {
 namespace {
 
 // A transport whose endpoint does nothing but hand out its events.
@@ -75,4 +75,4 @@ TEST(Owner, HasASecretThatOthersDoNotKnow) {
 }
 
 }  // namespace
-}  // namespace tenon::cluster
+}  // namespace tenon::cluster::network_test

@@ -40,7 +40,7 @@ class Reader {
 };
 
 // The bytes of a tensor that another process describes. variants: whether it may be of such.
-Result<int64_t> BytesOf(uint32_t dtype, const Shape& shape, bool variants) {
+Result<int64_t> BytesOfTensor(uint32_t dtype, const Shape& shape, bool variants) {
   if (!IsPlain(dtype) && dtype != TENON_DT_STRING && !(variants && dtype == TENON_DT_VARIANT)) return InvalidArgument(StrCat("a tensor of type ", dtype, " cannot cross"));
   TENON_RETURN_IF_ERROR(shape.Validate());
   if (!shape.fully_known()) return InvalidArgument("a tensor's shape is unknown");
@@ -91,7 +91,7 @@ Result<tenon_tensor_view> InPacket::Next(const TensorHead& head) {
   if (head.dims_size() > kMaxRank) return InvalidArgument(StrCat("a tensor of rank ", head.dims_size()));
   const std::vector<int64_t>& dims = dims_.emplace_back(head.dims().begin(), head.dims().end());
   const Shape shape(tenon_shape{dims.data(), static_cast<int32_t>(dims.size()), 0});
-  TENON_ASSIGN_OR_RETURN(const int64_t elements, BytesOf(head.dtype(), shape, false));
+  TENON_ASSIGN_OR_RETURN(const int64_t elements, BytesOfTensor(head.dtype(), shape, false));
   const auto cells = static_cast<uint64_t>(elements);
   const bool strings = head.dtype() == TENON_DT_STRING;
   if (head.bytes() > rest_.size || head.bytes() < cells || (!strings && head.bytes() != cells))
@@ -150,7 +150,7 @@ Result<DataHead> DecodeHead(tenon_span bytes) {
   if (!reader.done()) return InvalidArgument(StrCat("a value's head of ", bytes.size, " bytes"));
   if (head.dtype == TENON_DT_INVALID) return head;
   head.shape = Shape(std::move(dims));
-  TENON_RETURN_IF_ERROR(BytesOf(head.dtype, head.shape, true).status());
+  TENON_RETURN_IF_ERROR(BytesOfTensor(head.dtype, head.shape, true).status());
   return head;
 }
 

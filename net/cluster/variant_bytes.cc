@@ -94,9 +94,9 @@ class Writer {
   uint64_t at_ = 0;
 };
 
-class Reader {
+class ElementsReader {
  public:
-  Reader(const Tensor& bytes, variant::Types* types, BufferPool* pool) : buffer_(bytes.buffer()), size_(bytes.byte_size()), types_(types), pool_(pool) {}
+  ElementsReader(const Tensor& bytes, variant::Types* types, BufferPool* pool) : buffer_(bytes.buffer()), size_(bytes.byte_size()), types_(types), pool_(pool) {}
 
   Result<Tensor> Cells(const Shape& shape, int depth) {
     TENON_ASSIGN_OR_RETURN(const int64_t count, shape.num_elements());
@@ -222,7 +222,7 @@ Result<Tensor> WriteVariants(const tenon_tensor_view& cells, variant::Types* typ
 }
 
 Result<Tensor> ReadVariants(const Tensor& bytes, const Shape& shape, variant::Types* types, BufferPool* pool) {
-  Reader reader(bytes, types, pool);
+  ElementsReader reader(bytes, types, pool);
   TENON_ASSIGN_OR_RETURN(Tensor cells, reader.Cells(shape, 1));
   TENON_RETURN_IF_ERROR(reader.Finish());
   return cells;

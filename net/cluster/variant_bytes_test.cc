@@ -12,7 +12,7 @@
 #include "core/base/plugin_instance.h"
 #include "core/tensor/variant.h"
 
-namespace tenon::cluster {
+namespace tenon::cluster::variant_bytes_test {
 namespace {
 
 // "numbers": elements are of the type that its metadata name.
@@ -292,4 +292,4 @@ TEST_F(VariantBytes, WrongTablesOfPluginsAreRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::cluster
+}  // namespace tenon::cluster::variant_bytes_test

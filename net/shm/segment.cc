@@ -17,7 +17,7 @@ constexpr uint64_t kFileBytes = kWordsBytes + 2 * Segment::kRingBytes;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 static_assert(2 * sizeof(RingWords) <= kWordsBytes);
 
-tenon_status* SystemFailure(const char* what) {
+tenon_status* SegmentFailure(const char* what) {
   return sdk::Failure(TENON_RESOURCE_EXHAUSTED, what, " failed: ", std::strerror(errno));
 }
 void* MapShared(void* where, uint64_t bytes, int file, uint64_t offset) {
@@ -41,14 +41,14 @@ char* MapTwice(int file, uint64_t offset) {
 tenon_status* MakeSealed(const char* name, uint64_t bytes, File* out_file) {
   File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.ok() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 || fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
-    return SystemFailure("making shared memory");
+    return SegmentFailure("making shared memory");
   }
   *out_file = std::move(file);
   return nullptr;
 }
 tenon_status* CheckSealed(const File& file, uint64_t bytes) {
   struct stat about = {};
-  if (fstat(file.get(), &about) != 0) return SystemFailure("looking at shared memory");
+  if (fstat(file.get(), &about) != 0) return SegmentFailure("looking at shared memory");
   if (static_cast<uint64_t>(about.st_size) == bytes && fcntl(file.get(), F_GET_SEALS) == kSeals) return nullptr;
   return sdk::Failure(TENON_INVALID_ARGUMENT, "the other side's shared memory has another size, or is not sealed");
 }
@@ -78,7 +78,7 @@ tenon_status* Segment::Open(const File& file, std::unique_ptr<Segment>* out_segm
 tenon_status* Segment::Map(int file) {
   words_ = static_cast<RingWords*>(MapShared(nullptr, kWordsBytes, file, 0));
   for (uint64_t i = 0; i < 2; ++i) rings_[i] = MapTwice(file, kWordsBytes + i * kRingBytes);
-  return words_ != nullptr && rings_[0] != nullptr && rings_[1] != nullptr ? nullptr : SystemFailure("mapping shared memory");
+  return words_ != nullptr && rings_[0] != nullptr && rings_[1] != nullptr ? nullptr : SegmentFailure("mapping shared memory");
 }
 
 Segment::~Segment() {
@@ -97,7 +97,7 @@ tenon_status* Bell::Make(std::unique_ptr<Bell>* out_bell) {
 tenon_status* Bell::Open(File file, std::unique_ptr<Bell>* out_bell) {
   TENON_SDK_RETURN_IF_ERROR(CheckSealed(file, kBellBytes));
   void* const memory = MapShared(nullptr, kBellBytes, file.get(), 0);
-  if (memory == nullptr) return SystemFailure("mapping shared memory");
+  if (memory == nullptr) return SegmentFailure("mapping shared memory");
   out_bell->reset(new Bell(static_cast<std::atomic<uint32_t>*>(memory), std::move(file)));
   return nullptr;
 }

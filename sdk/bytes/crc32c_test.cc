@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace tenon::sdk {
+namespace tenon::sdk::crc32c_test {
 namespace {
 
 // What RFC 3720, appendix B.4 has for its test patterns.
@@ -48,4 +48,4 @@ TEST(Crc32c, IsUnmaskedAsItWasMasked) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::crc32c_test

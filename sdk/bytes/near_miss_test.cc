@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::sdk {
+namespace tenon::sdk::near_miss_test {
 namespace {
 
 // Names of strangers may have megabytes: to compare two of them would take their product.
@@ -48,4 +48,4 @@ TEST(EditDistance, CountsWhatWasTypedWrong) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::near_miss_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace tenon::sdk {
+namespace tenon::sdk::repeat_test {
 namespace {
 
 TEST(Repeat, FillsWithElementsOfAnySize) {
@@ -20,4 +20,4 @@ TEST(Repeat, FillsWithElementsOfAnySize) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::repeat_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace tenon::sdk {
+namespace tenon::sdk::wire_test {
 namespace {
 
 using namespace std::literals;
@@ -100,4 +100,4 @@ TEST(Wire, FindsTheLastFieldOfANumber) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::wire_test

@@ -25,7 +25,7 @@
 #include "tenon/train/folder_lock.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::cli {
+namespace tenon::cli::contract_test {
 namespace {
 
 using host::DType;
@@ -811,4 +811,4 @@ TEST_F(Contract, ARunnersNodesThatTouchFilesAreRefusedWhicheverTheyAre) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::contract_test

@@ -130,7 +130,7 @@ Result<std::string> Literal(const std::string& type, std::string_view text) {
 // Writes one op.
 class Wrapper {
  public:
-  explicit Wrapper(const Signature& signature) : signature_(signature), name_(Identifier(signature.op)) {}
+  explicit Wrapper(const OpSignature& signature) : signature_(signature), name_(Identifier(signature.op)) {}
 
   Result<std::string> Write() {
     TENON_TRY(CollectAttributes());
@@ -274,7 +274,7 @@ class Wrapper {
                : fmt::format("node.output(static_cast<int32_t>({}))", begin);
   }
 
-  const Signature& signature_;
+  const OpSignature& signature_;
   std::string name_;
   std::vector<const Attribute*> required_;
   std::vector<std::pair<const Attribute*, std::string>> optional_;
@@ -282,11 +282,11 @@ class Wrapper {
 
 }  // namespace
 
-Result<std::string> GenerateOp(const Signature& signature) { return Wrapper(signature).Write(); }
+Result<std::string> GenerateOp(const OpSignature& signature) { return Wrapper(signature).Write(); }
 
-Result<std::string> GenerateOps(const std::vector<Signature>& signatures) {
+Result<std::string> GenerateOps(const std::vector<OpSignature>& signatures) {
   std::string text(kHeader);
-  for (const Signature& signature : signatures) {
+  for (const OpSignature& signature : signatures) {
     if (signature.op.starts_with('_')) continue;
     TENON_TRY_ASSIGN(const std::string op, GenerateOp(signature));
     text += op;

@@ -14,10 +14,10 @@
 namespace tenon::cli {
 
 // The text of a header. Ops whose names begin with an underscore are the engine's own and are left out.
-host::Result<std::string> GenerateOps(const std::vector<Signature>& signatures);
+host::Result<std::string> GenerateOps(const std::vector<OpSignature>& signatures);
 
 // The wrapper of one op.
-host::Result<std::string> GenerateOp(const Signature& signature);
+host::Result<std::string> GenerateOp(const OpSignature& signature);
 
 }  // namespace tenon::cli
 

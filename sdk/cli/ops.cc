@@ -57,7 +57,7 @@ Json KernelsJson(const Runtime& runtime, std::string_view op) {
 }
 
 Result<Json> OpJson(const tenon_op_info& op) {
-  TENON_TRY_ASSIGN(const Signature signature, ParseSignature(op));
+  TENON_TRY_ASSIGN(const OpSignature signature, ParseSignature(op));
   TENON_TRY_ASSIGN(const Json parsed, SignatureJson(signature));
   return Json{{"name", Copy(op.name)},
               {"plugin", Copy(op.plugin)},
@@ -182,10 +182,10 @@ Status ShowCoverage(const Runtime& runtime, const OpsArguments& arguments) {
 }
 
 Status WriteWrappers(const Runtime& runtime, const std::string& path, const std::string& from) {
-  std::vector<Signature> signatures;
+  std::vector<OpSignature> signatures;
   for (const tenon_op_info& op : runtime.Ops()) {
     if (!from.empty() && host::Text(op.plugin) != from) continue;
-    TENON_TRY_ASSIGN(Signature signature, ParseSignature(op));
+    TENON_TRY_ASSIGN(OpSignature signature, ParseSignature(op));
     signatures.push_back(std::move(signature));
   }
   if (signatures.empty() && !from.empty())

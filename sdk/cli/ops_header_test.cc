@@ -6,7 +6,7 @@
 
 #include "tenon/ops.h"
 
-namespace tenon {
+namespace tenon::ops_header_test {
 namespace {
 
 using host::DType;
@@ -72,4 +72,4 @@ TEST_F(OpsHeader, LeavesFailuresOnTheGraph) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::ops_header_test

@@ -107,7 +107,7 @@ void PrintCosts(const Json& costs) {
   table.Print();
 }
 
-void PrintNodes(const Json& placement, bool explain) {
+void PrintPlacedNodes(const Json& placement, bool explain) {
   Table table({"NODE", "OP", "DEVICE", "START", "FINISH", "WHY"});
   for (const Json& node : placement["nodes"]) {
     table.Add({node["name"].get<std::string>(), node["op"].get<std::string>(), Short(node["device"]),
@@ -167,7 +167,7 @@ Status PlaceGraph(PlaceArguments arguments) {
   }
   PrintDevices(placement);
   if (placement.contains("costs")) PrintCosts(placement["costs"]);
-  PrintNodes(placement, arguments.explain);
+  PrintPlacedNodes(placement, arguments.explain);
   if (arguments.explain && placement.contains("refusals")) PrintRefusals(placement["refusals"]);
   return Status();
 }

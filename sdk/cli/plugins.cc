@@ -39,7 +39,7 @@ std::string OutcomeName(uint32_t outcome) {
   }
 }
 
-std::string Copy(tenon_span span) { return std::string(host::Text(span)); }
+std::string Copied(tenon_span span) { return std::string(host::Text(span)); }
 
 std::string FileName(tenon_span path) {
   const std::string_view text = host::Text(path);
@@ -48,9 +48,9 @@ std::string FileName(tenon_span path) {
 
 Json ReportJson(const tenon_load_report& report) {
   return {
-      {"id", Copy(report.id)},           {"version", Copy(report.version)}, {"outcome", OutcomeName(report.outcome)},
-      {"path", Copy(report.path)},       {"reason", Copy(report.reason)},   {"text", Copy(report.text)},
-      {"missing", Copy(report.missing)}, {"hint", Copy(report.hint)},       {"ops", report.op_count},
+      {"id", Copied(report.id)},           {"version", Copied(report.version)}, {"outcome", OutcomeName(report.outcome)},
+      {"path", Copied(report.path)},       {"reason", Copied(report.reason)},   {"text", Copied(report.text)},
+      {"missing", Copied(report.missing)}, {"hint", Copied(report.hint)},       {"ops", report.op_count},
       {"kernels", report.kernel_count},  {"devices", report.device_count}};
 }
 
@@ -68,12 +68,12 @@ Status ListPlugins(const ListArguments& arguments) {
   const size_t width = TerminalWidth();
   std::string troubles;
   for (const tenon_load_report& report : reports) {
-    table.Add({Copy(report.id), Copy(report.version), OutcomeName(report.outcome), std::to_string(report.op_count),
+    table.Add({Copied(report.id), Copied(report.version), OutcomeName(report.outcome), std::to_string(report.op_count),
                std::to_string(report.kernel_count), std::to_string(report.device_count), FileName(report.path)});
     if (report.outcome != TENON_LOAD_REJECTED) continue;
-    troubles += "\n" + Lines(Copy(report.path) + ": " + Copy(report.reason) + ": " + Copy(report.text), width);
-    if (report.missing.size > 0) troubles += Lines("  missing: " + Copy(report.missing), width);
-    if (report.hint.size > 0) troubles += Lines("  what helps: " + Copy(report.hint), width);
+    troubles += "\n" + Lines(Copied(report.path) + ": " + Copied(report.reason) + ": " + Copied(report.text), width);
+    if (report.missing.size > 0) troubles += Lines("  missing: " + Copied(report.missing), width);
+    if (report.hint.size > 0) troubles += Lines("  what helps: " + Copied(report.hint), width);
   }
   table.Print();
   fmt::print("{}", troubles);
@@ -85,21 +85,21 @@ Status ListDevices(const ListArguments& arguments) {
   Json json = Json::array();
   Table table({"DEVICE", "TYPE", "PLUGIN", "MEMORY", "KINDS", "QUEUES", "MODEL"});
   for (const tenon_device_info& device : runtime.Devices()) {
-    json.push_back({{"name", Copy(device.name)},
-                    {"type", Copy(device.type)},
-                    {"plugin", Copy(device.plugin)},
-                    {"model", Copy(device.model)},
-                    {"problem", Copy(device.problem)},
+    json.push_back({{"name", Copied(device.name)},
+                    {"type", Copied(device.type)},
+                    {"plugin", Copied(device.plugin)},
+                    {"model", Copied(device.model)},
+                    {"problem", Copied(device.problem)},
                     {"memory_bytes", device.memory_bytes},
-                    {"memory_kinds", Copy(device.memory_kinds)},
+                    {"memory_kinds", Copied(device.memory_kinds)},
                     {"compute_queues", device.compute_queues},
                     {"copy_queues", device.copy_queues}});
     const std::string queues =
         device.compute_queues == 0 ? "" : fmt::format("{} compute, {} copy", device.compute_queues, device.copy_queues);
     const std::string memory =
         device.memory_bytes == 0 ? "" : fmt::format("{:.1f} GiB", static_cast<double>(device.memory_bytes) / (1 << 30));
-    table.Add({device.name.size > 0 ? Copy(device.name) : "(none)", Copy(device.type), Copy(device.plugin), memory, Copy(device.memory_kinds), queues,
-               Copy(device.problem.size > 0 ? device.problem : device.model)});
+    table.Add({device.name.size > 0 ? Copied(device.name) : "(none)", Copied(device.type), Copied(device.plugin), memory, Copied(device.memory_kinds), queues,
+               Copied(device.problem.size > 0 ? device.problem : device.model)});
   }
   if (arguments.json)
     PrintJson(json);

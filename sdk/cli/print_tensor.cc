@@ -35,7 +35,7 @@ std::string FormatString(std::string_view text) {
 }
 
 template <typename T>
-T At(const Tensor& tensor, uint64_t index) {
+T ElementText(const Tensor& tensor, uint64_t index) {
   T value;
   __builtin_memcpy(&value, tensor.bytes().data() + index * sizeof(T), sizeof(T));
   return value;
@@ -99,35 +99,35 @@ float HalfToFloat(uint16_t bits) {
 std::string FormatElement(const Tensor& tensor, uint64_t index) {
   switch (tensor.dtype()) {
     case DType::kFloat:
-      return fmt::format("{}", At<float>(tensor, index));
+      return fmt::format("{}", ElementText<float>(tensor, index));
     case DType::kDouble:
-      return fmt::format("{}", At<double>(tensor, index));
+      return fmt::format("{}", ElementText<double>(tensor, index));
     case DType::kHalf:
-      return fmt::format("{}", HalfToFloat(At<uint16_t>(tensor, index)));
+      return fmt::format("{}", HalfToFloat(ElementText<uint16_t>(tensor, index)));
     case DType::kBfloat16:
-      return fmt::format("{}", Bfloat16ToFloat(At<uint16_t>(tensor, index)));
+      return fmt::format("{}", Bfloat16ToFloat(ElementText<uint16_t>(tensor, index)));
     case DType::kInt8:
-      return fmt::format("{}", static_cast<int>(At<int8_t>(tensor, index)));
+      return fmt::format("{}", static_cast<int>(ElementText<int8_t>(tensor, index)));
     case DType::kInt16:
-      return fmt::format("{}", At<int16_t>(tensor, index));
+      return fmt::format("{}", ElementText<int16_t>(tensor, index));
     case DType::kInt32:
-      return fmt::format("{}", At<int32_t>(tensor, index));
+      return fmt::format("{}", ElementText<int32_t>(tensor, index));
     case DType::kInt64:
-      return fmt::format("{}", At<int64_t>(tensor, index));
+      return fmt::format("{}", ElementText<int64_t>(tensor, index));
     case DType::kUint8:
-      return fmt::format("{}", static_cast<unsigned>(At<uint8_t>(tensor, index)));
+      return fmt::format("{}", static_cast<unsigned>(ElementText<uint8_t>(tensor, index)));
     case DType::kUint16:
-      return fmt::format("{}", At<uint16_t>(tensor, index));
+      return fmt::format("{}", ElementText<uint16_t>(tensor, index));
     case DType::kUint32:
-      return fmt::format("{}", At<uint32_t>(tensor, index));
+      return fmt::format("{}", ElementText<uint32_t>(tensor, index));
     case DType::kUint64:
-      return fmt::format("{}", At<uint64_t>(tensor, index));
+      return fmt::format("{}", ElementText<uint64_t>(tensor, index));
     case DType::kBool:
-      return At<uint8_t>(tensor, index) != 0 ? "True" : "False";
+      return ElementText<uint8_t>(tensor, index) != 0 ? "True" : "False";
     case DType::kComplex64:
-      return FormatComplex(At<std::complex<float>>(tensor, index));
+      return FormatComplex(ElementText<std::complex<float>>(tensor, index));
     case DType::kComplex128:
-      return FormatComplex(At<std::complex<double>>(tensor, index));
+      return FormatComplex(ElementText<std::complex<double>>(tensor, index));
     case DType::kString:
       return FormatString(tensor.string(index));
     default:

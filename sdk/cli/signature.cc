@@ -11,7 +11,7 @@ using host::Code;
 using host::Result;
 using host::Status;
 
-Status Bad(const Signature& signature, std::string_view piece) {
+Status BadPiece(const OpSignature& signature, std::string_view piece) {
   return Status(Code::kInvalidArgument,
                 "op '" + signature.op + "': its signature's '" + std::string(piece) + "' cannot be understood");
 }
@@ -52,10 +52,10 @@ std::vector<std::string> ParseAllowed(std::string_view braces, bool are_types) {
   return allowed;
 }
 
-Result<Attribute> ParseAttribute(const Signature& signature, std::string_view piece) {
+Result<Attribute> ParseAttribute(const OpSignature& signature, std::string_view piece) {
   Attribute attribute;
   std::string_view rest;
-  if (!SplitName(piece, &attribute.name, &rest)) return Bad(signature, piece);
+  if (!SplitName(piece, &attribute.name, &rest)) return BadPiece(signature, piece);
   // The default follows the first '=' that is no part of '>=' and stands outside quotes and brackets.
   const std::vector<std::string> halves = SplitOutside(rest, '=');
   std::string type(Trim(halves[0]));
@@ -63,7 +63,7 @@ Result<Attribute> ParseAttribute(const Signature& signature, std::string_view pi
     type = Trim(std::string_view(type).substr(0, type.size() - 1));  // ">= 1": a bound, which the engine checks
     int64_t minimum = 0;
     const std::string_view bound = halves.size() > 1 ? Trim(halves[1]) : std::string_view();
-    if (std::from_chars(bound.data(), bound.data() + bound.size(), minimum).ptr != bound.data() + bound.size() || bound.empty()) return Bad(signature, piece);
+    if (std::from_chars(bound.data(), bound.data() + bound.size(), minimum).ptr != bound.data() + bound.size() || bound.empty()) return BadPiece(signature, piece);
     attribute.minimum = minimum;
     if (halves.size() > 2) attribute.default_text = Trim(halves[2]);
   } else if (halves.size() > 1) {
@@ -74,7 +74,7 @@ Result<Attribute> ParseAttribute(const Signature& signature, std::string_view pi
     type = Trim(std::string_view(type).substr(5, type.size() - 6));
   }
   if (type.starts_with('{')) {
-    if (!type.ends_with('}')) return Bad(signature, piece);
+    if (!type.ends_with('}')) return BadPiece(signature, piece);
     attribute.type = type.find_first_of("'\"") == std::string::npos ? "type" : "string";
     attribute.allowed = ParseAllowed(type, attribute.type == "type");
   } else if (type.ends_with("type")) {
@@ -84,17 +84,17 @@ Result<Attribute> ParseAttribute(const Signature& signature, std::string_view pi
     attribute.type = type;
   }
   constexpr std::string_view kTypes[] = {"string", "int", "float", "bool", "type", "shape", "tensor", "func"};
-  if (std::find(std::begin(kTypes), std::end(kTypes), attribute.type) == std::end(kTypes)) return Bad(signature, piece);
+  if (std::find(std::begin(kTypes), std::end(kTypes), attribute.type) == std::end(kTypes)) return BadPiece(signature, piece);
   return attribute;
 }
 
-Result<std::vector<Argument>> ParseArguments(const Signature& signature, std::string_view text) {
+Result<std::vector<Argument>> ParseArguments(const OpSignature& signature, std::string_view text) {
   std::vector<Argument> arguments;
   for (const std::string& piece : SplitOutside(text, ',')) {
     if (Trim(piece).empty()) continue;
     Argument argument;
     std::string_view type;
-    if (!SplitName(piece, &argument.name, &type)) return Bad(signature, piece);
+    if (!SplitName(piece, &argument.name, &type)) return BadPiece(signature, piece);
     // "Ref(T)", "N * Ref(T)", "Ref(N * T)"
     const auto take_reference = [&] {
       if (!type.starts_with("Ref(") || !type.ends_with(')')) return;
@@ -145,20 +145,20 @@ std::vector<std::string> SplitOutside(std::string_view text, char separator) {
   return pieces;
 }
 
-const Attribute* Signature::FindAttribute(std::string_view name) const {
+const Attribute* OpSignature::FindAttribute(std::string_view name) const {
   for (const Attribute& attribute : attributes) {
     if (attribute.name == name) return &attribute;
   }
   return nullptr;
 }
 
-bool Signature::IsInferred(std::string_view attribute) const {
+bool OpSignature::IsInferred(std::string_view attribute) const {
   return std::any_of(inputs.begin(), inputs.end(),
                      [&](const Argument& input) { return input.type == attribute || input.number_attr == attribute; });
 }
 
-Result<Signature> ParseSignature(const tenon_op_info& info) {
-  Signature signature;
+Result<OpSignature> ParseSignature(const tenon_op_info& info) {
+  OpSignature signature;
   signature.op = host::Text(info.name);
   signature.doc = host::Text(info.doc);
   for (const std::string& piece : SplitOutside(host::Text(info.attrs), ';')) {

@@ -32,7 +32,7 @@ struct Attribute {
   std::optional<int64_t> minimum = {};    // of an int, or of a list's length
 };
 
-struct Signature {
+struct OpSignature {
   std::string op;
   std::string doc;
   std::vector<Argument> inputs;
@@ -45,7 +45,7 @@ struct Signature {
 };
 
 // Errors name the op and the piece of text.
-host::Result<Signature> ParseSignature(const tenon_op_info& info);
+host::Result<OpSignature> ParseSignature(const tenon_op_info& info);
 
 // Elements of a list in brackets, or any text in which commas inside quotes, braces and brackets do not split.
 std::vector<std::string> SplitOutside(std::string_view text, char separator);

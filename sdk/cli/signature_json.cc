@@ -78,7 +78,7 @@ Result<Json> ValueOf(const std::string& type, std::string_view text) {
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-Json ArgumentJson(const Signature& signature, const Argument& argument) {
+Json ArgumentJson(const OpSignature& signature, const Argument& argument) {
   const bool of_attribute = signature.FindAttribute(argument.type) != nullptr;
   return {{"name", argument.name},
           {"dtype", of_attribute ? Json(nullptr) : Json(TypeText(argument.type))},
@@ -88,7 +88,7 @@ Json ArgumentJson(const Signature& signature, const Argument& argument) {
           {"is_ref", argument.is_reference}};
 }
 
-Result<Json> AttributeJson(const Signature& signature, const Attribute& attribute) {
+Result<Json> AttributeJson(const OpSignature& signature, const Attribute& attribute) {
   Json allowed = nullptr;
   if (!attribute.allowed.empty()) {
     allowed = Json::array();
@@ -109,7 +109,7 @@ Result<Json> AttributeJson(const Signature& signature, const Attribute& attribut
 
 }  // namespace
 
-Result<Json> SignatureJson(const Signature& signature) {
+Result<Json> SignatureJson(const OpSignature& signature) {
   Json json = {{"inputs", Json::array()}, {"outputs", Json::array()}, {"attrs", Json::array()}};
   for (const Argument& input : signature.inputs) json["inputs"].push_back(ArgumentJson(signature, input));
   for (const Argument& output : signature.outputs) json["outputs"].push_back(ArgumentJson(signature, output));

@@ -9,7 +9,7 @@
 namespace tenon::cli {
 
 // {"inputs": [...], "outputs": [...], "attrs": [...]}. An error names the op and the default that cannot be read.
-host::Result<Json> SignatureJson(const Signature& signature);
+host::Result<Json> SignatureJson(const OpSignature& signature);
 // {"T": ["float32", "float64"]} of a kernel's "T: float, double; Index: int32".
 Json KernelTypesJson(std::string_view types);
 

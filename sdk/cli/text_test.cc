@@ -10,7 +10,7 @@
 #include "sdk/cli/signature_json.h"
 #include "sdk/cli/table.h"
 
-namespace tenon::cli {
+namespace tenon::cli::text_test {
 namespace {
 
 using host::Result;
@@ -149,7 +149,7 @@ tenon_op_info Info(const char* name, const char* inputs, const char* outputs, co
 }
 
 TEST(Signature, ReadsArgumentsAndAttributes) {
-  Result<Signature> signature = ParseSignature(
+  Result<OpSignature> signature = ParseSignature(
       Info("X", "a: T, values: N * T, ref: Ref(T), rest: Tlist, i: int32", "y: T",
            "T: {float, double}; N: int >= 2; Tlist: list(type) >= 1; axis: int = -1; mode: {'A', 'B'} = 'B'; "
            "k: list(int) >= 4 = [1, 2]; s: shape = unknown; f: func"));
@@ -213,7 +213,7 @@ TEST(Signature, IsGivenAsJson) {
 }
 
 TEST(Signature, NamesThePieceThatItCannotRead) {
-  Result<Signature> signature = ParseSignature(Info("Odd", "x", "", ""));
+  Result<OpSignature> signature = ParseSignature(Info("Odd", "x", "", ""));
   ASSERT_FALSE(signature.ok());
   EXPECT_EQ("op 'Odd': its signature's 'x' cannot be understood", signature.status().message());
   EXPECT_FALSE(ParseSignature(Info("Odd", "", "", "a: nonsense")).ok());
@@ -247,4 +247,4 @@ TEST(GenerateOps, LeavesTheEnginesOwnOpsOut) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::text_test

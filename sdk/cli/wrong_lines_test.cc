@@ -8,7 +8,7 @@
 #include "sdk/cli/program.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::cli {
+namespace tenon::cli::wrong_lines_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -141,4 +141,4 @@ TEST_F(WrongLines, HelpAndVersions) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::wrong_lines_test

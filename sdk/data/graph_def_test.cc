@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace tenon::data {
+namespace tenon::data::graph_def_test {
 namespace {
 
 TEST(ParseGraphDef, RefusesDamagedBytes) {
@@ -17,4 +17,4 @@ TEST(ParseGraphDef, RefusesDamagedBytes) {
 }
 
 }  // namespace
-}  // namespace tenon::data
+}  // namespace tenon::data::graph_def_test

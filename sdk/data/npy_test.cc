@@ -8,7 +8,7 @@
 
 #include "tenon/data/file.h"
 
-namespace tenon::data {
+namespace tenon::data::npy_test {
 namespace {
 
 std::string Npy(const std::string& header, const std::string& data, int version = 1) {
@@ -190,4 +190,4 @@ TEST(Npy, ReadsTheDigits) {
 }
 
 }  // namespace
-}  // namespace tenon::data
+}  // namespace tenon::data::npy_test

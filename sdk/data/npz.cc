@@ -22,7 +22,7 @@ constexpr uint16_t kStored = 0, kDeflated = 8, kZip64Extra = 1;
 constexpr uint32_t kIn64 = 0xffffffff;
 constexpr uint64_t kMaxDeflateRatio = 1032;  // no deflated byte gives more
 
-Status Bad(const std::string& text) { return Status(Code::kInvalidArgument, "not a usable .npz file: " + text); }
+Status BadArchive(const std::string& text) { return Status(Code::kInvalidArgument, "not a usable .npz file: " + text); }
 
 // Little-endian numbers at places that were checked to exist.
 template <typename T>
@@ -42,28 +42,28 @@ struct Directory {
 };
 
 Result<Directory> FindDirectory(std::string_view bytes) {
-  if (bytes.empty()) return Bad("it is empty");
-  if (bytes.starts_with("\x93NUMPY")) return Bad("it is one array, as .npy files are; name it NAME=FILE.npy");
-  if (bytes.size() < kEndSize) return Bad("it is too short for a ZIP archive");
+  if (bytes.empty()) return BadArchive("it is empty");
+  if (bytes.starts_with("\x93NUMPY")) return BadArchive("it is one array, as .npy files are; name it NAME=FILE.npy");
+  if (bytes.size() < kEndSize) return BadArchive("it is too short for a ZIP archive");
   // The end record stands before a comment of at most 64 KiB.
   const size_t first = bytes.size() > kEndSize + 0xffff ? bytes.size() - kEndSize - 0xffff : 0;
   size_t at = bytes.size() - kEndSize;
   while (Get<uint32_t>(bytes, at) != kEnd) {
-    if (at == first) return Bad("it has no end of a ZIP archive; was it cut off?");
+    if (at == first) return BadArchive("it has no end of a ZIP archive; was it cut off?");
     --at;
   }
   Directory directory{Get<uint32_t>(bytes, at + 16), Get<uint32_t>(bytes, at + 12), Get<uint16_t>(bytes, at + 10)};
   const bool split = Get<uint16_t>(bytes, at + 4) != 0;
-  if (split) return Bad("it is one part of a split archive");
+  if (split) return BadArchive("it is one part of a split archive");
   if (at >= kEnd64LocatorSize && Get<uint32_t>(bytes, at - kEnd64LocatorSize) == kEnd64Locator) {
     const auto end64 = Get<uint64_t>(bytes, at - kEnd64LocatorSize + 8);
     if (bytes.size() < kEnd64Size || end64 > bytes.size() - kEnd64Size || Get<uint32_t>(bytes, end64) != kEnd64) {
-      return Bad("its ZIP64 end record is missing");
+      return BadArchive("its ZIP64 end record is missing");
     }
     directory = {Get<uint64_t>(bytes, end64 + 48), Get<uint64_t>(bytes, end64 + 40), Get<uint64_t>(bytes, end64 + 32)};
   }
   if (directory.offset > bytes.size() || directory.size > bytes.size() - directory.offset) {
-    return Bad("its directory lies outside the file");
+    return BadArchive("its directory lies outside the file");
   }
   return directory;
 }
@@ -81,7 +81,7 @@ Status ReadZip64(std::string_view extra, Member& member, bool in64_size, bool in
       for (auto [wanted, value] :
            {std::pair{in64_size, &member.size}, {in64_packed, &member.packed}, {in64_local, &member.local}}) {
         if (!wanted) continue;
-        if (field.size() < 8) return Bad("a ZIP64 field is too short");
+        if (field.size() < 8) return BadArchive("a ZIP64 field is too short");
         *value = Get<uint64_t>(field, 0);
         field.remove_prefix(8);
       }
@@ -89,7 +89,7 @@ Status ReadZip64(std::string_view extra, Member& member, bool in64_size, bool in
     }
     at += size;
   }
-  return Bad("a ZIP64 field is missing");
+  return BadArchive("a ZIP64 field is missing");
 }
 
 Result<std::vector<Member>> ReadDirectory(std::string_view bytes) {
@@ -97,7 +97,7 @@ Result<std::vector<Member>> ReadDirectory(std::string_view bytes) {
   std::string_view rest = bytes.substr(directory.offset, directory.size);
   std::vector<Member> members;
   for (uint64_t i = 0; i < directory.count; ++i) {
-    if (rest.size() < kCentralSize || Get<uint32_t>(rest, 0) != kCentral) return Bad("its directory is damaged");
+    if (rest.size() < kCentralSize || Get<uint32_t>(rest, 0) != kCentral) return BadArchive("its directory is damaged");
     Member member;
     member.flags = Get<uint16_t>(rest, 8);
     member.method = Get<uint16_t>(rest, 10);
@@ -106,7 +106,7 @@ Result<std::vector<Member>> ReadDirectory(std::string_view bytes) {
     member.size = Get<uint32_t>(rest, 24);
     member.local = Get<uint32_t>(rest, 42);
     const size_t name = Get<uint16_t>(rest, 28), extra = Get<uint16_t>(rest, 30), comment = Get<uint16_t>(rest, 32);
-    if (rest.size() - kCentralSize < name + extra + comment) return Bad("its directory is damaged");
+    if (rest.size() - kCentralSize < name + extra + comment) return BadArchive("its directory is damaged");
     member.name = rest.substr(kCentralSize, name);
     const bool in64[] = {member.size == kIn64, member.packed == kIn64, member.local == kIn64};
     if (in64[0] || in64[1] || in64[2]) {
@@ -119,7 +119,7 @@ Result<std::vector<Member>> ReadDirectory(std::string_view bytes) {
 }
 
 Result<std::string> Inflate(std::string_view packed, uint64_t size) {
-  if (size / kMaxDeflateRatio > packed.size()) return Bad("a member claims to be larger than deflate can make it");
+  if (size / kMaxDeflateRatio > packed.size()) return BadArchive("a member claims to be larger than deflate can make it");
   std::string out(size, '\0');
   z_stream stream = {};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return Status(Code::kResourceExhausted, "zlib could not start");
@@ -139,7 +139,7 @@ Result<std::string> Inflate(std::string_view packed, uint64_t size) {
     if (room > 0) written += room - stream.avail_out;
   }
   inflateEnd(&stream);
-  if (outcome != Z_STREAM_END || written != size) return Bad("a member's deflated bytes are damaged");
+  if (outcome != Z_STREAM_END || written != size) return BadArchive("a member's deflated bytes are damaged");
   return out;
 }
 
@@ -154,12 +154,12 @@ Status CheckCrc(std::string_view bytes, uint32_t wanted, std::string_view name) 
 Result<uint64_t> DataOf(std::string_view bytes, const Member& member) {
   if (bytes.size() < kLocalSize || member.local > bytes.size() - kLocalSize ||
       Get<uint32_t>(bytes, member.local) != kLocal) {
-    return Bad("member '" + std::string(member.name) + "' is not where the directory says");
+    return BadArchive("member '" + std::string(member.name) + "' is not where the directory says");
   }
   const size_t names = size_t{Get<uint16_t>(bytes, member.local + 26)} + Get<uint16_t>(bytes, member.local + 28);
   const uint64_t data = member.local + kLocalSize + names;
   if (data > bytes.size() || member.packed > bytes.size() - data) {
-    return Bad("member '" + std::string(member.name) + "' goes beyond the end of the file");
+    return BadArchive("member '" + std::string(member.name) + "' goes beyond the end of the file");
   }
   return data;
 }
@@ -172,24 +172,24 @@ Status CheckOverlap(std::string_view bytes, const std::vector<Member>& members) 
   uint64_t end = 0;
   for (const Member* member : by_place) {
     TENON_TRY_ASSIGN(const uint64_t data, DataOf(bytes, *member));
-    if (member->local < end) return Bad("member '" + std::string(member->name) + "' overlaps another one");
+    if (member->local < end) return BadArchive("member '" + std::string(member->name) + "' overlaps another one");
     end = data + member->packed;
   }
   return Status();
 }
 
 Result<Tensor> ReadMember(std::string_view bytes, const Member& member, ReadLimit& limit) {
-  if ((member.flags & 1) != 0) return Bad("member '" + std::string(member.name) + "' is encrypted");
+  if ((member.flags & 1) != 0) return BadArchive("member '" + std::string(member.name) + "' is encrypted");
   TENON_TRY_ASSIGN(const uint64_t data, DataOf(bytes, member));
   const std::string_view packed = bytes.substr(data, member.packed);
   if (member.method == kStored) {
-    if (member.packed != member.size) return Bad("a stored member has two sizes");
+    if (member.packed != member.size) return BadArchive("a stored member has two sizes");
     TENON_TRY(limit.Check(member.size, "it"));
     TENON_TRY(CheckCrc(packed, member.crc, member.name));
     return ParseNpy(packed, limit);
   }
   if (member.method != kDeflated) {
-    return Bad("member '" + std::string(member.name) + "' is packed by method " + std::to_string(member.method) +
+    return BadArchive("member '" + std::string(member.name) + "' is packed by method " + std::to_string(member.method) +
                "; 0 (stored) and 8 (deflated) can be read");
   }
   TENON_TRY(limit.Check(member.size, "it, unpacked,"));

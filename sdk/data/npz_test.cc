@@ -11,7 +11,7 @@
 #include "tenon/data/file.h"
 #include "tenon/data/npy.h"
 
-namespace tenon::data {
+namespace tenon::data::npz_test {
 namespace {
 
 std::string TemporaryFile() { return testing::TempDir() + "tenon_npz_" + std::to_string(getpid()) + ".npz"; }
@@ -167,4 +167,4 @@ TEST(Npz, TextsAreChargedWithWhatTheyTake) {
 }
 
 }  // namespace
-}  // namespace tenon::data
+}  // namespace tenon::data::npz_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::data {
+namespace tenon::data::number_text_test {
 namespace {
 
 TEST(FormatCount, CountsInThousands) {
@@ -22,4 +22,4 @@ TEST(FormatDuration, SaysTheTwoLargestUnits) {
 }
 
 }  // namespace
-}  // namespace tenon::data
+}  // namespace tenon::data::number_text_test

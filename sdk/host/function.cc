@@ -89,7 +89,7 @@ Result<std::shared_ptr<const FunctionDef>> Find(const tenon_app_graph* graph, te
   return graph::FindFunction(at->graph.library(), View(name));
 }
 
-tenon_function_info InfoOf(const FunctionDef& function) {
+tenon_function_info InfoOfFunction(const FunctionDef& function) {
   tenon_function_info info = {TENON_HEAD(tenon_function_info), Span(function.name),
                               Span(function.description),      Span(function.gradient),
                               function.inputs.size(),          function.outputs.size(),
@@ -211,7 +211,7 @@ tenon_status* tenon_graph_function(const tenon_app_graph* graph, uint64_t index,
     if (index >= library.size()) return OutOfRange(StrCat("there is no function ", index, "; the graph has ", library.size()));
     if (graph->functions.empty())
       for (const auto& [name, function] : library) graph->functions.push_back(function);
-    return Status(host::WriteOut(InfoOf(*graph->functions[index]), out_info));
+    return Status(host::WriteOut(InfoOfFunction(*graph->functions[index]), out_info));
   });
 }
 
@@ -219,7 +219,7 @@ tenon_status* tenon_graph_find_function(const tenon_app_graph* graph, tenon_span
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, name, out_info);
     TENON_ASSIGN_OR_RETURN(const auto function, Find(graph, name));
-    return Status(host::WriteOut(InfoOf(*function), out_info));
+    return Status(host::WriteOut(InfoOfFunction(*function), out_info));
   });
 }
 

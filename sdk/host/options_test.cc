@@ -9,7 +9,7 @@
 #include "sdk/host/read_options.h"
 #include "tenon/host/session.h"
 
-namespace tenon::host {
+namespace tenon::host::options_test {
 namespace {
 
 // Each option with its kind, and where it holds.
@@ -137,4 +137,4 @@ TEST(SessionOptions, ChoicesAreInRange) {
 }
 
 }  // namespace
-}  // namespace tenon::host
+}  // namespace tenon::host::options_test

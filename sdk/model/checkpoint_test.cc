@@ -9,7 +9,7 @@
 #include "tenon/sdk/wire.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::model {
+namespace tenon::model::checkpoint_test {
 namespace {
 
 const std::string kVariables = TENON_TEST_SOURCE_DIR "/tests/golden/models/keras_dense/variables/variables";
@@ -132,4 +132,4 @@ TEST(Checkpoint, ReadsEachBlockOnce) {
 }
 
 }  // namespace
-}  // namespace tenon::model
+}  // namespace tenon::model::checkpoint_test

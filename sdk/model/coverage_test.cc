@@ -8,7 +8,7 @@
 #include "tenon/model/text_format.h"
 #include "tests/engine/engine.h"
 
-namespace tenon::model {
+namespace tenon::model::coverage_test {
 namespace {
 
 std::vector<OpUse> Coverage(const std::string& text, const std::vector<std::string>& targets) {
@@ -62,4 +62,4 @@ TEST(Coverage, SaysWhereAMissingOpStands) {
 }
 
 }  // namespace
-}  // namespace tenon::model
+}  // namespace tenon::model::coverage_test

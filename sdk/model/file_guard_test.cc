@@ -6,7 +6,7 @@
 #include "tenon/model/text_format.h"
 #include "tests/engine/engine.h"
 
-namespace tenon::model {
+namespace tenon::model::file_guard_test {
 namespace {
 
 using engine::TheRuntime;
@@ -144,4 +144,4 @@ TEST(FileGuard, EndsWhereFunctionsCallThemselves) {
 }
 
 }  // namespace
-}  // namespace tenon::model
+}  // namespace tenon::model::file_guard_test

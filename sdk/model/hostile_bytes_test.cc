@@ -10,7 +10,7 @@
 #include "tenon/model/text_format.h"
 #include "tenon/sdk/wire.h"
 
-namespace tenon::model {
+namespace tenon::model::hostile_bytes_test {
 namespace {
 
 // One to four places changed: a byte, a cut, a piece taken twice, the end left away.
@@ -107,4 +107,4 @@ TEST(HostileBytes, NeverHarmTheReaderOfText) {
 }
 
 }  // namespace
-}  // namespace tenon::model
+}  // namespace tenon::model::hostile_bytes_test

@@ -15,7 +15,7 @@ namespace tenon::model {
 namespace {
 
 // Field numbers of tensorflow.GraphDef and the messages in it.
-constexpr uint32_t kGraphNode = 1, kNodeName = 1, kNodeOp = 2, kNodeAttr = 5, kMapKey = 1, kMapValue = 2, kAttrType = 6, kAttrTensor = 8;
+constexpr uint32_t kSavedGraphNode = 1, kNodeName = 1, kNodeOp = 2, kLoadedNodeAttr = 5, kLoadedMapKey = 1, kLoadedMapValue = 2, kAttrType = 6, kAttrTensor = 8;
 
 // Whether a name stays in the folder that it is looked up in.
 bool StaysInside(std::string_view name) {
@@ -253,11 +253,11 @@ Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, con
   node.Bytes(kNodeOp, "Const");
   for (const auto& [name, content] : {std::pair("dtype", &type), std::pair("value", &value)}) {
     sdk::WireWriter entry;
-    entry.Bytes(kMapKey, name);
-    entry.Bytes(kMapValue, content->bytes());
-    node.Bytes(kNodeAttr, entry.bytes());
+    entry.Bytes(kLoadedMapKey, name);
+    entry.Bytes(kLoadedMapValue, content->bytes());
+    node.Bytes(kLoadedNodeAttr, entry.bytes());
   }
-  graph.Bytes(kGraphNode, node.bytes());
+  graph.Bytes(kSavedGraphNode, node.bytes());
   const auto read = [&]() -> Result<Tensor> {
     TENON_TRY_ASSIGN(const host::Graph made, host::Graph::Import(runtime, graph.bytes()));
     TENON_TRY_ASSIGN(Session session, Session::Create(runtime, made));

@@ -17,7 +17,7 @@
 #include "tests/fakes/model_golden.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::model {
+namespace tenon::model::load_test {
 namespace {
 
 using engine::TheRuntime;
@@ -303,4 +303,4 @@ TEST_F(Hostile, DamagedFilesAreErrors) {
 }
 
 }  // namespace
-}  // namespace tenon::model
+}  // namespace tenon::model::load_test

@@ -17,7 +17,7 @@ using sdk::WireReader;
 constexpr uint32_t kMetaInfo = 1, kMetaGraphDef = 2, kMetaSaver = 3, kMetaCollection = 4, kMetaSignature = 5, kMetaAsset = 6;
 constexpr uint32_t kInfoTag = 4, kInfoVersion = 5;
 constexpr uint32_t kSaverFilename = 1, kSaverSave = 2, kSaverRestore = 3;
-constexpr uint32_t kMapKey = 1, kMapValue = 2;
+constexpr uint32_t kMetaMapKey = 1, kMetaMapValue = 2;
 constexpr uint32_t kSignatureInput = 1, kSignatureOutput = 2, kSignatureMethod = 3, kSignatureDefault = 4;
 constexpr uint32_t kTensorName = 1, kTensorDtype = 2, kTensorShape = 3, kTensorSparse = 4, kTensorComposite = 5;
 constexpr uint32_t kSparseValues = 1, kSparseIndices = 2, kSparseShape = 3, kCompositeComponent = 2;
@@ -65,8 +65,8 @@ TensorInfo ParseTensorInfo(std::string_view bytes) {
 std::vector<TensorInfo> ParseTensorMap(std::string_view signature, uint32_t field) {
   std::vector<TensorInfo> infos;
   for (std::string_view entry : AllBytes(signature, field)) {
-    TensorInfo info = ParseTensorInfo(FindBytes(entry, kMapValue));
-    info.key = FindBytes(entry, kMapKey);
+    TensorInfo info = ParseTensorInfo(FindBytes(entry, kMetaMapValue));
+    info.key = FindBytes(entry, kMetaMapKey);
     infos.push_back(std::move(info));
   }
   std::stable_sort(infos.begin(), infos.end(), [](const TensorInfo& a, const TensorInfo& b) { return a.key < b.key; });
@@ -74,15 +74,15 @@ std::vector<TensorInfo> ParseTensorMap(std::string_view signature, uint32_t fiel
 }
 
 Signature ParseSignature(std::string_view entry) {
-  const std::string_view bytes = FindBytes(entry, kMapValue);
+  const std::string_view bytes = FindBytes(entry, kMetaMapValue);
   Signature signature;
-  signature.name = FindBytes(entry, kMapKey);
+  signature.name = FindBytes(entry, kMetaMapKey);
   signature.method = FindBytes(bytes, kSignatureMethod);
   signature.inputs = ParseTensorMap(bytes, kSignatureInput);
   signature.outputs = ParseTensorMap(bytes, kSignatureOutput);
   for (std::string_view given : AllBytes(bytes, kSignatureDefault)) {
     for (TensorInfo& input : signature.inputs)
-      if (input.key == FindBytes(given, kMapKey)) input.default_value = FindBytes(given, kMapValue);
+      if (input.key == FindBytes(given, kMetaMapKey)) input.default_value = FindBytes(given, kMetaMapValue);
   }
   return signature;
 }
@@ -129,7 +129,7 @@ class Parser {
                        std::string(FindBytes(bytes, kSaverRestore))};
         break;
       case kMetaCollection:
-        AddCollection(FindBytes(bytes, kMapKey), FindBytes(bytes, kMapValue));
+        AddCollection(FindBytes(bytes, kMetaMapKey), FindBytes(bytes, kMetaMapValue));
         break;
       case kMetaSignature:
         AddSignature(ParseSignature(bytes));

@@ -8,7 +8,7 @@
 #include "tenon/sdk/wire.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::model {
+namespace tenon::model::model_file_test {
 namespace {
 
 using data::JoinPath;
@@ -140,4 +140,4 @@ TEST_F(Files, ThatAreNoneAreErrorsThatSaySo) {
 }
 
 }  // namespace
-}  // namespace tenon::model
+}  // namespace tenon::model::model_file_test

@@ -9,7 +9,7 @@
 #include "tenon/data/graph_def.h"
 #include "tenon/sdk/wire.h"
 
-namespace tenon::model {
+namespace tenon::model::text_format_test {
 namespace {
 
 using sdk::FindBytes;
@@ -184,4 +184,4 @@ TEST(MessageTable, HasEveryMessageOfAModel) {
 }
 
 }  // namespace
-}  // namespace tenon::model
+}  // namespace tenon::model::text_format_test

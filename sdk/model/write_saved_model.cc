@@ -16,7 +16,7 @@ using host::Output;
 using sdk::WireWriter;
 
 // Field numbers of tensorflow.MetaGraphDef and the messages in it.
-constexpr uint32_t kMapKey = 1, kMapValue = 2;
+constexpr uint32_t kSavedMapKey = 1, kMapValue = 2;
 
 std::string WithIndex(const std::string& tensor) { return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor; }
 
@@ -47,7 +47,7 @@ Result<std::string> SignatureBytes(const Graph& graph, const SignatureSpec& spec
       const Result<std::string> info = TensorInfoBytes(graph, tensor);
       if (!info.ok()) return info.status().Annotate("signature '" + spec.name + "', '" + key + "'");
       WireWriter entry;
-      entry.Bytes(kMapKey, key);
+      entry.Bytes(kSavedMapKey, key);
       entry.Bytes(kMapValue, *info);
       signature.Bytes(field, entry.bytes());
     }
@@ -61,7 +61,7 @@ void AddCollection(WireWriter& meta, std::string_view name, const std::vector<st
   WireWriter list, collection, entry;
   for (const std::string& value : values) list.Bytes(1, value);
   collection.Bytes(2, list.bytes());
-  entry.Bytes(kMapKey, name);
+  entry.Bytes(kSavedMapKey, name);
   entry.Bytes(kMapValue, collection.bytes());
   meta.Bytes(4, entry.bytes());
 }
@@ -81,7 +81,7 @@ Result<std::string> SavedModelBytes(const Graph& graph, const AddedSaver& added,
   for (const SignatureSpec& spec : options.signatures) {
     TENON_TRY_ASSIGN(const std::string signature, SignatureBytes(graph, spec));
     WireWriter entry;
-    entry.Bytes(kMapKey, spec.name);
+    entry.Bytes(kSavedMapKey, spec.name);
     entry.Bytes(kMapValue, signature);
     meta.Bytes(5, entry.bytes());
   }

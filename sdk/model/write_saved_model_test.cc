@@ -12,7 +12,7 @@
 #include "tests/engine/engine.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::model {
+namespace tenon::model::write_saved_model_test {
 namespace {
 
 using engine::TheRuntime;
@@ -143,4 +143,4 @@ TEST_F(Writing, BringsFunctionsAlong) {
 }
 
 }  // namespace
-}  // namespace tenon::model
+}  // namespace tenon::model::write_saved_model_test

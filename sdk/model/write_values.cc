@@ -24,7 +24,7 @@ using sdk::WireReader;
 using sdk::WireWriter;
 
 // Field numbers of tensorflow.MetaGraphDef and GraphDef.
-constexpr uint32_t kMetaInfo = 1, kMetaGraphDef = 2, kMetaSaver = 3, kGraphNode = 1;
+constexpr uint32_t kWrittenMetaInfo = 1, kWrittenMetaGraphDef = 2, kWrittenMetaSaver = 3, kWrittenGraphNode = 1;
 constexpr int kMostFolders = 16;  // one in the other, of assets
 
 bool SameFolder(const std::string& one, const std::string& other) {
@@ -162,14 +162,14 @@ class Writer {
     WireWriter info, meta;
     std::string others;
     // A MetaGraph is told from other files by its first field.
-    if (sdk::FindBytes(meta_.bytes, kMetaInfo).empty()) info.Bytes(kMetaInfo, "");
+    if (sdk::FindBytes(meta_.bytes, kWrittenMetaInfo).empty()) info.Bytes(kWrittenMetaInfo, "");
     WireReader reader(meta_.bytes);
     while (reader.Next()) {
-      if (reader.field() != kMetaGraphDef && reader.field() != kMetaSaver) others += reader.whole();
+      if (reader.field() != kWrittenMetaGraphDef && reader.field() != kWrittenMetaSaver) others += reader.whole();
     }
     TENON_TRY_ASSIGN(const auto graph, WithSaver());
-    meta.Bytes(kMetaGraphDef, graph.first);
-    if (!graph.second.restore_op.empty()) meta.Bytes(kMetaSaver, SaverDefBytes(graph.second));
+    meta.Bytes(kWrittenMetaGraphDef, graph.first);
+    if (!graph.second.restore_op.empty()) meta.Bytes(kWrittenMetaSaver, SaverDefBytes(graph.second));
     return data::ReplaceFile(written_.path, {info.bytes(), others, meta.bytes()});
   }
 
@@ -188,7 +188,7 @@ class Writer {
     TENON_TRY_ASSIGN(const data::GraphView view, data::ParseGraphDef(all));
     WireWriter nodes;
     for (const data::NodeView& node : view.nodes) {
-      if (index_->FindNode(node.name) == nullptr) nodes.Bytes(kGraphNode, node.bytes);
+      if (index_->FindNode(node.name) == nullptr) nodes.Bytes(kWrittenGraphNode, node.bytes);
     }
     return std::pair(nodes.bytes() + std::string(file_.graph_def()), added.names);
   }

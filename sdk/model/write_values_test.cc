@@ -14,7 +14,7 @@
 #include "tests/fakes/model_golden.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::model {
+namespace tenon::model::write_values_test {
 namespace {
 
 using data::JoinPath;
@@ -142,4 +142,4 @@ TEST(MetaGraphs, TellTheirCollections) {
 }
 
 }  // namespace
-}  // namespace tenon::model
+}  // namespace tenon::model::write_values_test

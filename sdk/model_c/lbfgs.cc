@@ -9,7 +9,7 @@ using namespace tenon::model_c;  // NOLINT
 
 namespace {
 
-Result<train::LbfgsOptions> ReadOptions(const tenon_lbfgs_options* given) {
+Result<train::LbfgsOptions> ReadLbfgsOptions(const tenon_lbfgs_options* given) {
   tenon_lbfgs_options options;
   TENON_TRY(ReadStruct(given, false, "options", &options));
   train::LbfgsOptions out;
@@ -39,7 +39,7 @@ extern "C" {
 tenon_status* tenon_lbfgs_create(tenon_variables* variables, tenon_output loss, const tenon_lbfgs_options* given, tenon_lbfgs** out_lbfgs) {
   return Build(variables, [&]() -> Status {
     TENON_CHECK(out_lbfgs);
-    TENON_TRY_ASSIGN(train::LbfgsOptions options, ReadOptions(given));
+    TENON_TRY_ASSIGN(train::LbfgsOptions options, ReadLbfgsOptions(given));
     TENON_TRY_ASSIGN(const Output of, ReadEdge(variables->graph.get(), loss, "loss"));
     auto made = std::make_unique<tenon_lbfgs>();
     options.after_iteration = [self = made.get()](const train::LbfgsResult& result) {

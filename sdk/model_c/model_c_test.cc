@@ -12,7 +12,7 @@
 #include "tests/fakes/model_golden.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon {
+namespace tenon::model_c_test {
 namespace {
 
 using engine::TheRuntime;
@@ -278,4 +278,4 @@ TEST(ModelInC, NothingIsNoObject) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::model_c_test

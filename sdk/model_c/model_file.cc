@@ -8,7 +8,7 @@ using namespace tenon::model_c;  // NOLINT
 
 namespace {
 
-Status ReadOptions(const tenon_model_open_options* given, model::OpenOptions* out) {
+Status ReadOpenOptions(const tenon_model_open_options* given, model::OpenOptions* out) {
   tenon_model_open_options options;
   TENON_TRY(ReadStruct(given, false, "options", &options));
   if (options.tags != nullptr) out->tags = Copies(options.tags, options.tag_count);
@@ -64,7 +64,7 @@ tenon_status* tenon_model_file_open(tenon_span path, const tenon_model_open_opti
   return Guard([&]() -> Status {
     TENON_CHECK(path, out_file);
     model::OpenOptions options;
-    TENON_TRY(ReadOptions(given, &options));
+    TENON_TRY(ReadOpenOptions(given, &options));
     TENON_TRY_ASSIGN(model::ModelFile file, model::ModelFile::Open(Copy(path), options));
     *out_file = new tenon_model_file{std::move(file)};
     return Status();

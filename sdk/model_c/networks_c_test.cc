@@ -11,7 +11,7 @@
 #include "tenon/train.h"
 #include "tests/fakes/training_golden.h"
 
-namespace tenon::train {
+namespace tenon::train::networks_c_test {
 namespace {
 
 using host::Span, host::Text;
@@ -827,4 +827,4 @@ TEST_F(Networks, ADynamicLossScaleGrowsAfterSoManyGoodSteps) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::networks_c_test

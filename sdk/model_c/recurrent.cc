@@ -37,7 +37,7 @@ Status CheckStates(const tenon_rnn_cell* cell, uint64_t count) {
   return Status(Code::kInvalidArgument, "the cell has " + std::to_string(wanted) + " states; " + std::to_string(count) + " are said");
 }
 
-Result<train::RnnOptions> ReadOptions(tenon_app_graph* graph, const tenon_rnn_options* given) {
+Result<train::RnnOptions> ReadRnnOptions(tenon_app_graph* graph, const tenon_rnn_options* given) {
   tenon_rnn_options options;
   TENON_TRY(ReadStruct(given, false, "options", &options));
   train::RnnOptions out;
@@ -128,7 +128,7 @@ tenon_status* tenon_dynamic_rnn(const tenon_rnn_cell* cell, tenon_output inputs,
   return Build(cell->graph, [&](host::Graph& lent) -> Status {
     TENON_CHECK(out_outputs);
     TENON_TRY(CheckStates(cell, count));
-    TENON_TRY_ASSIGN(const train::RnnOptions options, ReadOptions(cell->graph, given));
+    TENON_TRY_ASSIGN(const train::RnnOptions options, ReadRnnOptions(cell->graph, given));
     TENON_TRY_ASSIGN(const Output of, ReadEdge(cell->graph, inputs, "inputs"));
     const train::Rnn rnn = train::DynamicRnn(lent, cell->cell, of, options);
     TENON_TRY(lent.status());

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kMostKept = 1u << 30;
 
-Result<train::SaverOptions> ReadOptions(const tenon_saver_options* given) {
+Result<train::SaverOptions> ReadSaverOptions(const tenon_saver_options* given) {
   tenon_saver_options options;
   TENON_TRY(ReadStruct(given, false, "options", &options));
   if (!(options.keep_every_hours >= 0)) return Status(Code::kInvalidArgument, "'keep_every_hours' is " + std::to_string(options.keep_every_hours));
@@ -34,7 +34,7 @@ tenon_status* tenon_saver_create(tenon_variables* variables, tenon_span folder, 
   return Guard([&]() -> Status {
     TENON_CHECK(variables, folder, out_saver);
     if (folder.size == 0) return Status(Code::kInvalidArgument, "'folder' is empty");
-    TENON_TRY_ASSIGN(train::SaverOptions options, ReadOptions(given));
+    TENON_TRY_ASSIGN(train::SaverOptions options, ReadSaverOptions(given));
     auto saver = std::make_unique<tenon_saver>(variables, Copy(folder), std::move(options));
     TENON_TRY(variables->graph.TakeStatus());
     *out_saver = saver.release();

@@ -12,7 +12,7 @@
 #include "tests/engine/engine.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon {
+namespace tenon::train_c_test {
 namespace {
 
 using engine::TheRuntime;
@@ -239,4 +239,4 @@ TEST(EventsInC, AreReadBackAsTheyWereWritten) {
 }
 
 }  // namespace
-}  // namespace tenon
+}  // namespace tenon::train_c_test

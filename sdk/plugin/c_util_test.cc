@@ -9,7 +9,7 @@
 
 #include "tenon/testing/kernel_case.h"
 
-namespace tenon::sdk {
+namespace tenon::sdk::c_util_test {
 namespace {
 
 using testing::Make;
@@ -199,4 +199,4 @@ TEST_F(CUtil, WhatTheOtherSideDoesNotHaveIsNeitherReadNorWritten) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::c_util_test

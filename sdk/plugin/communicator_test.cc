@@ -10,7 +10,7 @@
 
 #include "tenon/testing/host.h"
 
-namespace tenon::sdk {
+namespace tenon::sdk::communicator_test {
 namespace {
 
 using testing::Text;
@@ -245,4 +245,4 @@ TEST_F(CollectivesTable, LogsWhatALeaveThrows) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::communicator_test

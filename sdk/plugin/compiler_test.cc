@@ -16,7 +16,7 @@ struct tenon_claim_context {
   std::vector<std::string> refused;
 };
 
-namespace tenon::sdk {
+namespace tenon::sdk::compiler_test {
 namespace {
 
 using testing::Text;
@@ -265,4 +265,4 @@ TEST_F(LoopCompilerTable, RefusesWhatIsNoLoop) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::compiler_test

@@ -10,7 +10,7 @@
 
 #include "tenon/testing/host.h"
 
-namespace tenon::sdk {
+namespace tenon::sdk::device_test {
 namespace {
 
 using testing::Text;
@@ -388,6 +388,6 @@ TEST_F(DeviceTable, EndsWhatTheHostGivesBackAndKeepsWhatIsShared) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::device_test
 
 const tenon_host* tenon_plugin_host = tenon::testing::Host();

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace tenon::sdk {
+namespace tenon::sdk::label_test {
 namespace {
 
 TEST(EndOfLabel, TellsNodesOfOneFunctionApart) {
@@ -19,4 +19,4 @@ TEST(EndOfLabel, TellsNodesOfOneFunctionApart) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::label_test

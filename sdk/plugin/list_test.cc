@@ -8,7 +8,7 @@
 
 #include "tenon/sdk/package.h"
 
-namespace tenon::sdk {
+namespace tenon::sdk::list_test {
 
 TENON_ENTRY(tenon_list_test, int, kThree);
 constinit const int kThree = 3;
@@ -47,4 +47,4 @@ TEST(Package, IsInTheOrderOfNamesWhateverTheListsIs) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::list_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace tenon::sdk {
+namespace tenon::sdk::minimum_cut_test {
 namespace {
 
 struct Priced {
@@ -70,4 +70,4 @@ TEST(MinimumCut, GivesUpWhereItWouldTakeTooLong) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::minimum_cut_test

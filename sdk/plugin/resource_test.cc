@@ -9,7 +9,7 @@
 #include "tenon/sdk/outcome.h"
 #include "tenon/testing/kernel_case.h"
 
-namespace tenon::sdk {
+namespace tenon::sdk::resource_test {
 namespace {
 
 constexpr tenon_span kThingType = TENON_SPAN("Test.Thing/1"), kOtherType = TENON_SPAN("Test.Other/1");
@@ -76,4 +76,4 @@ TEST_F(Resource, WhoseMakerFailsIsNotThere) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::resource_test

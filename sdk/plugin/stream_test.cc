@@ -10,7 +10,7 @@
 #include "tenon/testing/linked.h"
 #include "tenon/testing/memory_files.h"
 
-namespace tenon::sdk {
+namespace tenon::sdk::stream_test {
 namespace {
 
 std::string Packed(std::string_view text, bool gzip) {
@@ -270,4 +270,4 @@ TEST_F(Streams, ALengthThatLiesTakesNothing) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::stream_test

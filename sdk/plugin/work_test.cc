@@ -10,7 +10,7 @@
 
 #include "tenon/testing/kernel_case.h"
 
-namespace tenon::sdk {
+namespace tenon::sdk::work_test {
 namespace {
 
 // A table of `size` bytes of which nothing is said, and poison in the rest.
@@ -62,4 +62,4 @@ TEST_F(OlderHost, AKernelWithFunctionsIsRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::sdk
+}  // namespace tenon::sdk::work_test

@@ -12,7 +12,7 @@
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/linked.h"
 
-namespace tenon::testing {
+namespace tenon::testing::works_test {
 namespace {
 
 using sdk::Background;
@@ -341,4 +341,4 @@ TEST_F(BackgroundTest, WaitsForWhatIsCalledOnAnotherThread) {
 }
 
 }  // namespace
-}  // namespace tenon::testing
+}  // namespace tenon::testing::works_test

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tenon::train {
+namespace tenon::train::batches_test {
 namespace {
 
 Tensor Numbers(int64_t rows, int64_t columns, int32_t first = 0) {
@@ -94,4 +94,4 @@ TEST(ArrayBatches, RefuseWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::batches_test

@@ -12,7 +12,7 @@
 namespace tenon::train {
 namespace {
 
-constexpr const char* kFileName = "checkpoint_best";
+constexpr const char* kBestFileName = "checkpoint_best";
 
 }  // namespace
 
@@ -64,7 +64,7 @@ Result<BestCheckpoints> BestCheckpoints::Parse(std::string_view text) {
 }
 
 Result<BestCheckpoints> BestCheckpoints::Read(const std::string& folder) {
-  const std::string path = data::JoinPath(folder, kFileName);
+  const std::string path = data::JoinPath(folder, kBestFileName);
   const Result<std::string> text = data::ReadFile(path);
   if (!text.ok() && text.status().code() == Code::kNotFound) return BestCheckpoints();
   if (!text.ok()) return text.status();
@@ -75,11 +75,11 @@ Result<BestCheckpoints> BestCheckpoints::Read(const std::string& folder) {
 
 Status BestCheckpoints::Write(const std::string& folder) const {
   const std::string text = Format();
-  return data::ReplaceFile(data::JoinPath(folder, kFileName), {text});
+  return data::ReplaceFile(data::JoinPath(folder, kBestFileName), {text});
 }
 
 Status BestCheckpoints::Remove(const std::string& folder) {
-  const std::string path = data::JoinPath(folder, kFileName);
+  const std::string path = data::JoinPath(folder, kBestFileName);
   return data::FileExists(path) ? host::RemoveFile(path) : Status();
 }
 

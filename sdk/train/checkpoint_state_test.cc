@@ -5,7 +5,7 @@
 
 #include "tenon/train/saver.h"
 
-namespace tenon::train {
+namespace tenon::train::checkpoint_state_test {
 namespace {
 
 TEST(CheckpointState, WritesTensorFlowsText) {
@@ -74,4 +74,4 @@ TEST(CheckpointState, PathsLeadIntoTheFolderOrAreWhole) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::checkpoint_state_test

@@ -13,7 +13,7 @@
 #include "tenon/train/sharded_softmax.h"
 #include "tests/fakes/training_golden.h"
 
-namespace tenon::train {
+namespace tenon::train::class_losses_test {
 namespace {
 
 using Loss = Output (*)(Graph&, const ClassShards&, const Output&, const Output&, const SampledLossOptions&);
@@ -317,4 +317,4 @@ TEST(ShardedSoftmax, ComputesBesideTheWeights) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::class_losses_test

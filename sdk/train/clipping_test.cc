@@ -8,7 +8,7 @@
 #include "tenon/train/optimizer.h"
 #include "tests/fakes/training_golden.h"
 
-namespace tenon::train {
+namespace tenon::train::clipping_test {
 namespace {
 
 TEST(Clipping, IsTensorFlows) {
@@ -122,4 +122,4 @@ TEST(Clipping, RefusesLimitsThatAreNone) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::clipping_test

@@ -8,7 +8,7 @@
 #include "tests/fakes/crash_control.h"
 #include "tests/train/losses.h"
 
-namespace tenon::train {
+namespace tenon::train::crash_test {
 namespace {
 
 const tenon_test_crash& Power() {
@@ -138,4 +138,4 @@ TEST(Crash, RestoringReadsTheFilesOnce) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::crash_test

@@ -9,7 +9,7 @@
 
 #include "tests/fakes/training_golden.h"
 
-namespace tenon::train {
+namespace tenon::train::dataset_test {
 namespace {
 
 using Numbers = std::vector<int64_t>;
@@ -164,4 +164,4 @@ TEST_F(DatasetTest, SaysWhatIsWrongWhenItIsBuilt) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::dataset_test

@@ -9,7 +9,7 @@
 #include "tenon/train/dataset.h"
 #include "tests/fakes/training_golden.h"
 
-namespace tenon::train {
+namespace tenon::train::device_prefetcher_test {
 namespace {
 
 constexpr const char* kTpu = "/device:TPU:0";
@@ -165,4 +165,4 @@ TEST(DevicePrefetcher, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::device_prefetcher_test

@@ -10,7 +10,7 @@
 
 #include "tenon/train/progress.h"
 
-namespace tenon::train {
+namespace tenon::train::digits_test {
 namespace {
 
 constexpr const char* kData = TENON_TEST_SOURCE_DIR "/sdk/train/data/digits.npy";
@@ -102,4 +102,4 @@ TEST(Progress, WritesALineATenthWithoutATerminal) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::digits_test

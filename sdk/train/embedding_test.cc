@@ -12,7 +12,7 @@
 
 #include "tenon/train/optimizer.h"
 
-namespace tenon::train {
+namespace tenon::train::embedding_test {
 namespace {
 
 constexpr int64_t kRows = 11, kWidth = 3;
@@ -204,4 +204,4 @@ TEST(Embedding, NeedsARowForEachDevice) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::embedding_test

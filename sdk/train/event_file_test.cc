@@ -12,7 +12,7 @@
 #include "tenon/sdk/wire.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::train {
+namespace tenon::train::event_file_test {
 namespace {
 
 // What the tests look at in an Event.
@@ -173,4 +173,4 @@ TEST(Wire, StopsAtDamage) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::event_file_test

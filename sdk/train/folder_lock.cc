@@ -12,7 +12,7 @@
 namespace tenon::train {
 namespace {
 
-constexpr std::string_view kFileName = "checkpoint.lock";
+constexpr std::string_view kLockFileName = "checkpoint.lock";
 
 std::string ThisProcess() {
   char host[HOST_NAME_MAX + 1] = {};
@@ -33,7 +33,7 @@ std::string Holder(const std::string& path) {
 }  // namespace
 
 Result<FolderLock> FolderLock::Take(const std::string& folder) {
-  const std::string path = data::JoinPath(folder, kFileName);
+  const std::string path = data::JoinPath(folder, kLockFileName);
   Result<host::File> file = host::File::OpenWrite(path);
   if (!file.ok() && file.status().code() == Code::kAborted) {
     return Status(Code::kFailedPrecondition, "the folder '" + folder + "' is in use: " + Holder(path) +

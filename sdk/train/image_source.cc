@@ -18,7 +18,7 @@
 namespace tenon::train {
 namespace {
 
-constexpr uint64_t kShareSeed = 20260101, kHeldOutShare = 10;  // of what is held out; part of the job's meaning
+constexpr uint64_t kShareSeed = 20260101, kHeldOutImages = 10;  // of what is held out; part of the job's meaning
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -34,7 +34,7 @@ bool IsPicture(std::string_view name) {
 }
 
 // Depends on the name in its folder alone.
-bool IsHeldOut(std::string_view name) { return HashedNumber(kShareSeed, sdk::Crc32c(name), name.size(), kHeldOutShare) == 0; }
+bool IsHeldOut(std::string_view name) { return HashedNumber(kShareSeed, sdk::Crc32c(name), name.size(), kHeldOutImages) == 0; }
 
 std::string ClassesFile(const std::string& records) { return records + ".classes.txt"; }
 

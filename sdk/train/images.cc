@@ -9,7 +9,7 @@
 namespace tenon::train {
 namespace {
 
-constexpr float kRateAtEnd = 0.02f;  // of the learning rate at the beginning
+constexpr float kImagesRateAtEnd = 0.02f;  // of the learning rate at the beginning
 
 }  // namespace
 
@@ -26,7 +26,7 @@ ImageNetwork::ImageNetwork(Graph& graph, const ImageSource& source, const ImageO
   const Output logits = Tower(training.images);
   loss_ = SparseSoftmaxLoss(graph, logits, training.labels);
   accuracy_ = Accuracy(graph, logits, training.labels);
-  const LearningRate rate = PolynomialDecay(options.learning_rate, std::max<int64_t>(options.steps, 1), options.learning_rate * kRateAtEnd);
+  const LearningRate rate = PolynomialDecay(options.learning_rate, std::max<int64_t>(options.steps, 1), options.learning_rate * kImagesRateAtEnd);
   update_ = Minimize(model_, loss_, rate(graph, step), options.optimizer);
 
   const ImageInput held_out = HeldOutInput(graph, source, options);

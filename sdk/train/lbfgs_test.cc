@@ -11,7 +11,7 @@
 #include "tenon/train/embedding.h"
 #include "tests/fakes/training_golden.h"
 
-namespace tenon::train {
+namespace tenon::train::lbfgs_test {
 namespace {
 
 using End = LbfgsResult::End;
@@ -320,4 +320,4 @@ TEST(LineSearch, EndsWhereThereIsNone) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::lbfgs_test

@@ -8,7 +8,7 @@
 
 #include "tests/fakes/training_golden.h"
 
-namespace tenon::train {
+namespace tenon::train::learning_rate_test {
 namespace {
 
 const std::map<std::string, LearningRate>& Rates() {
@@ -104,4 +104,4 @@ TEST(LearningRates, RefuseWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::learning_rate_test

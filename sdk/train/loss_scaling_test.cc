@@ -9,7 +9,7 @@
 #include "tenon/train/optimizer.h"
 #include "tests/fakes/counting_model.h"
 
-namespace tenon::train {
+namespace tenon::train::loss_scaling_test {
 namespace {
 
 // One weight, w = 2; loss = w^2 * pull, so that the gradient is 2 w pull. As half it computes in float16, w^2 * pull * pull.
@@ -136,4 +136,4 @@ TEST(LossScaling, IsRefusedForGradientsOfSeveralClients) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::loss_scaling_test

@@ -12,7 +12,7 @@
 #include "tenon/train/trainer.h"
 #include "tests/fakes/training_golden.h"
 
-namespace tenon::train {
+namespace tenon::train::optimizer_test {
 namespace {
 
 using Kind = OptimizerOptions::Kind;
@@ -256,4 +256,4 @@ TEST(Unreached, AreKnownByEachWayToTrain) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::optimizer_test

@@ -9,7 +9,7 @@
 
 #include "tests/fakes/training_golden.h"
 
-namespace tenon::train {
+namespace tenon::train::queue_runner_test {
 namespace {
 
 // A counter from 0 to `limit` puts its numbers into a queue.
@@ -125,4 +125,4 @@ TEST(Coordinators, AThreadThatThrowsIsAFailure) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::queue_runner_test

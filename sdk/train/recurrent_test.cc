@@ -12,7 +12,7 @@
 #include "tenon/train/optimizer.h"
 #include "tests/fakes/training_golden.h"
 
-namespace tenon::train {
+namespace tenon::train::recurrent_test {
 namespace {
 
 using Maker = RnnCell (*)(Model&, std::string_view, int64_t, int64_t, const RnnCellOptions&);
@@ -314,4 +314,4 @@ TEST(Recurrent, LearnsToRememberTheFirstBit) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::recurrent_test

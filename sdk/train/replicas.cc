@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 // A token's step when the chief has given up.
 constexpr int64_t kGivenUp = -1;
 
-Result<Tensor> Words(const std::vector<int64_t>& words) { return Tensor::From(words, {static_cast<int64_t>(words.size())}); }
+Result<Tensor> WordsOf(const std::vector<int64_t>& words) { return Tensor::From(words, {static_cast<int64_t>(words.size())}); }
 
 std::string Text(milliseconds time) { return std::to_string(time.count()) + " ms"; }
 
@@ -166,7 +166,7 @@ Result<std::vector<Tensor>> ReplicaClient::Step(const std::vector<View>& feeds) 
     return values;
   }
   std::vector<View> fed = feeds;
-  TENON_TRY_ASSIGN(Tensor message, Words({run_, graph_.number_, number_}));
+  TENON_TRY_ASSIGN(Tensor message, WordsOf({run_, graph_.number_, number_}));
   fed.emplace_back(std::move(message));
   return step_->Run(fed);
 }
@@ -187,7 +187,7 @@ Result<std::unique_ptr<ReplicaChief>> ReplicaChief::Begin(Session& session, cons
   TENON_TRY(session.RunTargets({graph.initialize_}));
   TENON_TRY(chief->Restore());
   chief->pulse_ = std::make_unique<ReplicaPulse>(session, graph.beats_.back(), Period(graph.options_));
-  TENON_TRY_ASSIGN(Tensor token, Words({chief->run_, chief->step_}));
+  TENON_TRY_ASSIGN(Tensor token, WordsOf({chief->run_, chief->step_}));
   TENON_TRY(session.RunTargets({graph.first_tokens_}, {{graph.token_, std::move(token)}}));
   chief->done_ = !graph.options_.synchronous;
   return chief;
@@ -218,7 +218,7 @@ Status ReplicaChief::Keep(int64_t step, bool now) {
 ReplicaChief::~ReplicaChief() {
   if (done_) return;
   // Those who wait need not wait for its silence; where this fails, they do.
-  if (const Result<Tensor> token = Words({run_, kGivenUp}); token.ok())
+  if (const Result<Tensor> token = WordsOf({run_, kGivenUp}); token.ok())
     (void)session_.RunTargets({graph_.first_tokens_}, {{graph_.token_, *token}}).ok();
 }
 
@@ -273,7 +273,7 @@ Status ReplicaChief::Apply(const std::vector<bool>& arrived) {
   for (size_t i = 0; i < arrived.size() && static_cast<size_t>(step_) >= forced.size(); ++i)
     if (arrived[i]) used.push_back(static_cast<int64_t>(i));
   std::vector<View> feeds;
-  TENON_TRY_ASSIGN(Tensor token, Words({run_, step_ + 1}));
+  TENON_TRY_ASSIGN(Tensor token, WordsOf({run_, step_ + 1}));
   TENON_TRY_ASSIGN(Tensor share, Tensor::Scalar(1.0f / static_cast<float>(used.size())));
   feeds.emplace_back(std::move(token));
   feeds.emplace_back(std::move(share));

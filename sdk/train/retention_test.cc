@@ -10,7 +10,7 @@
 #include "tests/fakes/counting_model.h"
 #include "tests/fakes/trace_events.h"
 
-namespace tenon::train {
+namespace tenon::train::retention_test {
 namespace {
 
 std::vector<int64_t> StepsIn(const std::string& folder) {
@@ -232,4 +232,4 @@ TEST(Consistency, ACheckpointAfterTheSynchronousUpdateHoldsOneStepOfAllVariables
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::retention_test

@@ -38,17 +38,17 @@ RnnCell WithWeights(Model& model, std::string_view name, int64_t inputs, int64_t
 }
 
 // x K + h R + b
-Output Sum(Graph& graph, const Output& x, const Output& h, const Outputs& weights) {
+Output GateSum(Graph& graph, const Output& x, const Output& h, const Outputs& weights) {
   return graph.Op("BiasAdd", {Add(graph, MatMul(graph, x, weights[0]), MatMul(graph, h, weights[1])), weights[2]});
 }
 
 RnnStep BasicStep(Graph& graph, const Output& x, const Outputs& state, const Outputs& weights) {
-  const Output next = Tanh(graph, Sum(graph, x, state[0], weights));
+  const Output next = Tanh(graph, GateSum(graph, x, state[0], weights));
   return {next, {next}};
 }
 
 RnnStep LstmStep(Graph& graph, const Output& x, const Outputs& state, const Outputs& weights, float forget_bias) {
-  const Outputs gates = Split(graph, Sum(graph, x, state[0], weights), 4);
+  const Outputs gates = Split(graph, GateSum(graph, x, state[0], weights), 4);
   if (gates.size() != 4) return {};
   const Output forget = forget_bias == 0 ? gates[1] : Add(graph, gates[1], graph.Const(forget_bias));
   const Output kept = Mul(graph, Sigmoid(graph, forget), state[1]);

@@ -13,7 +13,7 @@ int64_t RowsOf(const std::vector<const Variable*>& shards) {
   return rows;
 }
 
-Output Number(Graph& graph, int64_t value, DType dtype) {
+Output NumberNode(Graph& graph, int64_t value, DType dtype) {
   return dtype == DType::kInt64 ? graph.Const(value) : graph.Const(static_cast<int32_t>(value));
 }
 
@@ -22,7 +22,7 @@ struct Place {
   Output shard, row;
 };
 Place PlaceOf(Graph& graph, Partition partition, int64_t rows, int64_t count, const Output& ids) {
-  const auto number = [&](int64_t value) { return Number(graph, value, ids.dtype()); };
+  const auto number = [&](int64_t value) { return NumberNode(graph, value, ids.dtype()); };
   if (partition == Partition::kMod) return {graph.Op("FloorMod", {ids, number(count)}), graph.Op("FloorDiv", {ids, number(count)})};
   const int64_t each = rows / count, more = rows % count;  // the first `more` shards have each + 1
   const Output in_large = graph.Op("FloorDiv", {ids, number(each + 1)}), rest = graph.Op("Sub", {ids, number(more)});

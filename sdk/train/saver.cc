@@ -15,7 +15,7 @@ constexpr double kHour = 3600;
 
 double SystemTime() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-std::string LastPart(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 SaverOptions Keeping(int keep) {
   SaverOptions options;
@@ -184,7 +184,7 @@ Status Saver::AddToBest(const std::string& name, double metric, std::vector<std:
 
 Result<std::string> Saver::Save(const Session& session, int64_t step, std::optional<double> metric) {
   const std::string name = CheckpointName(step);
-  if (!state_.paths.empty() && LastPart(state_.paths.back()) == name) return PathOf(state_.paths.back());
+  if (!state_.paths.empty() && NameOf(state_.paths.back()) == name) return PathOf(state_.paths.back());
   TENON_TRY(WriteFiles(session, name));
 
   CheckpointState next = state_;

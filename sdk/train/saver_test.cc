@@ -9,7 +9,7 @@
 #include "tenon/data/file.h"
 #include "tests/fakes/counting_model.h"
 
-namespace tenon::train {
+namespace tenon::train::saver_test {
 namespace {
 
 // On each file system.
@@ -236,4 +236,4 @@ TEST_P(SaverTest, ALockThatADeadRunLeftMeansNothing) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::saver_test

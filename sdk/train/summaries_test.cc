@@ -9,7 +9,7 @@
 #include "tenon/sdk/wire.h"
 #include "tests/fakes/counting_model.h"
 
-namespace tenon::train {
+namespace tenon::train::summaries_test {
 namespace {
 
 
@@ -66,4 +66,4 @@ TEST(Summaries, OfVariablesAndTheirGradients) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::summaries_test

@@ -26,7 +26,7 @@ float NumberOf(const Tensor& value) {
   return number;
 }
 
-double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double SecondsNow() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -172,11 +172,11 @@ Result<TrainingReport> Trainer::Run() {
     TENON_TRY(events_->AddGraph(graph_def));
     TENON_TRY(events_->AddStart(step_number_));
   }
-  const double began = Seconds();
+  const double began = SecondsNow();
   last_save_ = began;
   Status trained = Train();
   report_.last_step = step_number_;
-  report_.seconds = Seconds() - began;
+  report_.seconds = SecondsNow() - began;
   const int64_t done = report_.last_step - report_.first_step;
   if (report_.seconds > 0) {
     report_.examples_per_second = static_cast<double>(done * step_.examples) / report_.seconds;
@@ -190,7 +190,7 @@ Result<TrainingReport> Trainer::Run() {
 }
 
 Status Trainer::Train() {
-  double window_began = Seconds();
+  double window_began = SecondsNow();
   int64_t window_step = step_number_;
   double rate = 0;  // steps a second, over at least a tenth of a second
   std::optional<StepReport> last;
@@ -202,7 +202,7 @@ Status Trainer::Train() {
       return last ? SaveIfDue(*last, true) : Status();
     }
     if (!report.ok()) return report.status().Annotate("step " + std::to_string(step_number_ + 1));
-    const double now = Seconds();
+    const double now = SecondsNow();
     if (now - window_began > 0.1 || rate == 0) {
       const double latest = static_cast<double>(step_number_ - window_step) / std::max(now - window_began, 1e-9);
       rate = rate == 0 ? latest : 0.7 * rate + 0.3 * latest;
@@ -284,12 +284,12 @@ Status Trainer::Record(const StepReport& report) {
 Status Trainer::SaveIfDue(const StepReport& report, bool last) {
   if (!saver_) return Status();
   const bool by_steps = options_.checkpoint_steps > 0 && step_number_ % options_.checkpoint_steps == 0;
-  const bool by_time = options_.checkpoint_seconds > 0 && Seconds() - last_save_ >= options_.checkpoint_seconds;
+  const bool by_time = options_.checkpoint_seconds > 0 && SecondsNow() - last_save_ >= options_.checkpoint_seconds;
   if (!last && !by_steps && !by_time) return Status();
   // Before the checkpoint: killed between the two, a run that goes on from it would lack these steps for good. What the files have beyond a checkpoint, the next run's start hides.
   if (events_) TENON_TRY(events_->Flush());
   TENON_TRY_ASSIGN(report_.checkpoint, saver_->Save(*session_, step_number_, BestMetric(report)));
-  last_save_ = Seconds();
+  last_save_ = SecondsNow();
   if (!events_) return Status();
   TENON_TRY(events_->AddCheckpoint(step_number_, report_.checkpoint));
   return events_->Flush();

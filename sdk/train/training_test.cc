@@ -14,7 +14,7 @@
 #include "tenon/train/trainer.h"
 #include "tests/fakes/counting_model.h"
 
-namespace tenon::train {
+namespace tenon::train::training_test {
 namespace {
 
 // A least-squares fit: loss = mean((x w + b - y)^2), with fixed x and y.
@@ -282,4 +282,4 @@ TEST(Freeze, GivesAGraphWithoutVariables) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::train::training_test

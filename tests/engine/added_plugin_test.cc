@@ -8,7 +8,7 @@
 #include "tenon/op.h"
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::added_plugin_test {
 namespace {
 
 std::atomic<int> loaded{0};
@@ -159,4 +159,4 @@ TEST(AddedPlugin, OneWhoseOpIsWrongStaysRefusedUntilItIsUnloaded) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::added_plugin_test

@@ -10,7 +10,7 @@
 #include "tests/engine/engine.h"
 #include "tests/fakes/async_control.h"
 
-namespace tenon::engine {
+namespace tenon::engine::async_test {
 namespace {
 
 Runtime& AsyncRuntime() {
@@ -369,4 +369,4 @@ TEST_F(Async, GivesEachBlockingKernelAThreadOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::async_test

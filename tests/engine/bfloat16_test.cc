@@ -6,7 +6,7 @@
 
 #include "tests/engine/reduced_precision.h"
 
-namespace tenon::engine {
+namespace tenon::engine::bfloat16_test {
 namespace {
 
 using I = std::vector<int64_t>;
@@ -363,4 +363,4 @@ TEST(Bfloat16Policy, DeepGraphsArePlanned) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::bfloat16_test

@@ -11,7 +11,7 @@
 #include "tests/engine/engine.h"
 #include "tests/fakes/trace_events.h"
 
-namespace tenon::engine {
+namespace tenon::engine::capture_test {
 namespace {
 
 Runtime& Gpus() {
@@ -536,4 +536,4 @@ TEST(LaterEnds, StepsOfSeveralThreadsAllCount) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::capture_test

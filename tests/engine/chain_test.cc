@@ -8,7 +8,7 @@
 
 #include "tests/engine/chains.h"
 
-namespace tenon::engine {
+namespace tenon::engine::chain_test {
 namespace {
 
 // Without code for what follows no convolution: the compiler in question is oneDNN's.
@@ -345,4 +345,4 @@ TEST_F(ChainTest, IsBoundToEachShape) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::chain_test

@@ -5,7 +5,7 @@
 
 #include "tests/engine/codegen.h"
 
-namespace tenon::engine {
+namespace tenon::engine::codegen_edges_test {
 namespace {
 
 using Edges = Codegen;
@@ -468,4 +468,4 @@ TEST_P(Edges, AGatherBeforeAnAssignmentReadsWhatWasThere) {
 INSTANTIATE_TEST_SUITE_P(Levels, Edges, ::testing::Values("avx512", "avx2"), [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::codegen_edges_test

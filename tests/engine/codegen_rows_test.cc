@@ -7,7 +7,7 @@
 
 #include "tests/engine/codegen.h"
 
-namespace tenon::engine {
+namespace tenon::engine::codegen_rows_test {
 namespace {
 
 using Feeds = std::vector<std::pair<Output, Tensor>>;
@@ -261,4 +261,4 @@ TEST(CodegenRows, DoNotDependOnThreads) {
 INSTANTIATE_TEST_SUITE_P(Levels, Codegen, ::testing::Values("avx512", "avx2"), [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::codegen_rows_test

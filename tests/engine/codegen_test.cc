@@ -14,7 +14,7 @@
 #define PR_MDWE_REFUSE_EXEC_GAIN 1
 #endif
 
-namespace tenon::engine {
+namespace tenon::engine::codegen_test {
 namespace {
 
 int Chains() {
@@ -520,4 +520,4 @@ TEST(CodegenAlone, WithoutExecutableMemoryTilesDoTheWork) {
 INSTANTIATE_TEST_SUITE_P(Levels, Codegen, ::testing::Values("avx512", "avx2"), [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::codegen_test

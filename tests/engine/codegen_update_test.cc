@@ -7,7 +7,7 @@
 
 #include "tests/engine/codegen.h"
 
-namespace tenon::engine {
+namespace tenon::engine::codegen_update_test {
 namespace {
 
 using Updates = Codegen;
@@ -356,4 +356,4 @@ TEST_P(Updates, AreInWhatIsSaved) {
 INSTANTIATE_TEST_SUITE_P(Levels, Updates, ::testing::Values("avx512", "avx2"), [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::codegen_update_test

@@ -10,7 +10,7 @@
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::collective_test {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(60);  // a step takes milliseconds; one that hangs is told
@@ -609,4 +609,4 @@ TEST(CollectiveOfGpus, EndsWithALostGpu) {
 INSTANTIATE_TEST_SUITE_P(Devices, Collective, testing::ValuesIn(Settings()), [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::collective_test

@@ -7,7 +7,7 @@
 
 #include "tests/engine/random_program_run.h"
 
-namespace tenon::engine {
+namespace tenon::engine::concurrent_graph_test {
 namespace {
 
 constexpr size_t kThreads = 4;
@@ -154,4 +154,4 @@ TEST(ConcurrentGraph, AsynchronousStepsOverlapAndGiveTheirOwnAnswers) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::concurrent_graph_test

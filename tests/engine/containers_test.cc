@@ -9,7 +9,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::containers_test {
 namespace {
 
 // A variable and a queue of one name, in a container.
@@ -165,4 +165,4 @@ TEST(Containers, AreEmptiedWhileStepsRun) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::containers_test

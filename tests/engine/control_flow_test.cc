@@ -6,7 +6,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::control_flow_test {
 namespace {
 
 // Straight, dynamic, and dynamic under other orders.
@@ -313,4 +313,4 @@ TEST(Loop, OfTheSameNameAreSeveral) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::control_flow_test

@@ -8,7 +8,7 @@
 #include "tests/engine/dataset_pipeline.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::engine {
+namespace tenon::engine::dataset_saved_test {
 namespace {
 
 class SavedDatasets : public ::testing::Test {
@@ -204,4 +204,4 @@ TEST_F(SavedDatasets, DamagedMetadataAreNamedAndLeadNowhereElse) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::dataset_saved_test

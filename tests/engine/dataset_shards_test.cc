@@ -8,7 +8,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::dataset_shards_test {
 namespace {
 
 using Types = std::vector<DType>;
@@ -216,4 +216,4 @@ TEST(DatasetShards, WhatIsNoShardOrNoPassIsRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::dataset_shards_test

@@ -8,7 +8,7 @@
 
 #include "tests/engine/dataset_pipeline.h"
 
-namespace tenon::engine {
+namespace tenon::engine::dataset_state_test {
 namespace {
 
 // A pipeline whose state goes through a checkpoint in memory.
@@ -152,4 +152,4 @@ TEST(DatasetState, IsRefusedWhereAnElementIsADatasetThatIsNotInMemory) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::dataset_state_test

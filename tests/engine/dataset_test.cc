@@ -17,7 +17,7 @@
 #include "tests/engine/dataset_pipeline.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::engine {
+namespace tenon::engine::dataset_test {
 namespace {
 
 TEST(Datasets, ThreadsOfStepsGetEachElementOnce) {
@@ -587,4 +587,4 @@ TEST_F(DatasetFiles, RecordsOfOneLengthBetweenHeaderAndFooter) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::dataset_test

@@ -7,7 +7,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::decomposition_test {
 namespace {
 
 class Decomposition : public ::testing::Test {
@@ -99,4 +99,4 @@ TEST_F(Decomposition, SaysWhatItCannotBeMadeOf) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::decomposition_test

@@ -4,7 +4,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::denormals_test {
 namespace {
 
 constexpr float kTiny = 1e-40f;  // the smallest normal one is 1.2e-38
@@ -104,4 +104,4 @@ TEST(Denormals, AreNumbersForTheCallerAgain) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::denormals_test

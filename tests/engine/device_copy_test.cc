@@ -10,7 +10,7 @@
 #include "tests/engine/engine.h"
 #include "tests/fakes/paired_control.h"
 
-namespace tenon::engine {
+namespace tenon::engine::device_copy_test {
 namespace {
 
 Runtime& PairedRuntime() {
@@ -177,4 +177,4 @@ TEST_F(DeviceCopy, RandomGraphsGiveTheHostsBits) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::device_copy_test

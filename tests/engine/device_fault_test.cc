@@ -7,7 +7,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::device_fault_test {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(20);  // a step takes milliseconds; one that hangs is told
@@ -193,4 +193,4 @@ TEST(DeviceFault, LeavesOtherSessionsAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::device_fault_test

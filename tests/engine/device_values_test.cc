@@ -2,7 +2,7 @@
 // Feeds and fetches that stay in a device's memory, which the host cannot read, and cross to other libraries as DLPack. Covers E10.
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::device_values_test {
 namespace {
 
 const std::vector<float> kOne = {1, 2, 3, 4};
@@ -284,4 +284,4 @@ TEST(DeviceValuesOnce, DrawTheirReadersToThem) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::device_values_test

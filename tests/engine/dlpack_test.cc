@@ -3,7 +3,7 @@
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::dlpack_test {
 namespace {
 
 // What another library would bring: memory, and a deleter that counts.
@@ -153,4 +153,4 @@ TEST(DLPack, HasNoStreamToWaitForOnTheCpu) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::dlpack_test

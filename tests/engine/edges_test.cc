@@ -11,7 +11,7 @@
 #include "tests/engine/random_program_run.h"
 #include "tests/golden/read_file.h"
 
-namespace tenon::engine {
+namespace tenon::engine::edges_test {
 namespace {
 
 struct Manner {
@@ -334,4 +334,4 @@ TEST(Edges, AreFedAndTheirNodesRunWhereOthersWaitForThem) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::edges_test

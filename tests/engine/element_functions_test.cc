@@ -8,7 +8,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::element_functions_test {
 namespace {
 
 using Outputs = std::vector<Output>;
@@ -289,4 +289,4 @@ TEST_F(WrongElements, LeaveTheGraphUsable) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::element_functions_test

@@ -2,7 +2,7 @@
 // A file system with one runtime in the process: it comes and goes with that. Covers J12.
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::files_alone_test {
 namespace {
 
 TEST(FilesystemLife, BelongsToTheRuntimesThatFoundIt) {
@@ -32,4 +32,4 @@ TEST(FilesystemLife, BelongsToTheRuntimesThatFoundIt) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::files_alone_test

@@ -11,7 +11,7 @@
 #include "tests/engine/engine.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::engine {
+namespace tenon::engine::files_test {
 namespace {
 
 Status WriteFile(const std::string& path, std::string_view bytes) {
@@ -203,4 +203,4 @@ TEST(Filesystems, AreNotCrossedByARename) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::files_test

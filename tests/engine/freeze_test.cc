@@ -7,7 +7,7 @@
 #include "tenon/host/calibration.h"
 #include "tests/engine/reduced_precision.h"
 
-namespace tenon::engine {
+namespace tenon::engine::freeze_test {
 namespace {
 
 Output Handle(Graph& g, const std::string& name, const Shape& shape) { return g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", shape}, {"shared_name", name}}, name); }
@@ -316,4 +316,4 @@ TEST(Freeze, ServesPrecisionsByTheSameCalibration) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::freeze_test

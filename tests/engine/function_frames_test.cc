@@ -3,7 +3,7 @@
 // values are invariants. Covers Q1, L1 to L5.
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::function_frames_test {
 namespace {
 
 using Outputs = std::vector<Output>;
@@ -141,4 +141,4 @@ TEST_F(FramesInFunctions, EffectsOfInvariantsWaitForTheTurn) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::function_frames_test

@@ -9,7 +9,7 @@
 #include "tests/engine/engine.h"
 #include "tests/golden/read_file.h"
 
-namespace tenon::engine {
+namespace tenon::engine::function_test {
 namespace {
 
 using Outputs = std::vector<Output>;
@@ -909,4 +909,4 @@ TEST_F(FunctionsOfGraphs, RefuseWrongArguments) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::function_test

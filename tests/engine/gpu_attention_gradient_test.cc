@@ -7,7 +7,7 @@
 
 #include "tests/engine/gpu_attention.h"
 
-namespace tenon::engine {
+namespace tenon::engine::gpu_attention_gradient_test {
 namespace {
 
 // The layer, a loss of its result, and the gradients of queries, keys and values.
@@ -404,4 +404,4 @@ TEST(GpuAttentionGradient, OfALayerIsThreeLaunchesOfTheDriver) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::gpu_attention_gradient_test

@@ -6,7 +6,7 @@
 
 #include "tests/engine/gpu_attention.h"
 
-namespace tenon::engine {
+namespace tenon::engine::gpu_attention_test {
 namespace {
 
 void ExpectOne(const Case& c, int nodes) {
@@ -225,4 +225,4 @@ TEST(GpuAttention, OfALayerIsOneLaunchOfTheDriver) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::gpu_attention_test

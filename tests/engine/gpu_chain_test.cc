@@ -17,7 +17,7 @@
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::gpu_chain_test {
 namespace {
 
 const std::string& CacheFolder() {
@@ -565,4 +565,4 @@ TEST(GpuBatchNorm, GivesItsStatisticsBesideItsEnd) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::gpu_chain_test

@@ -13,7 +13,7 @@
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::gpu_filter_test {
 namespace {
 
 const std::string kPlugins = TENON_TEST_BUILD_DIR "/tests/plugins/";
@@ -367,4 +367,4 @@ TEST_F(GpuFilters, OfALostGpuAreGivenUp) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::gpu_filter_test

@@ -8,7 +8,7 @@
 #include "tests/device/gpu.h"
 #include "tests/engine/reduced_precision.h"
 
-namespace tenon::engine {
+namespace tenon::engine::gpu_mixed_precision_test {
 namespace {
 
 struct Policy {
@@ -319,4 +319,4 @@ TEST(GpuFloat16, AStepThatTrainsIsInIt) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::gpu_mixed_precision_test

@@ -8,7 +8,7 @@
 
 #include "tests/engine/gradient_case.h"
 
-namespace tenon::engine {
+namespace tenon::engine::gradient_check_test {
 namespace {
 
 using Cases = std::vector<Case>;
@@ -784,4 +784,4 @@ TEST(GradientCheck, LeavesOutNoOpOfTheRuntime) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::gradient_check_test

@@ -4,7 +4,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::handover_test {
 namespace {
 
 Session OpenOf(const Graph& g) {
@@ -94,4 +94,4 @@ TEST(HandoverSteps, ABarrierEndsWhatWaitsWithItsSession) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::handover_test

@@ -15,7 +15,7 @@
 #include "tests/engine/graph_mutator.h"
 #include "tests/engine/random_program_run.h"
 
-namespace tenon::engine {
+namespace tenon::engine::hostile_graph_test {
 namespace {
 
 // A good graph, what it is fed and what can be asked of it.
@@ -359,4 +359,4 @@ TEST(HostileGraph, AViewOfAnotherTypeIsOfThatType) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::hostile_graph_test

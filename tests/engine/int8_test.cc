@@ -6,7 +6,7 @@
 #include "tests/engine/engine.h"
 #include "tenon/host/calibration.h"
 
-namespace tenon::engine {
+namespace tenon::engine::int8_test {
 namespace {
 
 std::vector<float> RandomValues(size_t count, float low, float high, uint32_t seed) {
@@ -313,4 +313,4 @@ TEST(Int8, WhatIsNoProductWithWeightsStaysAsItWas) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::int8_test

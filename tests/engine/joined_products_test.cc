@@ -10,7 +10,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::joined_products_test {
 namespace {
 
 Tensor Numbers(const Shape& shape, int seed) {
@@ -247,4 +247,4 @@ TEST(JoinedProducts, OfANetworksGradientHaveItsNumbers) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::joined_products_test

@@ -6,7 +6,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::known_axes_test {
 namespace {
 
 struct Result {
@@ -132,4 +132,4 @@ TEST(KnownAxes, OfBranchesStay) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::known_axes_test

@@ -2,7 +2,7 @@
 // What a loop keeps for its gradient goes to the host's memory, so that its length is not bounded by the device's. Covers K8.
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::long_loop_test {
 namespace {
 
 constexpr int64_t kSide = 64, kTurns = 300;         // a turn keeps at least one value of 16 KiB
@@ -43,4 +43,4 @@ TEST(LongLoops, KeepForTheirGradientMoreThanTheDeviceHas) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::long_loop_test

@@ -9,7 +9,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::lookup_test {
 namespace {
 
 class Lookup : public ::testing::Test {
@@ -90,4 +90,4 @@ TEST_F(Lookup, FloatsAreNoKeys) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::lookup_test

@@ -6,7 +6,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::loop_derivatives_test {
 namespace {
 
 using Outputs = std::vector<Output>;
@@ -456,4 +456,4 @@ TEST(LoopDerivatives, ThroughAStackOfTwoPushesAreRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::loop_derivatives_test

@@ -6,7 +6,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::mutex_test {
 namespace {
 
 const Attrs kFloats = {{"component_types", std::vector<DType>{DType::kFloat}}};
@@ -177,4 +177,4 @@ TEST(Abort, FailsTheStepAndNotTheProcessAlsoWithoutAnError) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::mutex_test

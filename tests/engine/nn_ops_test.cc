@@ -7,7 +7,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::nn_ops_test {
 namespace {
 
 class NnOps : public ::testing::Test {
@@ -286,4 +286,4 @@ TEST_F(NnOps, SayHowManyParametersThereAreAndWhatIsCudnnsAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::nn_ops_test

@@ -5,7 +5,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::own_gradient_test {
 namespace {
 
 // A graph with two functions that may be the gradient of an op of one input: a hundred times what arrives, and, of the input too, a thousand times x.
@@ -211,4 +211,4 @@ TEST(GradientDevices, StandInLoopsToo) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::own_gradient_test

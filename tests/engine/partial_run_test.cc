@@ -5,7 +5,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::partial_run_test {
 namespace {
 
 struct Manner {
@@ -227,4 +227,4 @@ TEST_F(PartialRuns, EndAtTheirDeadlineAndWithTheirSession) {
 }  // it is released while its dequeue waits
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::partial_run_test

@@ -8,7 +8,7 @@
 #include "tests/cluster/local_cluster.h"
 #include "tests/engine/pinned.h"
 
-namespace tenon::engine {
+namespace tenon::engine::pinned_life_test {
 namespace {
 
 TEST(PinnedTensor, OutlivesItsSession) {
@@ -274,4 +274,4 @@ TEST(PinnedTensor, OfAnotherRuntimeIsOrdinaryMemory) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::pinned_life_test

@@ -5,7 +5,7 @@
 
 #include "tests/engine/pinned.h"
 
-namespace tenon::engine {
+namespace tenon::engine::pinned_test {
 namespace {
 
 class PinnedTensors : public testing::TestWithParam<uint32_t> {
@@ -210,4 +210,4 @@ TEST_P(PinnedTensors, OfManyThreads) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::pinned_test

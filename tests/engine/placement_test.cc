@@ -2,7 +2,7 @@
 // Placement through the C++ face, on several CPU devices. Covers G2, G5, G7, G9 to G11.
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::placement_test {
 namespace {
 
 Runtime RuntimeOf(const std::string& devices, const std::vector<std::string>& plugins = {}) {
@@ -166,4 +166,4 @@ TEST(Placement, TheCpuHasAsManyNamesAsItsOptionSays) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::placement_test

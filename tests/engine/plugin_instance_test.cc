@@ -5,7 +5,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::plugin_instance_test {
 namespace {
 
 Runtime With(const std::string& factor, const std::string& ready = "false") {
@@ -144,4 +144,4 @@ TEST(PluginInstance, AKernelSaysWhatItCosts) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::plugin_instance_test

@@ -8,7 +8,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::plugin_life_test {
 namespace {
 
 const char* const kTwins[] = {TENON_TWIN_A, TENON_TWIN_B};
@@ -100,4 +100,4 @@ TEST(PluginLife, IsNotOverWhileASessionUsesIt) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::plugin_life_test

@@ -14,7 +14,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::queue_test {
 namespace {
 
 const Attrs kFloats = {{"component_types", std::vector<DType>{DType::kFloat}}};
@@ -398,4 +398,4 @@ TEST(QueueSteps, ThatGiveUpAtRandomWhileNoThreadWaitsTakeNoElementTwice) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::queue_test

@@ -3,7 +3,7 @@
 // run nodes; and the answer is what the graph means, calculated directly. Covers A4, A12, F1, F2, F8, L1 to L6.
 #include "tests/engine/random_graph.h"
 
-namespace tenon::engine {
+namespace tenon::engine::random_graph_test {
 namespace {
 
 constexpr int kDags = 10000;
@@ -48,4 +48,4 @@ TEST(RandomGraph, OfLoopsAndConditionalsGivesOneAnswerInEveryWay) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::random_graph_test

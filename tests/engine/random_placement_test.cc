@@ -9,7 +9,7 @@
 #include "tests/device/gpu.h"
 #include "tests/engine/random_graph.h"
 
-namespace tenon::engine {
+namespace tenon::engine::random_placement_test {
 namespace {
 
 uint32_t Number(const char* variable, uint32_t otherwise) {
@@ -98,4 +98,4 @@ TEST(RandomPlacement, OnGpusWithoutControlFlowGivesTheSameValues) { Check("GPU",
 TEST(RandomPlacement, OnGpusOfLoopsAndConditionalsGivesTheSameValues) { Check("GPU", Graphs() / 2, 1); }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::random_placement_test

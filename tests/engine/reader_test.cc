@@ -14,7 +14,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::reader_test {
 namespace {
 
 class Readers : public ::testing::Test {
@@ -161,4 +161,4 @@ TEST_F(Readers, FilesAreReadWrittenAndFound) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::reader_test

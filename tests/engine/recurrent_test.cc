@@ -4,7 +4,7 @@
 
 #include "tests/engine/chains.h"
 
-namespace tenon::engine {
+namespace tenon::engine::recurrent_test {
 namespace {
 
 // Without the pass.
@@ -345,4 +345,4 @@ TEST(Recurrent, WhatFailsInALoopFails) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::recurrent_test

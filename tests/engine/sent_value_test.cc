@@ -5,7 +5,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::sent_value_test {
 namespace {
 
 constexpr int64_t kSide = 160;  // 100 KiB
@@ -90,4 +90,4 @@ TEST(SentValues, OfStepsBesideOneAnotherDoNotMeet) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::sent_value_test

@@ -14,7 +14,7 @@
 #include "tests/engine/engine.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::engine {
+namespace tenon::engine::session_test {
 namespace {
 
 TEST(Session, FeedsTheMiddleOfAChainAndRunsNothingBeforeIt) {
@@ -715,4 +715,4 @@ TEST(SessionDevice, ThatThisMachineCannotRunIsToldOf) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::session_test

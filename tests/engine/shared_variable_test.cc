@@ -2,7 +2,7 @@
 // Two variables of one name are one, of one type: what a graph from elsewhere says of it is refused where it is not so, before a byte is read.
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::shared_variable_test {
 namespace {
 
 const std::vector<DType> kTypes = {DType::kFloat, DType::kDouble, DType::kInt64, DType::kComplex128, DType::kString, DType::kVariant, DType::kResource};
@@ -50,4 +50,4 @@ TEST_P(SharedVariable, OfAnotherTypeIsRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(By, SharedVariable, testing::Values(TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC));
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::shared_variable_test

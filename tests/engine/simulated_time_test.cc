@@ -14,7 +14,7 @@
 #include "tests/engine/engine.h"
 #include "tests/fakes/trace_events.h"
 
-namespace tenon::engine {
+namespace tenon::engine::simulated_time_test {
 namespace {
 
 // TENON_SIMULATED_GRAPHS=300 tries more, TENON_SIMULATED_FIRST=215 begins there.
@@ -370,4 +370,4 @@ TEST(SimulatedTime, OfIndependentChainsIsThatOfOneOnTwoQueues) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::simulated_time_test

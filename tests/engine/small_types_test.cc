@@ -5,7 +5,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::small_types_test {
 namespace {
 
 constexpr DType Type(uint32_t dtype) { return static_cast<DType>(dtype); }
@@ -177,4 +177,4 @@ TEST(SmallTypes, AVendorsTypePassesThroughAndNobodyComputesWithIt) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::small_types_test

@@ -5,7 +5,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::state_names_test {
 namespace {
 
 using Outputs = std::vector<Output>;
@@ -159,4 +159,4 @@ TEST(StateNamesOfFrames, AreTheCalls) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::state_names_test

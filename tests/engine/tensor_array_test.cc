@@ -2,7 +2,7 @@
 // What a tensor array refuses, and what it gives where nothing was written. What it computes stands in tests/golden.
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::tensor_array_test {
 namespace {
 
 class TensorArrays : public ::testing::Test {
@@ -91,4 +91,4 @@ TEST_F(TensorArrays, GatherElementsOfOneShape) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::tensor_array_test

@@ -5,7 +5,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::tensor_list_test {
 namespace {
 
 class TensorLists : public ::testing::Test {
@@ -176,4 +176,4 @@ TEST_F(ListsOfConstants, KeepNothingOfTheStepsThatAddToThem) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::tensor_list_test

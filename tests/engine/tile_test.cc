@@ -3,7 +3,7 @@
 // too. TENON_CHAINS=100000 tries so many random graphs. Covers N8.
 #include "tests/engine/chains.h"
 
-namespace tenon::engine {
+namespace tenon::engine::tile_test {
 namespace {
 
 // Nothing is compiled to code, which rounds in ways of its own.
@@ -123,4 +123,4 @@ TEST(Tiles, FailuresAreThoseOfTheNodes) {
 TEST(Tiles, LoopsAndBranches) { ExpectAlikeInLoopsAndBranches(TilesRuntime(), {"Tanh", "Exp", "Sigmoid"}, "tiled"); }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::tile_test

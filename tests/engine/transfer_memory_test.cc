@@ -6,7 +6,7 @@
 #include "tests/engine/engine.h"
 #include "tests/fakes/trace_events.h"
 
-namespace tenon::engine {
+namespace tenon::engine::transfer_memory_test {
 namespace {
 
 constexpr int kWeights = 40;
@@ -98,4 +98,4 @@ TEST_P(TransferMemory, IsThatOfAllValuesWhereTheyAreLittleOfTheDevice) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::transfer_memory_test

@@ -9,7 +9,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::variable_filter_test {
 namespace {
 
 constexpr int64_t kSide = 24, kIn = 32, kOut = 32;
@@ -159,4 +159,4 @@ TEST(VariableFilters, OfOneVariableAreKeptOnce) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::variable_filter_test

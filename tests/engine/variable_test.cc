@@ -10,7 +10,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::variable_test {
 namespace {
 
 struct Counter {
@@ -467,4 +467,4 @@ TEST(Variable, IsReadAsWhatItIsAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::variable_test

@@ -5,7 +5,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::vendor_op_test {
 namespace {
 
 Runtime With(std::vector<std::string> plugins) {
@@ -115,4 +115,4 @@ TEST(VendorOp, IsOneOfTheKernelsOfAPass) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::vendor_op_test

@@ -8,7 +8,7 @@
 
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::watch_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -161,4 +161,4 @@ TEST(Watch, IsRefusedWhereItCannotBe) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::watch_test

@@ -11,7 +11,7 @@
 #include "tests/engine/engine.h"
 #include "tests/fakes/work_control.h"
 
-namespace tenon::engine {
+namespace tenon::engine::work_test {
 namespace {
 
 Runtime& WorkRuntime() {
@@ -493,4 +493,4 @@ TEST(Tuning, AFolderCarriesItFromRuntimeToRuntime) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::work_test

@@ -10,7 +10,7 @@
 #include "core/graph/graph.h"
 #include "tests/fakes/tiny_kernels.h"
 
-namespace tenon::exec {
+namespace tenon::exec::dynamic_instance_test {
 namespace {
 
 using graph::Edge;
@@ -212,4 +212,4 @@ TEST_F(DynamicInstanceTest, TakesTheValueOfAKernelThatEndsElsewhere) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::dynamic_instance_test

@@ -11,7 +11,7 @@
 #include "core/base/log.h"
 #include "tenon/abi.h"
 
-namespace tenon::exec {
+namespace tenon::exec::async_calls_test {
 namespace {
 
 class AsyncCallsTest : public testing::Test {
@@ -78,4 +78,4 @@ TEST_F(AsyncCallsTest, HasPlaceForManyAtOnceAndUsesThemAgain) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::async_calls_test

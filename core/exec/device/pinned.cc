@@ -18,7 +18,7 @@ std::atomic<int64_t> pinned_count{0};
 
 namespace {
 
-constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kPinnedAlignment = 64;
 
 // Of all pinned tensors, by where they begin.
 struct Pinned {
@@ -84,11 +84,11 @@ Status PinnedMemory::Allocate() {
 Status PinnedMemory::AllocateOfDriver() {
   const std::string& plugin = plugin_->plugin();
   void* given = nullptr;  // together with an error it is nobody's
-  TENON_RETURN_IF_ERROR(CallPlugin(plugin, "allocate", [&] { return driver_->allocate(handle_, kind_, bytes_, kAlignment, nullptr, &given); }));
+  TENON_RETURN_IF_ERROR(CallPlugin(plugin, "allocate", [&] { return driver_->allocate(handle_, kind_, bytes_, kPinnedAlignment, nullptr, &given); }));
   data_ = given;
   if (data_ == nullptr) return Internal(StrCat(DescribePlugin(plugin), ": its allocate() gave success and no memory"));
-  if (reinterpret_cast<uintptr_t>(data_) % kAlignment == 0) return Status::Ok();
-  return Internal(StrCat(DescribePlugin(plugin), ": its allocate() gave memory that is not aligned to ", kAlignment, " bytes"));
+  if (reinterpret_cast<uintptr_t>(data_) % kPinnedAlignment == 0) return Status::Ok();
+  return Internal(StrCat(DescribePlugin(plugin), ": its allocate() gave memory that is not aligned to ", kPinnedAlignment, " bytes"));
 }
 
 PinnedMemory::~PinnedMemory() {
@@ -145,7 +145,7 @@ Result<int64_t> SizeOfPinned(DType dtype, const Shape& shape) {
 Result<Tensor> NewPinned(const Device* device, BufferPool* pool, DType dtype, Shape shape) {
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, SizeOfPinned(dtype, shape));
   const std::optional<uint32_t> kind = device == nullptr ? std::nullopt : HostVisibleKind(*device);
-  auto memory = PinnedMemory::Make(kind ? device : nullptr, kind.value_or(0), pool, RoundUp(std::max<uint64_t>(static_cast<uint64_t>(bytes), 1), kAlignment));
+  auto memory = PinnedMemory::Make(kind ? device : nullptr, kind.value_or(0), pool, RoundUp(std::max<uint64_t>(static_cast<uint64_t>(bytes), 1), kPinnedAlignment));
   if (!memory.ok()) {
     return std::move(memory).status().Annotate(StrCat("a pinned tensor of ", TypeName(dtype), shape.ToString(), kind ? " for " : "", kind ? device->name : ""));
   }

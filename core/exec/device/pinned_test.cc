@@ -11,7 +11,7 @@
 
 #include "core/base/live_objects.h"
 
-namespace tenon::exec {
+namespace tenon::exec::pinned_test {
 namespace {
 
 // What the driver does, and has done.
@@ -210,4 +210,4 @@ TEST_F(PinnedTest, IsFoundOrGoneButNeverBetween) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::pinned_test

@@ -15,7 +15,7 @@
 namespace tenon::exec {
 namespace {
 
-constexpr uint64_t kTurnNs = 500'000'000;
+constexpr uint64_t kQueueTurnNs = 500'000'000;
 
 // Counts the queues that have not got past a step's work.
 struct Passed {
@@ -138,7 +138,7 @@ Status QueueWork::Launch(QueueId queue, const tenon_graph_capture& capture, teno
 // In turns, so that a step that was cancelled, or is late, does not wait for a device that never answers.
 Status QueueWork::AwaitPoint(const Device& device, const tenon_timeline_point& point) {
   for (;;) {
-    const uint64_t until = NowNs() + kTurnNs;
+    const uint64_t until = NowNs() + kQueueTurnNs;
     Status status = CallPlugin(device.plugin, "semaphore_wait", [&] { return device.driver->semaphore_wait(point.semaphore, point.value, until); });
     // A failure before the turn has passed is the work's own.
     if (status.code() != Code::kDeadlineExceeded || NowNs() < until) return status;

@@ -23,7 +23,7 @@ struct tenon_queue {
   int number = 0;
 };
 
-namespace tenon::exec {
+namespace tenon::exec::queue_work_test {
 namespace {
 
 // Writes down what comes; each test has one.
@@ -465,4 +465,4 @@ TEST_F(QueueWorkTest, CopiesOutsideOfAStepAndSaysWhere) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::queue_work_test

@@ -15,7 +15,7 @@
 #include "core/tensor/tensor.h"
 #include "tenon/kernel.h"
 
-namespace tenon::exec {
+namespace tenon::exec::resources_test {
 namespace {
 
 // A variable of floats, updated as kernels do.
@@ -511,4 +511,4 @@ TEST(ResourceManager, AStepsOwnHandleKeepsWhatItLetsGoOf) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::resources_test

@@ -8,7 +8,7 @@
 
 #include "core/base/clock.h"
 
-namespace tenon::exec {
+namespace tenon::exec::rendezvous_test {
 namespace {
 
 class RendezvousTest : public testing::Test {
@@ -204,4 +204,4 @@ TEST_F(RendezvousTest, WakesThreadsThatWaitWhenItIsAborted) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::rendezvous_test

@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-namespace tenon::exec {
+namespace tenon::exec::short_float_test {
 namespace {
 
 float FromBits(uint32_t bits) { return std::bit_cast<float>(bits); }
@@ -93,4 +93,4 @@ TEST_F(ShortMessages, AreMadeOfFloatsAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::short_float_test

@@ -58,13 +58,13 @@ Result<tenon_tensor_view> NewTensor(BufferPool* pool, DType dtype, tenon_shape s
   return MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, tensor.byte_size(), buffer);
 }
 
-static bool SameDims(const tenon_buffer* buffer, const tenon_dl_tensor& dl) {
+static bool SameDimensions(const tenon_buffer* buffer, const tenon_dl_tensor& dl) {
   return buffer->rank == dl.ndim &&
          (dl.ndim == 0 || std::memcmp(buffer->dims, dl.shape, sizeof(int64_t) * static_cast<size_t>(dl.ndim)) == 0);
 }
 
 Buffer* ShareBuffer(BufferPool* pool, const tenon_tensor_view& view) {
-  if (SameDims(view.buffer, view.dl)) {
+  if (SameDimensions(view.buffer, view.dl)) {
     Retain(view.buffer);
     return view.buffer;
   }

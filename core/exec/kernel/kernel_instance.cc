@@ -54,7 +54,7 @@ tenon_status* RandomSeed(tenon_create_context* context, uint64_t out_seed[2]) {
   return nullptr;
 }
 
-const void* DeviceExtension(tenon_create_context* context, tenon_span id) {
+const void* CreatingDeviceExtension(tenon_create_context* context, tenon_span id) {
   if (context->device == nullptr) return nullptr;
   const Device& device = *context->device->device;
   const void* const table = RawExtensionOf(device, View(id));
@@ -86,7 +86,7 @@ tenon_status* FunctionOf(tenon_create_context* context, tenon_span attr, uint64_
 }
 
 const tenon_create_services* CreateServices() {
-  static const tenon_create_services services = {TENON_HEAD(tenon_create_services), &ResourceHandle, &RandomSeed, &DeviceExtension,
+  static const tenon_create_services services = {TENON_HEAD(tenon_create_services), &ResourceHandle, &RandomSeed, &CreatingDeviceExtension,
                                                  &FindCapability, &FunctionOf, WorkServices()};
   return &services;
 }

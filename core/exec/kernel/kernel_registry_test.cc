@@ -5,7 +5,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::exec {
+namespace tenon::exec::kernel_registry_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -151,4 +151,4 @@ TEST(KernelRegistry, GivesVariantsToKernelsThatMakeThemAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::kernel_registry_test

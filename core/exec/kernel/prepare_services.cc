@@ -57,12 +57,12 @@ tenon_status* Scratch(tenon_prepare_context* context, uint64_t bytes, void** out
   }).release();
 }
 
-uint32_t IsCancelled(tenon_prepare_context*) { return CheckAllowance().ok() ? 0 : 1; }
+uint32_t IsPreparingCancelled(tenon_prepare_context*) { return CheckAllowance().ok() ? 0 : 1; }
 
 }  // namespace
 
 const tenon_prepare_services* PrepareServices() {
-  static const tenon_prepare_services services = {TENON_HEAD(tenon_prepare_services), &CacheGet, &CachePut, &Scratch, &IsCancelled};
+  static const tenon_prepare_services services = {TENON_HEAD(tenon_prepare_services), &CacheGet, &CachePut, &Scratch, &IsPreparingCancelled};
   return &services;
 }
 

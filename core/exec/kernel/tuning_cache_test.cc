@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tenon::exec {
+namespace tenon::exec::tuning_cache_test {
 namespace {
 
 class Tuning : public ::testing::Test {
@@ -127,4 +127,4 @@ TEST_F(Tuning, ForgetsTheOldestWhenItIsFull) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::tuning_cache_test

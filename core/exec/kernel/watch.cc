@@ -65,7 +65,7 @@ NotFinite CountNotFinite(DType dtype, const void* data, int64_t count) {
   }
 }
 
-std::string Describe(const NotFinite& found) {
+std::string DescribeFound(const NotFinite& found) {
   std::string text;
   if (found.nans > 0) text += StrCat(found.nans, " NaN");
   if (found.infinities > 0) text += StrCat(text.empty() ? "" : " and ", found.infinities, found.infinities == 1 ? " infinity" : " infinities");
@@ -91,7 +91,7 @@ std::string DescribeInputs(const tenon_frame& frame) {
     const tenon_tensor_view& view = *frame.inputs[i];
     if (IsRef(view.dtype) || !IsPlain(view.dtype) || !OnHost(view) || (view.dl.data == nullptr && view.byte_size > 0)) continue;
     const NotFinite found = In(view);
-    if (found.first >= 0) text += StrCat(text.empty() ? "" : "; ", "input ", i, " has ", Describe(found), " already");
+    if (found.first >= 0) text += StrCat(text.empty() ? "" : "; ", "input ", i, " has ", DescribeFound(found), " already");
   }
   return text.empty() ? "; no input in the host's memory has any" : StrCat("; ", text);
 }
@@ -99,7 +99,7 @@ std::string DescribeInputs(const tenon_frame& frame) {
 Status CheckNumbers(const tenon_frame& frame, int32_t output, const tenon_tensor_view& value) {
   const NotFinite found = In(value);
   if (found.first < 0) return Status::Ok();
-  return InvalidArgument(StrCat(frame.context->node->Describe(), " made ", Describe(found), ": output ", output, ", ", TypeName(value.dtype), ShapeOf(value).ToString(),
+  return InvalidArgument(StrCat(frame.context->node->Describe(), " made ", DescribeFound(found), ": output ", output, ", ", TypeName(value.dtype), ShapeOf(value).ToString(),
                                 ", the first at ", IndexOf(found.first, ShapeOf(value)), DescribeInputs(frame)));
 }
 

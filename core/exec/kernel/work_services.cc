@@ -31,9 +31,9 @@ tenon_status* AwaitDescriptor(tenon_work* work, int32_t descriptor, uint32_t eve
 }
 
 uint32_t Forget(tenon_work* work, uint64_t token) { return work->Forget(token) ? 1 : 0; }
-uint32_t IsCancelled(tenon_work* work) { return work->cancelled() ? 1 : 0; }
+uint32_t IsWorkCancelled(tenon_work* work) { return work->cancelled() ? 1 : 0; }
 
-tenon_status* AllocTensor(tenon_work* work, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) {
+tenon_status* AllocWorkTensor(tenon_work* work, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) {
   return Answer([&]() -> Status {
     if (shape.rank < 0 || shape.rank > TENON_MAX_RANK || (shape.rank > 0 && shape.dims == nullptr))
       return Internal(StrCat(DescribePlugin(work->plugin()), " called alloc_tensor with rank ", shape.rank, shape.dims == nullptr ? " and dims NULL" : ""));
@@ -114,7 +114,7 @@ void* VariantHeld(const tenon_variant* variant, tenon_span type) { return varian
 
 const tenon_work_services* WorkServices() {
   static const tenon_work_services services = {
-      TENON_HEAD(tenon_work_services), &Schedule, &AwaitDescriptor, &Forget, &IsCancelled, &AllocTensor, &Call, &FunctionSignatureOf,
+      TENON_HEAD(tenon_work_services), &Schedule, &AwaitDescriptor, &Forget, &IsWorkCancelled, &AllocWorkTensor, &Call, &FunctionSignatureOf,
       &FunctionRetain, &FunctionRelease, &BackgroundBegin, &BackgroundEnd, &VariantHold, &VariantHeld, &variant::Retain, &CallInto};
   return &services;
 }

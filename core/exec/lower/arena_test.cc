@@ -11,7 +11,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/plan/compiled_region.h"
 
-namespace tenon::exec {
+namespace tenon::exec::arena_test {
 namespace {
 
 Slot InArena(uint64_t bytes, int32_t first, int32_t last) {
@@ -177,4 +177,4 @@ TEST(Arena, WhatAnotherQueueReadsIsNotTakenOver) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::arena_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace tenon::exec {
+namespace tenon::exec::memory_planner_test {
 namespace {
 
 struct Value {
@@ -99,4 +99,4 @@ TEST(MemoryPlanner, NeverSharesMemoryBetweenValuesThatLiveTogether) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::memory_planner_test

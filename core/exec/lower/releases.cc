@@ -10,7 +10,7 @@ namespace {
 // By position: the slots whose buffers are dropped there.
 using Ends = std::multimap<int32_t, SlotId>;
 
-Operation Release(SlotId slot, graph::NodeId node, int32_t position) {
+Operation ReleaseOf(SlotId slot, graph::NodeId node, int32_t position) {
   Operation release;
   release.kind = Operation::Kind::kRelease;
   release.node = node;
@@ -26,7 +26,7 @@ void Insert(const ProgramCode& code, const Ends& ends, std::vector<Operation>* b
     const graph::NodeId node = operation.node;
     out.push_back(std::move(operation));
     const auto range = ends.equal_range(end);
-    for (auto it = range.first; it != range.second; ++it) out.push_back(Release(it->second, node, end));
+    for (auto it = range.first; it != range.second; ++it) out.push_back(ReleaseOf(it->second, node, end));
   }
   *block = std::move(out);
 }

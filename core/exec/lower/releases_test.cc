@@ -5,7 +5,7 @@
 
 #include <climits>
 
-namespace tenon::exec {
+namespace tenon::exec::releases_test {
 namespace {
 
 using Kind = Operation::Kind;
@@ -71,4 +71,4 @@ TEST(Releases, StandInTheBlockOfTheirReader) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::releases_test

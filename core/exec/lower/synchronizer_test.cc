@@ -10,7 +10,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::exec {
+namespace tenon::exec::synchronizer_test {
 namespace {
 
 using Kind = Operation::Kind;
@@ -140,4 +140,4 @@ TEST_F(SynchronizerTest, WhatABranchMayNotHaveDoneIsWaitedForAsWell) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::synchronizer_test

@@ -16,7 +16,7 @@
 #include "core/trace/trace.h"
 #include "tests/fakes/tiny_kernels.h"
 
-namespace tenon::exec {
+namespace tenon::exec::parted_plan_test {
 namespace {
 
 using graph::Edge;
@@ -318,4 +318,4 @@ TEST_F(Parted, SendsFloatsInHalfTheBytesWhenItMay) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::parted_plan_test

@@ -11,7 +11,7 @@
 #include "core/tensor/allowance.h"
 #include "tests/fakes/tiny_kernels.h"
 
-namespace tenon::exec {
+namespace tenon::exec::claims_test {
 namespace {
 
 using graph::Edge;
@@ -271,4 +271,4 @@ TEST_F(ClaimsTest, CompilesASetToWhatRunsAndIsDestroyedOnce) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::claims_test

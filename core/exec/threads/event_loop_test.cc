@@ -9,7 +9,7 @@
 
 #include "core/base/clock.h"
 
-namespace tenon::exec {
+namespace tenon::exec::event_loop_test {
 namespace {
 
 struct Pipe {
@@ -85,4 +85,4 @@ TEST(EventLoop, EndsWithWhatIsStillWaitedFor) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::event_loop_test

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace tenon::exec {
+namespace tenon::exec::host_threads_test {
 namespace {
 
 constexpr std::chrono::seconds kLong(60);
@@ -204,4 +204,4 @@ TEST(HostThreads, RunWhatIsScheduledBeforeTheyEnd) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::host_threads_test

@@ -31,7 +31,7 @@ extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t* 
   return real(thread, attributes, start, argument);
 }
 
-namespace tenon::exec {
+namespace tenon::exec::no_threads_test {
 namespace {
 
 struct Few {
@@ -96,4 +96,4 @@ TEST(NoThreads, ADeadlineThatNobodyWatchesIsRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::no_threads_test

@@ -10,7 +10,7 @@
 #include "core/exec/threads/event_loop.h"
 #include "core/exec/threads/host_threads.h"
 
-namespace tenon::exec {
+namespace tenon::exec::work_test {
 namespace {
 
 // What a function that was scheduled is told, for one wait.
@@ -216,4 +216,4 @@ TEST_F(Work, ManyThreadsScheduleForgetAndCancel) {
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon::exec::work_test

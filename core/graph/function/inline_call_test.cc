@@ -6,7 +6,7 @@
 
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::graph {
+namespace tenon::graph::inline_call_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -266,4 +266,4 @@ TEST(InlineCall, MakesANodeOfTheOpsThatItIsMadeOf) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::inline_call_test

@@ -35,13 +35,13 @@ Status CheckVersions(const tensorflow::VersionDef& versions) {
   return Status::Ok();
 }
 
-struct Input {
+struct InputName {
   std::string_view node;
   int32_t index = 0;
   bool control = false;
 };
 
-bool ParseInput(std::string_view text, Input* out) {
+bool ParseInput(std::string_view text, InputName* out) {
   out->control = !text.empty() && text[0] == '^';
   if (out->control) {
     out->node = text.substr(1);
@@ -99,7 +99,7 @@ class Importer {
     bool control_seen = false;
     for (const std::string& text : Def(i).input()) {
       TENON_RETURN_IF_ERROR(CheckAllowance());
-      Input input;
+      InputName input;
       if (!ParseInput(text, &input)) return Bad(i, StrCat("input '", text, "' is malformed"));
       if (control_seen && !input.control) return Bad(i, StrCat("the data input '", text, "' stands after a control input"));
       control_seen = control_seen || input.control;
@@ -163,7 +163,7 @@ class Importer {
     for (size_t i = 0; i < pending_.size(); ++i) {
       if (!HasTrait(i, TENON_OP_MERGE)) continue;
       for (const std::string& text : Def(i).input()) {
-        Input input;
+        InputName input;
         (void)ParseInput(text, &input);
         if (const auto it = by_name_.find(input.node); it != by_name_.end()) users[it->second].push_back(i);
       }
@@ -202,7 +202,7 @@ class Importer {
       spec.attrs.emplace(name, *std::move(attr));
     }
     for (const std::string& text : def.input()) {
-      Input input;
+      InputName input;
       (void)ParseInput(text, &input);
       const NodeId source = graph_->Find(input.node);
       if (input.control) spec.controls.push_back(source);
@@ -242,7 +242,7 @@ class Importer {
   struct Open {
     size_t node;
     int32_t index;
-    Input input;
+    InputName input;
   };
   const tensorflow::GraphDef& def_;
   Graph* graph_;

@@ -10,7 +10,7 @@
 #include "core/graph/merge.h"
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::graph {
+namespace tenon::graph::convert_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -403,4 +403,4 @@ TEST(GraphDef, RefusesMoreThanProtobufsLimitBeforeItReads) {
 }
 
 }  // namespace
-}  // namespace tenon::graph
+}  // namespace tenon::graph::convert_test

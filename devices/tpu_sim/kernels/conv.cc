@@ -207,13 +207,13 @@ struct BackpropFilterKernel {
   sdk::WindowAttributes attributes;
 };
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<MatrixTypes::Constraint<"T">>::list,
+constexpr sdk::Traits kConvTraits = {.constraints = sdk::Constraints<MatrixTypes::Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 
 }  // namespace
 
-TENON_TPU_KERNEL(Conv2D) = Kernel<Conv2DKernel>("Conv2D", kTraits);
-TENON_TPU_KERNEL(Conv2DBackpropInput) = Kernel<BackpropInputKernel>("Conv2DBackpropInput", kTraits);
-TENON_TPU_KERNEL(Conv2DBackpropFilter) = Kernel<BackpropFilterKernel>("Conv2DBackpropFilter", kTraits);
+TENON_TPU_KERNEL(Conv2D) = Kernel<Conv2DKernel>("Conv2D", kConvTraits);
+TENON_TPU_KERNEL(Conv2DBackpropInput) = Kernel<BackpropInputKernel>("Conv2DBackpropInput", kConvTraits);
+TENON_TPU_KERNEL(Conv2DBackpropFilter) = Kernel<BackpropFilterKernel>("Conv2DBackpropFilter", kConvTraits);
 
 }  // namespace tenon::tpu_sim

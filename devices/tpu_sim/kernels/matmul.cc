@@ -66,12 +66,12 @@ struct MatMulKernel {
   bool transpose_a, transpose_b;
 };
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<MatrixTypes::Constraint<"T">>::list,
+constexpr sdk::Traits kMatMulTraits = {.constraints = sdk::Constraints<MatrixTypes::Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 
 }  // namespace
 
-TENON_TPU_KERNEL(MatMul) = Kernel<MatMulKernel<false>>("MatMul", kTraits);
-TENON_TPU_KERNEL(BatchMatMulV2) = Kernel<MatMulKernel<true>>("BatchMatMulV2", kTraits);
+TENON_TPU_KERNEL(MatMul) = Kernel<MatMulKernel<false>>("MatMul", kMatMulTraits);
+TENON_TPU_KERNEL(BatchMatMulV2) = Kernel<MatMulKernel<true>>("BatchMatMulV2", kMatMulTraits);
 
 }  // namespace tenon::tpu_sim

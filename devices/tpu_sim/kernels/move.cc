@@ -16,7 +16,7 @@ namespace {
 
 using sdk::Dims;
 
-class Walk : public sdk::StridedWalk {
+class MoveWalk : public sdk::StridedWalk {
  public:
   template <class T>
   void Run(const T* source, T* target) const {
@@ -52,10 +52,10 @@ struct Moves {
   static constexpr int32_t kNoFill = -2, kZeros = -1;
   struct Move {
     int32_t source, target;  // operands
-    Walk walk;
+    MoveWalk walk;
   };
 
-  Walk& Add(int32_t source, int32_t target) { return moves.emplace_back(Move{source, target, {}}).walk; }
+  MoveWalk& Add(int32_t source, int32_t target) { return moves.emplace_back(Move{source, target, {}}).walk; }
   // After all are added: what it amounts to.
   void Finish(uint32_t dtype, Shapes& s) {
     sdk::DispatchSize(dtype, [&]<class T>(Tag<T>) { function = &Typed<T>; });
@@ -127,7 +127,7 @@ struct BuiltKernel {
 
   struct Plan : Moves {
     Plan(const BuiltKernel& kernel, Shapes& s) {
-      Walk& walk = Add(kSource, s.input_count());
+      MoveWalk& walk = Add(kSource, s.input_count());
       kernel.builder.Build(s.inputs(), s.output(0), &walk);
       const int64_t count = sdk::Count(s.out(0));
       if (kFill == kNoFill && walk.total() != count) {
@@ -178,7 +178,7 @@ struct PartsPlan : Moves {
       if (width * outer != count || width > row - at) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "a part of shape ", sdk::DimsOf(*part.view), " does not fit ", dims, " along axis ", given_axis);
       }
-      Walk& walk = joins ? Add(part.operand, whole.operand) : Add(whole.operand, part.operand);
+      MoveWalk& walk = joins ? Add(part.operand, whole.operand) : Add(whole.operand, part.operand);
       walk.Offset(joins ? 0 : at, joins ? at : 0);
       walk.Add(outer, joins ? width : row, joins ? row : width);
       walk.Add(width, 1, 1);

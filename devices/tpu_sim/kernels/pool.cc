@@ -86,13 +86,13 @@ struct AvgPoolGradKernel {
   sdk::WindowAttributes attributes;
 };
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<PoolTypes::Constraint<"T">>::list};
+constexpr sdk::Traits kPoolTraits = {.constraints = sdk::Constraints<PoolTypes::Constraint<"T">>::list};
 
 }  // namespace
 
-TENON_TPU_KERNEL(MaxPool) = Kernel<PoolKernel<true>>("MaxPool", kTraits);
-TENON_TPU_KERNEL(AvgPool) = Kernel<PoolKernel<false>>("AvgPool", kTraits);
-TENON_TPU_KERNEL(MaxPoolGrad) = Kernel<MaxPoolGradKernel>("MaxPoolGrad", kTraits);
-TENON_TPU_KERNEL(AvgPoolGrad) = Kernel<AvgPoolGradKernel>("AvgPoolGrad", kTraits);
+TENON_TPU_KERNEL(MaxPool) = Kernel<PoolKernel<true>>("MaxPool", kPoolTraits);
+TENON_TPU_KERNEL(AvgPool) = Kernel<PoolKernel<false>>("AvgPool", kPoolTraits);
+TENON_TPU_KERNEL(MaxPoolGrad) = Kernel<MaxPoolGradKernel>("MaxPoolGrad", kPoolTraits);
+TENON_TPU_KERNEL(AvgPoolGrad) = Kernel<AvgPoolGradKernel>("AvgPoolGrad", kPoolTraits);
 
 }  // namespace tenon::tpu_sim

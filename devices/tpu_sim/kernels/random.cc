@@ -54,14 +54,14 @@ struct RandomIntKernel : StreamKernel {
 constexpr uint32_t kFlags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL;
 constexpr tenon_span kShape[] = {TENON_SPAN("shape")};
 constexpr tenon_span kShapeAndBounds[] = {TENON_SPAN("shape"), TENON_SPAN("minval"), TENON_SPAN("maxval")};
-constexpr sdk::Traits kTraits = {
+constexpr sdk::Traits kRandomTraits = {
     .constraints = sdk::Constraints<Reals::Constraint<"dtype">>::list, .host_memory = kShape, .flags = kFlags};
 
 }  // namespace
 
-TENON_TPU_PLAIN_KERNEL(RandomUniform) = PlainKernel<RandomKernel<sdk::Uniform>>("RandomUniform", kTraits);
-TENON_TPU_PLAIN_KERNEL(RandomStandardNormal) = PlainKernel<RandomKernel<sdk::Normal>>("RandomStandardNormal", kTraits);
-TENON_TPU_PLAIN_KERNEL(TruncatedNormal) = PlainKernel<RandomKernel<sdk::Truncated>>("TruncatedNormal", kTraits);
+TENON_TPU_PLAIN_KERNEL(RandomUniform) = PlainKernel<RandomKernel<sdk::Uniform>>("RandomUniform", kRandomTraits);
+TENON_TPU_PLAIN_KERNEL(RandomStandardNormal) = PlainKernel<RandomKernel<sdk::Normal>>("RandomStandardNormal", kRandomTraits);
+TENON_TPU_PLAIN_KERNEL(TruncatedNormal) = PlainKernel<RandomKernel<sdk::Truncated>>("TruncatedNormal", kRandomTraits);
 TENON_TPU_PLAIN_KERNEL(RandomUniformInt) = PlainKernel<RandomIntKernel>(
     "RandomUniformInt", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"Tout">>::list,
                          .host_memory = kShapeAndBounds,

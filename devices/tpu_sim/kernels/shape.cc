@@ -8,14 +8,14 @@ namespace tenon::tpu_sim {
 namespace {
 
 constexpr tenon_span kOutput[] = {TENON_SPAN("output")};
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .host_memory = kOutput};
+constexpr sdk::Traits kShapeTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .host_memory = kOutput};
 
 }  // namespace
 
-TENON_TPU_PLAIN_KERNEL(Shape) = PlainKernel<sdk::ShapeKernel>("Shape", kTraits);
-TENON_TPU_PLAIN_KERNEL(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kTraits);
-TENON_TPU_PLAIN_KERNEL(Size) = PlainKernel<sdk::SizeKernel>("Size", kTraits);
-TENON_TPU_PLAIN_KERNEL(Rank) = PlainKernel<sdk::RankKernel>("Rank", kTraits);
+TENON_TPU_PLAIN_KERNEL(Shape) = PlainKernel<sdk::ShapeKernel>("Shape", kShapeTraits);
+TENON_TPU_PLAIN_KERNEL(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kShapeTraits);
+TENON_TPU_PLAIN_KERNEL(Size) = PlainKernel<sdk::SizeKernel>("Size", kShapeTraits);
+TENON_TPU_PLAIN_KERNEL(Rank) = PlainKernel<sdk::RankKernel>("Rank", kShapeTraits);
 TENON_TPU_PLAIN_KERNEL(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape", {.host_memory = kOutput, .dynamic_outputs = 1});
 
 }  // namespace tenon::tpu_sim

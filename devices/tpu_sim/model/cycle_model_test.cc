@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::tpu_sim {
+namespace tenon::tpu_sim::cycle_model_test {
 namespace {
 
 // No limit off chip, everything fits.
@@ -416,4 +416,4 @@ TEST(ScaleSim, AgreesOnConvolutionsButForWindowsThatTheEdgeCuts) {
 }
 
 }  // namespace
-}  // namespace tenon::tpu_sim
+}  // namespace tenon::tpu_sim::cycle_model_test

@@ -15,7 +15,7 @@ using host::Result;
 using host::Status;
 using nlohmann::json;
 
-Status Bad(const std::string& source, const std::string& what) {
+Status BadFile(const std::string& source, const std::string& what) {
   return Status(Code::kInvalidArgument, source + ": " + what + R"(; a cluster is written as {"ps": ["host:port"], "worker": ["host:port", ...]})");
 }
 
@@ -27,13 +27,13 @@ Result<int> Index(const json& value, const std::string& source) {
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), index);
     if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && index >= 0) return index;
   }
-  return Bad(source, value.dump() + " is no task's number");
+  return BadFile(source, value.dump() + " is no task's number");
 }
 
 Status AddJob(const std::string& job, const json& tasks, const std::string& source, ClusterFile* out) {
   const auto add = [&](int index, const json& address) -> Status {
     if (!address.is_string() || address.get_ref<const std::string&>().empty())
-      return Bad(source, "task " + std::to_string(index) + " of job '" + job + "' has no address");
+      return BadFile(source, "task " + std::to_string(index) + " of job '" + job + "' has no address");
     out->tasks.push_back({TaskName(job, index), address.get<std::string>()});
     return Status();
   };
@@ -41,7 +41,7 @@ Status AddJob(const std::string& job, const json& tasks, const std::string& sour
     for (size_t i = 0; i < tasks.size(); ++i) TENON_TRY(add(static_cast<int>(i), tasks[i]));
     return Status();
   }
-  if (!tasks.is_object()) return Bad(source, "job '" + job + "' is " + tasks.type_name() + " instead of a list of addresses");
+  if (!tasks.is_object()) return BadFile(source, "job '" + job + "' is " + tasks.type_name() + " instead of a list of addresses");
   for (const auto& [number, address] : tasks.items()) {
     TENON_TRY_ASSIGN(const int index, Index(json(number), source));
     TENON_TRY(add(index, address));
@@ -66,15 +66,15 @@ std::string TaskName(const std::string& job, int task) { return "/job:" + job + 
 
 Result<ClusterFile> ClusterFile::Parse(std::string_view text, const std::string& source) {
   const json read = json::parse(text, nullptr, false);
-  if (!read.is_object()) return Bad(source, read.is_discarded() ? "it is no JSON" : "it is no JSON object");
+  if (!read.is_object()) return BadFile(source, read.is_discarded() ? "it is no JSON" : "it is no JSON object");
   ClusterFile out;
   const bool whole = read.contains("cluster") && read["cluster"].is_object();
   const json& cluster = whole ? read["cluster"] : read;
   for (const auto& [job, tasks] : cluster.items()) TENON_TRY(AddJob(job, tasks, source, &out));
-  if (out.tasks.empty()) return Bad(source, "it names no task");
+  if (out.tasks.empty()) return BadFile(source, "it names no task");
   if (whole && read.contains("task") && read["task"].is_object()) {
     const json& task = read["task"];
-    if (!task.contains("type") || !task["type"].is_string() || !task.contains("index")) return Bad(source, "its task has no type and index");
+    if (!task.contains("type") || !task["type"].is_string() || !task.contains("index")) return BadFile(source, "its task has no type and index");
     out.job = task["type"].get<std::string>();
     TENON_TRY_ASSIGN(out.task, Index(task["index"], source));
   }

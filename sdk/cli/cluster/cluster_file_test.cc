@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace tenon::cli {
+namespace tenon::cli::cluster_file_test {
 namespace {
 
 // Without what the test's own launcher has set.
@@ -50,4 +50,4 @@ TEST(ClusterFile, OfATrainingOperatorSaysWhichTaskThisIs) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::cluster_file_test

@@ -10,7 +10,7 @@
 
 #include "tests/cluster/scrape.h"
 
-namespace tenon::cli {
+namespace tenon::cli::http_server_test {
 namespace {
 
 using engine::Telephone;
@@ -80,4 +80,4 @@ TEST(HttpServer, EndsWithOpenConnections) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::http_server_test

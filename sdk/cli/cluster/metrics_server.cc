@@ -20,7 +20,7 @@ using host::Result;
 using host::Status;
 using nlohmann::json;
 
-Status Bad(const std::string& address, const std::string& what) { return Status(Code::kInvalidArgument, "'" + address + "': " + what); }
+Status BadAddress(const std::string& address, const std::string& what) { return Status(Code::kInvalidArgument, "'" + address + "': " + what); }
 
 bool IsLoopback(const sockaddr* address) {
   if (address->sa_family == AF_INET) return (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;
@@ -30,16 +30,16 @@ bool IsLoopback(const sockaddr* address) {
 // "127.0.0.1:9100" or "[::1]:9100", without the port: a name is looked up, and stands for one address.
 Result<std::string> FindHost(const std::string& address, std::string name, bool plaintext) {
   if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
-  if (name.empty()) return Bad(address, "it must be HOST:PORT, such as 127.0.0.1:9100");
+  if (name.empty()) return BadAddress(address, "it must be HOST:PORT, such as 127.0.0.1:9100");
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
-  if (const int problem = getaddrinfo(name.c_str(), nullptr, &hints, &found); problem != 0) return Bad(address, gai_strerror(problem));
+  if (const int problem = getaddrinfo(name.c_str(), nullptr, &hints, &found); problem != 0) return BadAddress(address, gai_strerror(problem));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, &freeaddrinfo);
   if (!plaintext && !IsLoopback(found->ai_addr))
-    return Bad(address, "other hosts could read the metrics, unencrypted and unasked; listen on loopback, or ask for that with --metrics-plaintext");
+    return BadAddress(address, "other hosts could read the metrics, unencrypted and unasked; listen on loopback, or ask for that with --metrics-plaintext");
   char text[NI_MAXHOST];
-  if (getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) return Bad(address, "it is no address");
+  if (getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) return BadAddress(address, "it is no address");
   return found->ai_family == AF_INET6 ? "[" + std::string(text) + "]" : std::string(text);
 }
 
@@ -72,9 +72,9 @@ MetricsServer::~MetricsServer() = default;
 Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& address, bool plaintext, Reader reader) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || address.find_first_not_of("0123456789", colon + 1) != std::string::npos || colon + 1 == address.size())
-    return Bad(address, "it must be HOST:PORT, such as 127.0.0.1:9100");
+    return BadAddress(address, "it must be HOST:PORT, such as 127.0.0.1:9100");
   const unsigned long port = std::strtoul(address.c_str() + colon + 1, nullptr, 10);
-  if (port > 65535) return Bad(address, "its port is more than 65535");
+  if (port > 65535) return BadAddress(address, "its port is more than 65535");
   TENON_TRY_ASSIGN(const std::string name, FindHost(address, address.substr(0, colon), plaintext));
   std::unique_ptr<MetricsServer> out(new MetricsServer);
   HttpOptions options;

@@ -19,7 +19,7 @@ using host::Code;
 using host::Result;
 using host::Status;
 
-Status Problem(const std::string& what) {
+Status FolderProblem(const std::string& what) {
   const Code code = errno == EEXIST                     ? Code::kAlreadyExists
                     : errno == EACCES || errno == EPERM ? Code::kPermissionDenied
                     : errno == ENOENT                   ? Code::kNotFound
@@ -39,7 +39,7 @@ Status WriteAll(int file, const std::string& path, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t put = write(file, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return Problem("writing " + path);
+    if (put < 0) return FolderProblem("writing " + path);
     bytes.remove_prefix(static_cast<size_t>(put));
   }
   return Status();
@@ -49,7 +49,7 @@ Status WriteAll(int file, const std::string& path, std::string_view bytes) {
 
 Result<PrivateFolder> PrivateFolder::Make(const std::string& name) {
   std::string path = RuntimeFolder() + "/" + name + "_XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) return Problem("making the folder " + path);
+  if (mkdtemp(path.data()) == nullptr) return FolderProblem("making the folder " + path);
   return PrivateFolder(std::move(path));
 }
 
@@ -60,9 +60,9 @@ PrivateFolder::~PrivateFolder() {
 
 Status WriteNewFile(const std::string& path, std::string_view bytes) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (file < 0) return Problem("making " + path);
+  if (file < 0) return FolderProblem("making " + path);
   Status written = WriteAll(file, path, bytes);
-  if (close(file) != 0 && written.ok()) written = Problem("writing " + path);
+  if (close(file) != 0 && written.ok()) written = FolderProblem("writing " + path);
   if (!written.ok()) unlink(path.c_str());
   return written;
 }
@@ -72,7 +72,7 @@ Status PutFile(const std::string& path, std::string_view bytes) {
   const std::string beside = path + "." + digits;
   TENON_TRY(WriteNewFile(beside, bytes));
   if (rename(beside.c_str(), path.c_str()) == 0) return Status();
-  const Status problem = Problem("writing " + path);
+  const Status problem = FolderProblem("writing " + path);
   unlink(beside.c_str());
   return problem;
 }
@@ -82,7 +82,7 @@ Result<std::string> RandomDigits(size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) {
     unsigned char byte = 0;
     while (getrandom(&byte, 1, 0) != 1)
-      if (errno != EINTR) return Problem("asking the system for random bytes");
+      if (errno != EINTR) return FolderProblem("asking the system for random bytes");
     char digits[3];
     std::snprintf(digits, sizeof digits, "%02x", byte);
     out += digits;

@@ -14,7 +14,7 @@
 
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::cli {
+namespace tenon::cli::private_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,4 +81,4 @@ TEST(PrivateFolder, DigitsAreNotTheSameTwice) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::private_folder_test

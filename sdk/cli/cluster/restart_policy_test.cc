@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::cli {
+namespace tenon::cli::restart_policy_test {
 namespace {
 
 using namespace std::chrono_literals;  // NOLINT: of a test
@@ -41,4 +41,4 @@ TEST(RestartPolicy, DeathsLongAgoAreForgotten) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::restart_policy_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tenon::cli {
+namespace tenon::cli::task_lines_test {
 namespace {
 
 tenon_task_state Said(uint64_t silent_ns, uint64_t steps, uint64_t received, uint64_t sent) {
@@ -35,4 +35,4 @@ TEST(TaskLines, ATaskThatWasStartedAgainCountsFromZero) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::task_lines_test

@@ -57,7 +57,7 @@ using Values = std::map<std::string, std::vector<Tensor>, std::less<>>;
 std::string ValueName(std::string_view node, int output) { return output == 0 ? std::string(node) : fmt::format("{}:{}", node, output); }
 
 // With the bytes of its texts.
-uint64_t BytesOf(const tenon_tensor_view& value) {
+uint64_t BytesOfValue(const tenon_tensor_view& value) {
   uint64_t bytes = value.byte_size;
   if (value.dtype != TENON_DT_STRING) return bytes;
   const auto* const cells = reinterpret_cast<const tenon_string_cell*>(static_cast<const char*>(value.dl.data) + value.dl.byte_offset);
@@ -173,7 +173,7 @@ class Comparison {
 
   Status Keep(const host::Watched& made) {
     const std::lock_guard lock(mutex_);
-    kept_ += BytesOf(made.value);
+    kept_ += BytesOfValue(made.value);
     if (kept_ > most_kept_)
       return Status(Code::kResourceExhausted, "the reference's values take more than " + arguments_.keep + "; give fewer examples, or --keep SIZE if the memory is there");
     TENON_TRY_ASSIGN(Tensor copy, Tensor::Copy(made.value));

@@ -13,7 +13,7 @@
 #include "tenon/tenon.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::cli {
+namespace tenon::cli::compare_command_test {
 namespace {
 
 using host::DType;
@@ -137,4 +137,4 @@ TEST_F(Compare, ResetWantsACluster) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::compare_command_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tenon::cli {
+namespace tenon::cli::deviation_test {
 namespace {
 
 using host::Shape;
@@ -71,4 +71,4 @@ TEST(Deviation, WhatIsPredictedGrowsWithTheInputsAndWithTheirNumber) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::deviation_test

@@ -18,7 +18,7 @@ std::string CommandsOf(const CLI::App& app) {
   return names;
 }
 
-const CLI::App* FindCommand(const CLI::App& app, const std::string& word) {
+const CLI::App* FindCommandNamed(const CLI::App& app, const std::string& word) {
   for (const CLI::App* each : app.get_subcommands(kShown))
     if (each->get_name() == word) return each;
   return nullptr;
@@ -82,7 +82,7 @@ class Walk {
   void Word(const std::string& word) {
     if (!HasCommands(*at_) || arguments_ > 0) {
       if (++arguments_ > ArgumentsOf(*at_)) slip_.what = Quoted(word) + " is one word too many";
-    } else if (const CLI::App* command = FindCommand(*at_, word)) {
+    } else if (const CLI::App* command = FindCommandNamed(*at_, word)) {
       at_ = command;
       slip_.command += " " + word;
     } else if (ArgumentsOf(*at_) > 0) {

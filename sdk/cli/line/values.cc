@@ -13,7 +13,7 @@ using host::Code;
 using host::Result;
 using host::Status;
 
-Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
+Status BadValue(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
 
 struct Unit {
   std::string_view name;
@@ -30,7 +30,7 @@ Result<double> ParseWithUnit(std::string_view text, std::string_view what, const
     std::string names;
     for (const Unit& known : units)
       names += (names.empty() || known.name.empty() ? "" : ", ") + std::string(known.name);
-    return Bad("'" + std::string(text) + "' is no " + std::string(what) + "; a number and one of the units " + names);
+    return BadValue("'" + std::string(text) + "' is no " + std::string(what) + "; a number and one of the units " + names);
   }
   return number * found->factor;
 }
@@ -51,7 +51,7 @@ Result<uint64_t> ParseSize(std::string_view text) {
                                                       {"GiB", kGi},
                                                       {"T", kTi},
                                                       {"TiB", kTi}}));
-  if (bytes >= 9.2e18 || bytes < 1) return Bad("'" + std::string(text) + "' is no size that memory can have");
+  if (bytes >= 9.2e18 || bytes < 1) return BadValue("'" + std::string(text) + "' is no size that memory can have");
   return static_cast<uint64_t>(bytes);
 }
 
@@ -60,7 +60,7 @@ Result<std::chrono::nanoseconds> ParseTime(std::string_view text) {
       const double nanoseconds,
       ParseWithUnit(text, "time",
                     {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}));
-  if (nanoseconds >= 9e18 || nanoseconds < 1) return Bad("'" + std::string(text) + "' is no time that a step can have");
+  if (nanoseconds >= 9e18 || nanoseconds < 1) return BadValue("'" + std::string(text) + "' is no time that a step can have");
   return std::chrono::nanoseconds(static_cast<int64_t>(nanoseconds));
 }
 
@@ -73,14 +73,14 @@ Result<uint32_t> ParseLogLevel(std::string_view text) {
   for (const auto& [name, level] : kLevels) {
     if (name == text) return level;
   }
-  return Bad("'" + std::string(text) + "': there are debug, info, warning and error");
+  return BadValue("'" + std::string(text) + "': there are debug, info, warning and error");
 }
 
 Result<host::PluginOption> ParsePluginOption(std::string_view text) {
   const size_t equals = text.find('=');
   const size_t dot = text.substr(0, equals).rfind('.');
   if (equals == std::string_view::npos || dot == std::string_view::npos || dot == 0 || dot + 1 == equals) {
-    return Bad("'" + std::string(text) + "' is not of the form PLUGIN.KEY=VALUE");
+    return BadValue("'" + std::string(text) + "' is not of the form PLUGIN.KEY=VALUE");
   }
   return host::PluginOption{std::string(text.substr(0, dot)), std::string(text.substr(dot + 1, equals - dot - 1)),
                             std::string(text.substr(equals + 1))};
@@ -95,7 +95,7 @@ std::pair<std::string, std::string> SplitAssignment(std::string_view text) {
 // "tpu_sim:2"
 Result<DeviceCount> ParseDevices(std::string_view text) {
   const size_t colon = text.rfind(':');
-  const Status bad = Bad("'" + std::string(text) + "' is not of the form NAME:COUNT, such as tpu_sim:2");
+  const Status bad = BadValue("'" + std::string(text) + "' is not of the form NAME:COUNT, such as tpu_sim:2");
   if (colon == std::string_view::npos || colon == 0) return bad;
   const std::string_view number = text.substr(colon + 1);
   DeviceCount wanted{"tenon." + std::string(text.substr(0, colon)), 0};

@@ -14,7 +14,7 @@
 #include "tenon/tenon.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::cli {
+namespace tenon::cli::calibrate_command_test {
 namespace {
 
 using host::DType;
@@ -195,4 +195,4 @@ TEST_F(CalibrateCommand, AccuracyIsRefusedWhereThereIsNothingToCompare) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::calibrate_command_test

@@ -11,7 +11,7 @@
 #include "tenon/tenon.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::cli {
+namespace tenon::cli::freeze_command_test {
 namespace {
 
 using host::DType;
@@ -64,4 +64,4 @@ TEST_F(FreezeCommand, RefusesWhatWritesAndClusters) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::freeze_command_test

@@ -15,16 +15,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::atomic<bool> stop_requested{false};
+std::atomic<bool> stop_repeating{false};
 
 // The first SIGINT is noted while this lives; the second one ends the process as usual.
 class Interrupts {
  public:
   Interrupts() {
     struct sigaction action = {};
-    action.sa_handler = [](int) { stop_requested.store(true); };
+    action.sa_handler = [](int) { stop_repeating.store(true); };
     action.sa_flags = SA_RESETHAND;
-    stop_requested.store(false);
+    stop_repeating.store(false);
     sigaction(SIGINT, &action, &before_);
   }
   ~Interrupts() { sigaction(SIGINT, &before_, nullptr); }
@@ -69,7 +69,7 @@ host::Status Repeat::Run(const std::function<host::Status(bool)>& step) {
   std::optional<Interrupts> interrupts;
   if (steps_ > 1) interrupts.emplace();  // a single step is ended as any program is
   SignOfLife life(steps_);
-  while (times_.size() < steps_ && (times_.empty() || !stop_requested)) {
+  while (times_.size() < steps_ && (times_.empty() || !stop_repeating)) {
     const auto began = Clock::now();
     const host::Status status = step(times_.size() + 1 == steps_);
     const auto ended = Clock::now();

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-namespace tenon::cli {
+namespace tenon::cli::repeat_test {
 namespace {
 
 using host::Code;
@@ -55,4 +55,4 @@ TEST(Repeat, SaysInWhichStepItFailed) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::repeat_test

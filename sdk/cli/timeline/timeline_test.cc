@@ -7,7 +7,7 @@
 #include "sdk/cli/timeline/text_timeline.h"
 #include "sdk/cli/timeline/trace_spans.h"
 
-namespace tenon::cli {
+namespace tenon::cli::timeline_test {
 namespace {
 
 constexpr char kTrace[] = R"({"traceEvents": [
@@ -94,4 +94,4 @@ TEST(SvgTimeline, NamesOfStrangersStayText) {
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::cli::timeline_test

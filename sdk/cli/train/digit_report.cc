@@ -14,7 +14,7 @@
 namespace tenon::cli {
 namespace {
 
-constexpr size_t kShown = 8;  // digits
+constexpr size_t kDigitsShown = 8;  // digits
 constexpr size_t kWrongShown = 4;
 constexpr size_t kInARow = 4;
 constexpr std::string_view kShades = " .:-=+*#%@";
@@ -26,7 +26,7 @@ std::vector<size_t> Choose(const train::DigitSet& digits, std::span<const int64_
     if (answers[i] != digits.labels[i]) wrong.push_back(i);
   }
   std::vector<size_t> chosen;
-  for (size_t i = 0; i < answers.size() && chosen.size() + wrong.size() < kShown; ++i) {
+  for (size_t i = 0; i < answers.size() && chosen.size() + wrong.size() < kDigitsShown; ++i) {
     if (answers[i] == digits.labels[i]) chosen.push_back(i);
   }
   chosen.insert(chosen.end(), wrong.begin(), wrong.end());

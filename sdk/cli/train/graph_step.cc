@@ -20,7 +20,7 @@ using host::Status;
 using model::Signature;
 using model::TensorInfo;
 
-constexpr size_t kMostListed = 10;
+constexpr size_t kMostVariablesListed = 10;
 
 bool IsFloat(DType dtype) { return dtype == DType::kFloat || dtype == DType::kDouble || dtype == DType::kHalf || dtype == DType::kBfloat16; }
 bool IsNumber(DType dtype) {
@@ -31,8 +31,8 @@ bool IsOneNumber(const TensorInfo& info) { return info.kind == TensorInfo::Kind:
 
 std::string Listed(const std::vector<std::string>& names) {
   std::string text;
-  for (size_t i = 0; i < names.size() && i < kMostListed; ++i) text += (i == 0 ? "" : ", ") + names[i];
-  return names.size() > kMostListed ? text + ", and " + std::to_string(names.size() - kMostListed) + " more" : text;
+  for (size_t i = 0; i < names.size() && i < kMostVariablesListed; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > kMostVariablesListed ? text + ", and " + std::to_string(names.size() - kMostVariablesListed) + " more" : text;
 }
 
 // Nodes that look like train ops: nobody reads them, and they change variables by an optimizer's op, directly or as a group.

@@ -51,7 +51,7 @@ struct Variable {
   bool rows = false;  // it is looked up and changed by rows (Embedding)
   bool adopted = false;    // a graph's own: `initial` is not valid, and nodes that are not the model's read it
   bool reference = false;  // an adopted one that is a reference (VariableV2): handle and value are its one output
-  TablePart part;
+  TablePart part = {};
 };
 
 class Model {
