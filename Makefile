@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
+.PHONY: run test test-gpu-emulated test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -13,7 +13,7 @@ help: ## Show this list.
 # DEVICES=tpu_sim:2 adds simulated devices, places the graph over all of them, and draws a step.
 RUN_DEVICES := $(foreach device,$(DEVICES),--devices $(device))
 
-# What the job does not need is not built for it; a folder that has all of it stays as it is.
+# What the job does not need is not built for it; a folder that has all of it stays as it is, but for what a GPU needs.
 RUN_TARGETS := job $(foreach device,$(DEVICES),tenon_$(firstword $(subst :, ,$(device))))
 RUN_ON_GPU := $(filter cuda:% rocm:%,$(DEVICES))
 NOT_FOR_RUN := -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=OFF -DTENON_GRPC=OFF -DTENON_PYTHON_PACKAGE=OFF
@@ -27,11 +27,20 @@ run: ## Build what the job needs, then train a network on handwritten digits (DE
 	cmake --build $(BUILD) -j $(JOBS) --target $(RUN_TARGETS)
 	$(BUILD)/bin/tenon train digits $(if $(DEVICES),--folder $(BUILD)/digits_on_devices --restart --timeline $(RUN_DEVICES),--folder $(BUILD)/digits)
 
-build: configure ## Build everything into build/release, laid out like an install prefix.
+build: configure ## Build everything into build/release, laid out like an install prefix (GPU=1: the plugins of CUDA and ROCm too, and their tests).
 	cmake --build $(BUILD) -j $(JOBS)
 
-test: build ## Build, then run every test.
+test: build ## Build without GPUs, then run every test but those of GPUs (GPU=1: all).
 	ctest --test-dir $(BUILD) --output-on-failure -j2
+
+# The lane of GPUs: in the same folder, since most of what it needs is built there for `make test`; device code is compiled once, and kept while the folder is without
+# GPUs. What it passed with is kept in .ci/gpu_lane.txt, of the preset that is shipped.
+test-gpu-emulated: packages ## Build the plugins of GPUs too, and run every test that needs them, on emulated GPUs (.ci/run does where what they test has changed).
+	@mkdir -p $(BUILD)
+	@! git rev-parse --git-dir >/dev/null 2>&1 || python3 -B tools/gpu_lane.py state >$(BUILD)/gpu_lane.txt
+	$(MAKE) build GPU=1
+	ctest --test-dir $(BUILD) --output-on-failure -j2 -L '^gpu$$'
+	$(if $(filter release,$(PRESET)),@[ ! -f $(BUILD)/gpu_lane.txt ] || python3 -B tools/gpu_lane.py passed $(BUILD))
 
 test-outside: packages ## Unit tests of what reads what strangers give (graphs, models, checkpoints, arrays, plugins), under two sanitizers.
 	cmake --preset outside
@@ -49,7 +58,7 @@ PYTHON ?= python3
 bench-gpu: ## On a machine with a GPU: training, launches, products and copies, beside PyTorch where PYTHON has it (BENCH="--quick").
 	tests/perf/gpu/bench_gpu.sh $(BUILD) $(GPU_PLUGIN) --python $(PYTHON) $(BENCH)
 
-# Of a build that is there already: packing asks for no GPU and no toolkit.
+# Of a build that is there already (make build GPU=1): packing asks for no GPU and no toolkit.
 gpu-kit: ## Pack what test-gpu and bench-gpu need, and first.sh, for a machine that has a GPU alone: build/gpu-kit.tar.gz, 60 MiB at most.
 	python3 -B tools/gpu_kit/pack.py --build $(BUILD) --plugin $(GPU_PLUGIN) --out build/gpu-kit.tar.gz
 
@@ -89,9 +98,12 @@ wheel-tree: packages
 wheel-test: ## Install the wheels of build/wheel/dist into fresh environments, use all that they bring, and uninstall them (PYTHONS as for wheel).
 	python3 -B sdk/python/wheel/test.py --dist $(WHEEL)/dist --work $(WHEEL)/test --pythons "$(PYTHONS)"
 
-# CMAKE_OPTIONS=-DTENON_GPU=OFF, and the like, are said again each time.
+# A folder keeps what it has of GPUs, but for what `make test` asks. CMAKE_OPTIONS=-DTENON_GRPC=OFF, and the like, are said again each time.
+WITH_GPU = $(if $(GPU),-DTENON_GPU=ON)
+test: WITH_GPU = -DTENON_GPU=$(if $(GPU),ON,OFF)
+
 configure: packages
-	cmake --preset $(PRESET) $(CMAKE_OPTIONS)
+	cmake --preset $(PRESET) $(WITH_GPU) $(CMAKE_OPTIONS)
 
 packages:
 	@tools/install_packages.sh packages.txt packages-all.txt

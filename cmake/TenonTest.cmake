@@ -7,6 +7,9 @@
 # One GoogleTest executable in <build>/tests/bin and one ctest entry of the same name. A test sees
 # TENON_TEST_SOURCE_DIR and TENON_TEST_BUILD_DIR (the build folder laid out as a prefix).
 #
+# tenon_tests_on_gpus(test...): some of these tests' cases run on an emulated GPU (tests/device/gpu.h). With TENON_GPU they belong to the lane of
+# GPUs too, by the label "gpu", and no case may be left out for want of one; without it, those cases are skipped and say so.
+#
 # Tests in Python run with ${TENON_PYTHON}: Debian's own where there is one, because python3-numpy
 # of packages-all.txt belongs to it and not to another python3 that may come first in PATH.
 
@@ -42,4 +45,17 @@ function(tenon_add_test name)
   if("outside" IN_LIST arg_LABELS)
     set_property(GLOBAL APPEND PROPERTY TENON_OUTSIDE_PROGRAMS ${name})
   endif()
+endfunction()
+
+function(tenon_tests_on_gpus)
+  if(NOT TENON_TESTS OR NOT TENON_GPU)
+    return()
+  endif()
+  foreach(test IN LISTS ARGN)
+    set_property(TEST ${test} APPEND PROPERTY LABELS gpu)
+    set_property(TEST ${test} APPEND PROPERTY FAIL_REGULAR_EXPRESSION "no emulated GPU is built here")
+    if(TARGET ${test})
+      add_dependencies(${test} tenon_gpu_emulated)
+    endif()
+  endforeach()
 endfunction()

@@ -221,9 +221,14 @@ class DriverRuntime final : public Runtime {
     std::call_once(once_, [this] { opened_ = api_.Open(); });
     if (!opened_.ok()) return opened_;
     int count = 0;
-    Outcome outcome = ToOutcome(api_, api_.DeviceCount(&count), "DeviceCount");
+    if (Outcome outcome = ToOutcome(api_, api_.DeviceCount(&count), "DeviceCount"); !outcome.ok()) return outcome;
+    // Of the library that tests have without the vendor's compiler (tenon_gpu_plugin in images.cmake).
+    if (count > 0 && tenon_gpu_image_count == 0) {
+      return Fault(TENON_FAILED_PRECONDITION, "this library has no code for ", kVendor.name, " GPUs, of which there are ", count,
+                   " here: it was built without the vendor's compiler, for tests; load the one in lib/tenon/plugins of `make build GPU=1`");
+    }
     *out_count = static_cast<uint32_t>(count);
-    return outcome;
+    return {};
   }
   Outcome Open(uint32_t index, std::unique_ptr<Card>* out_card) override {
     auto card = std::make_unique<DriverCard<Api>>(api_);

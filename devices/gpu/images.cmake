@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# tenon_gpu_images(target OUTPUT_SUFFIX suffix COMPILER command... EXACT option...)
+# tenon_gpu_images(vendor OUTPUT_SUFFIX suffix COMPILER command... EXACT option...)
 #
-# Compiles each file of devices/gpu/code with the vendor's compiler, and puts what it gives into the target as data
-# (devices/gpu/images.h). The command gets the source, -o and the output after it. What the compiler says goes into a log beside
+# The target tenon_<vendor>_images compiles each file of devices/gpu/code with the vendor's compiler; tenon_gpu_embed_images(target vendor) puts what it
+# gives into a plugin as data (devices/gpu/images.h). The target is made whether or not TENON_GPU is on, and built for a plugin alone: Ninja forgets
+# what a file was made of while no rule makes it, and would compile all of them again when the option is back. The command gets the source, -o and the output after it. What the compiler says goes into a log beside
 # the image, which report.py reads; it is shown when the compiler fails. EXACT: what keeps a product and a sum two roundings; for
 # element-wise ops, whose numbers do not depend on whether a chain of them is compiled, and for updates of variables, not on how many are one launch.
 set(TENON_GPU_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
@@ -36,7 +37,7 @@ function(tenon_gpu_headers target)
   target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/${target}_headers.c")
 endfunction()
 
-function(tenon_gpu_images target)
+function(tenon_gpu_images vendor)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT_SUFFIX" "COMPILER;EXACT")
   file(GLOB sources CONFIGURE_DEPENDS "${TENON_GPU_FOLDER}/code/*.cu")
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/images")
@@ -70,6 +71,37 @@ function(tenon_gpu_images target)
                      "const uint64_t tenon_gpu_image_count = ${count};\n")
   file(GENERATE OUTPUT "${folder}/images.c" CONTENT "${text}")
   set_source_files_properties("${folder}/images.c" PROPERTIES OBJECT_DEPENDS "${images}")
-  target_sources(${target} PRIVATE "${folder}/images.c")
+  add_custom_target(tenon_${vendor}_images DEPENDS ${images})
+endfunction()
+
+function(tenon_gpu_embed_images target vendor)
+  target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/images/images.c")
+  add_dependencies(${target} tenon_${vendor}_images)
   tenon_gpu_headers(${target})
+endfunction()
+
+# tenon_gpu_host_objects(vendor SOURCES ... INCLUDES folder...): tenon_<vendor>_objects, the vendor's own half of what runs on the host, compiled once for
+# all that is made of it.
+function(tenon_gpu_host_objects vendor)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;INCLUDES")
+  add_library(tenon_${vendor}_objects OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
+  target_link_libraries(tenon_${vendor}_objects PRIVATE Tenon::plugin tenon_warnings)
+  target_include_directories(tenon_${vendor}_objects PRIVATE "${TENON_GPU_FOLDER}")
+  target_include_directories(tenon_${vendor}_objects SYSTEM PRIVATE ${arg_INCLUDES})
+  target_compile_options(tenon_${vendor}_objects PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
+endfunction()
+
+# tenon_gpu_plugin(vendor): the plugin of tenon_<vendor>_objects, in two forms: with images, where TENON_GPU is on, and for
+# tests without, which is quick to build: it is opened and loaded as the other, says why there is no GPU, and refuses one that is there.
+function(tenon_gpu_plugin vendor)
+  set(objects "$<TARGET_OBJECTS:tenon_${vendor}_objects>" "$<TARGET_OBJECTS:tenon_gpu_objects>")
+  if(TENON_TESTS)
+    tenon_add_plugin(${vendor} VARIANT without_images SOURCES ${objects} "${TENON_GPU_FOLDER}/testing/no_images.cc" LIBRARIES ${CMAKE_DL_LIBS} Threads::Threads
+                     OPTIONS "-I${TENON_GPU_FOLDER}" OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/plugins" NO_INSTALL)
+    tenon_gpu_headers(tenon_${vendor}_without_images)
+  endif()
+  if(TENON_GPU)
+    tenon_add_plugin(${vendor} SOURCES ${objects} LIBRARIES ${CMAKE_DL_LIBS} Threads::Threads)
+    tenon_gpu_embed_images(tenon_${vendor} ${vendor})
+  endif()
 endfunction()

@@ -73,6 +73,7 @@ TEST(Bfloat16OnACluster, ComputesWhatOneProcessDoes) { ExpectWhatOneProcessCompu
 
 // Each task has a GPU, which keeps in 16 bits all that may be.
 TEST(Bfloat16OnACluster, OfGpusComputesWhatOneProcessDoes) {
+  if (const std::string why = device_test::WhyNoGpu(); !why.empty()) GTEST_SKIP() << why;
   RuntimeOptions options = device_test::GpuOptions();
   options.plugin_options.push_back({device_test::GpuPlugin(), "storage", "always"});
   const auto runtime = Runtime::Create(options);

@@ -32,16 +32,17 @@ constexpr char kLibrary[] = TENON_TEST_BUILD_DIR "/tests/plugins/libtenon_emulat
 // Emulated ones; library: a path, or "off".
 RuntimeOptions GpusOptions(int devices, const std::string& library) {
   RuntimeOptions options;
-  options.plugins = {TENON_TEST_BUILD_DIR "/tests/plugins/tenon_gpu_emulated.so"};
+  options.plugins = {device_test::kEmulatedPlugin};
   options.plugin_options = {{"tenon.gpu_emulated", "devices", std::to_string(devices)}, {"tenon.gpu_emulated", "cache", "off"}};
   options.plugin_options.push_back({"tenon.gpu_emulated", "collectives", library});
   return options;
 }
 std::vector<Setting> Settings() {
-  return {{"Host", "CPU", 1},
-          {"BesideSimulatedTpus", "TPU", 2, SimulatedOptions()},
-          {"FourGpusByCopies", "GPU", 4, GpusOptions(4, "off")},
-          {"FourGpusByALibrary", "GPU", 4, GpusOptions(4, kLibrary)}};
+  std::vector<Setting> settings = {{"Host", "CPU", 1}, {"BesideSimulatedTpus", "TPU", 2, SimulatedOptions()}};
+  if (!device_test::WhyNoGpu().empty()) return settings;  // CollectiveOfGpus says so
+  settings.push_back({"FourGpusByCopies", "GPU", 4, GpusOptions(4, "off")});
+  settings.push_back({"FourGpusByALibrary", "GPU", 4, GpusOptions(4, kLibrary)});
+  return settings;
 }
 
 class Collective : public testing::TestWithParam<Setting> {
@@ -520,7 +521,14 @@ void ExpectHas(const Status& status, Code code, const std::vector<std::string>& 
   for (const std::string& word : words) EXPECT_NE(status.message().find(word), std::string::npos) << word << " is not in: " << status.message();
 }
 
-TEST(CollectiveOfGpus, HasOneMemberOnEach) {
+class CollectiveOfGpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = device_test::WhyNoGpu(); !why.empty()) GTEST_SKIP() << why << ", and Devices/Collective.*/FourGpusBy*";
+  }
+};
+
+TEST_F(CollectiveOfGpus, HasOneMemberOnEach) {
   const Runtime runtime = MakeRuntime(GpusOptions(1, "off"));
   Pair pair(runtime, "GPU:0", "GPU:0");
   const Output a = pair.Reduce(0, pair.g.Const({1.0f})), b = pair.Reduce(1, pair.g.Const({1.0f}));
@@ -528,7 +536,7 @@ TEST(CollectiveOfGpus, HasOneMemberOnEach) {
   ExpectHas(RunPatiently(*session, {a, b}).status(), Code::kInvalidArgument, {"one GPU", "member_0", "member_1"});
 }
 
-TEST(CollectiveOfGpus, UsesTheLibraryThatIsNamed) {
+TEST_F(CollectiveOfGpus, UsesTheLibraryThatIsNamed) {
   void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
   const auto calls = reinterpret_cast<int64_t (*)()>(dlsym(library, "tenon_emulated_nccl_calls"));
@@ -544,7 +552,7 @@ TEST(CollectiveOfGpus, UsesTheLibraryThatIsNamed) {
   }
 }
 
-TEST(CollectiveOfGpus, SaysThatANamedLibraryIsMissing) {
+TEST_F(CollectiveOfGpus, SaysThatANamedLibraryIsMissing) {
   const Runtime runtime = MakeRuntime(GpusOptions(2, "/nowhere/libnccl.so.2"));
   Pair pair(runtime, "GPU:0", "GPU:1");
   const Output a = pair.Reduce(0, pair.g.Const({1.0f})), b = pair.Reduce(1, pair.g.Const({2.0f}));
@@ -552,7 +560,7 @@ TEST(CollectiveOfGpus, SaysThatANamedLibraryIsMissing) {
   ExpectHas(RunPatiently(*session, {a, b}).status(), Code::kUnimplemented, {"/nowhere/libnccl.so.2"});
 }
 
-TEST(CollectiveOfGpus, WithoutALibraryOfTheirVendorGoesByCopies) {
+TEST_F(CollectiveOfGpus, WithoutALibraryOfTheirVendorGoesByCopies) {
   const Runtime runtime = MakeRuntime(GpusOptions(2, "auto"));
   Pair pair(runtime, "GPU:0", "GPU:1");
   const Output a = pair.Reduce(0, pair.g.Const({1.0f})), b = pair.Reduce(1, pair.g.Const({2.0f}));
@@ -562,7 +570,7 @@ TEST(CollectiveOfGpus, WithoutALibraryOfTheirVendorGoesByCopies) {
   EXPECT_EQ(DoublesOf((*values)[1]), std::vector<double>{3});
 }
 
-TEST(CollectiveOfGpus, DoesNotMeetMembersOfTheHost) {
+TEST_F(CollectiveOfGpus, DoesNotMeetMembersOfTheHost) {
   const Runtime runtime = MakeRuntime(GpusOptions(1, "off"));
   Pair pair(runtime, "GPU:0", "CPU:0");
   const Output a = pair.Reduce(0, pair.g.Const({1.0f})), b = pair.Reduce(1, pair.g.Const({1.0f}));
@@ -571,7 +579,7 @@ TEST(CollectiveOfGpus, DoesNotMeetMembersOfTheHost) {
 }
 
 // Each GPU would wait for the other: found when the second instance is complete.
-TEST(CollectiveOfGpus, InDifferentOrdersIsAnError) {
+TEST_F(CollectiveOfGpus, InDifferentOrdersIsAnError) {
   for (const char* library : {"off", kLibrary}) {
     const Runtime runtime = MakeRuntime(GpusOptions(2, library));
     Pair pair(runtime, "GPU:0", "GPU:1");
@@ -584,7 +592,7 @@ TEST(CollectiveOfGpus, InDifferentOrdersIsAnError) {
 }
 
 // A GPU that is lost at any moment ends the steps that need it, and nothing waits for it for ever.
-TEST(CollectiveOfGpus, EndsWithALostGpu) {
+TEST_F(CollectiveOfGpus, EndsWithALostGpu) {
   for (const char* library : {"off", kLibrary}) {
     int lost = 0;
     for (int lose_after = 8; lose_after <= 100; lose_after += 4) {

@@ -113,6 +113,7 @@ TEST(DLPack, SharesATensorThatLivesUntilTheReceiverIsDone) {
 
 // Two runtimes are two libraries to each other: neither knows the other's memory.
 TEST(DLPack, TakesTheMemoryOfAnotherLibraryOnAGpu) {
+  if (const std::string why = device_test::WhyNoGpu(); !why.empty()) GTEST_SKIP() << why;
   const auto runtime = [] { return *Runtime::Create(device_test::GpuOptions()); };
   const Runtime theirs = runtime(), ours = runtime();
   Graph graph(ours);

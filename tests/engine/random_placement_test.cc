@@ -80,6 +80,7 @@ std::string AnyGpu(uint32_t draw) {
 }
 
 void Check(const std::string& type, uint32_t count, int depth) {
+  if (const std::string why = device_test::WhyNoGpu(); type == "GPU" && !why.empty()) GTEST_SKIP() << why;
   int wrong = 0;
   for (uint32_t seed = First(); seed < First() + count && wrong < 5; ++seed) {
     ProgramOptions options;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
 namespace tenon::engine::watch_test {
@@ -13,19 +14,33 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+bool HasGpu() { return device_test::WhyNoGpu().empty(); }
+
 // With devices whose kernels go to queues.
 Runtime& QueuedRuntime() {
   static Runtime* const runtime = [] {
     RuntimeOptions options;
-    options.plugins = {TENON_TEST_BUILD_DIR "/tests/plugins/tenon_gpu_emulated.so"};
-    options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.gpu_emulated", "devices", "1"}, {"tenon.gpu_emulated", "cache", "off"}, {"tenon.gpu_emulated", "collectives", "off"}};
+    options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}, {"tenon.tpu_sim", "precision", "exact"}};
+    if (HasGpu()) {
+      options.plugins = {device_test::kEmulatedPlugin};
+      for (const auto& [key, value] : {std::pair{"devices", "1"}, std::pair{"cache", "off"}, std::pair{"collectives", "off"}}) options.plugin_options.push_back({"tenon.gpu_emulated", key, value});
+    }
     auto made = Runtime::Create(options);
     EXPECT_TRUE(made.ok()) << made.status();
     return new Runtime(std::move(*made));
   }();
   return *runtime;
 }
-constexpr const char* kDevices[] = {"/device:CPU:0", "/device:TPU:0", "/device:GPU:0"};
+constexpr char kCpu[] = "/device:CPU:0";
+std::vector<const char*> Devices() {
+  std::vector<const char*> devices = {kCpu, "/device:TPU:0"};
+  if (HasGpu()) {
+    devices.push_back(device_test::kGpu);
+  } else {
+    std::fprintf(stderr, "without %s: %s\n", device_test::kGpu, device_test::WhyNoGpu().c_str());
+  }
+  return devices;
+}
 
 Result<Session> Checking(Runtime& runtime, const Graph& g, const std::string& device) {
   SessionOptions options;
@@ -43,7 +58,7 @@ TEST(CheckNumerics, NamesTheFirstNodeThatMakesNoNumber) {
   const Output later = g.Op("Exp", {bad}, {}, "later");
   const Output finite = g.Op("Tanh", {half}, {}, "finite");
   ASSERT_TRUE(g.status().ok()) << g.status();
-  for (const char* device : kDevices) {
+  for (const char* device : Devices()) {
     SCOPED_TRACE(device);
     const auto session = Checking(QueuedRuntime(), g, device);
     ASSERT_TRUE(session.ok()) << session.status();
@@ -55,7 +70,7 @@ TEST(CheckNumerics, NamesTheFirstNodeThatMakesNoNumber) {
     EXPECT_NE(nan.message().find("node 'bad' (Log) made 1 NaN and 1 infinity: output 0, float[2,2], the first at [0,1]"), std::string::npos) << nan;
     const Status fed = run({1, kInfinity, 3, 4}, finite);
     EXPECT_NE(fed.message().find("node 'half' (Mul) made 1 infinity: output 0, float[2,2], the first at [0,1]"), std::string::npos) << fed;
-    if (device == kDevices[0]) {
+    if (device == kCpu) {
       EXPECT_NE(fed.message().find("input 0 has 1 infinity already"), std::string::npos) << fed;
     }
     EXPECT_TRUE(run({1, 2, 3, 4}, later).ok()) << "the session goes on";
@@ -103,7 +118,7 @@ TEST(Watch, ShowsWhatEachKernelMakes) {
   const Output second(parts.graph(), parts.node(), 1);
   const Output sum = g.Op("Sum", {second, g.Const(0)}, {}, "sum");
   ASSERT_TRUE(g.status().ok()) << g.status();
-  for (const char* device : kDevices) {
+  for (const char* device : Devices()) {
     SCOPED_TRACE(device);
     SessionOptions options;
     options.watch = true;

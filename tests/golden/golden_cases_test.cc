@@ -16,6 +16,7 @@ const std::string kFolder = TENON_TEST_SOURCE_DIR "/tests/golden";
 class Cases : public ::testing::TestWithParam<std::string> {
  protected:
   static void ReplayWith(Kernels kernels, const Manner& manner = {}) {
+    if (const std::string why = device_test::WhyNoGpu(); kernels == Kernels::kGpu && !why.empty()) GTEST_SKIP() << why;
     SayCaseOnCrash();
     const auto runtime = MakeRuntime(kernels);
     ASSERT_TRUE(runtime.ok()) << runtime.status().message();

@@ -7,7 +7,7 @@ build=$root/$1
 
 built_at=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt" 2>/dev/null)
 if [[ -z $built_at ]]; then
-  echo "$build holds no build: run 'make build' here or where there is a compiler, and bring the folder along." >&2
+  echo "$build holds no build: run 'make build GPU=1' here or where there is a compiler, and bring the folder along." >&2
   exit 1
 fi
 if [[ $built_at != "$root" ]]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_gpu.sh BUILD PLUGIN: runs on a GPU what `make test` runs on the emulated one, with programs that are built already.
+# test_gpu.sh BUILD PLUGIN: runs on a GPU what `make test-gpu-emulated` runs on the emulated one, with programs that are built already.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source tests/gpu/built_tree.sh "$1"

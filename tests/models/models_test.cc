@@ -11,6 +11,7 @@ namespace tenon::golden {
 namespace {
 
 void ReplayWith(Kernels kernels, const Manner& manner = {}) {
+  if (const std::string why = device_test::WhyNoGpu(); kernels == Kernels::kGpu && !why.empty()) GTEST_SKIP() << why;
   SayCaseOnCrash();
   const auto runtime = MakeRuntime(kernels);
   ASSERT_TRUE(runtime.ok()) << runtime.status().message();

@@ -134,6 +134,7 @@ TEST(TrainingOnDevices, GivesTheLossesOfTheCpu) {
 
 // With chains compiled, and the same work of all steps captured.
 TEST(TrainingOnDevices, GivesTheLossesOfTheCpuOnAGpu) {
+  if (const std::string why = device_test::WhyNoGpu(); !why.empty()) GTEST_SKIP() << why;
   Setting setting{"0", ""};
   setting.steps = 30;
   const Outcome cpu = Train(setting);
@@ -209,7 +210,10 @@ TEST(TrainingOnDevices, InputThatIsBroughtAheadGivesTheSameLosses) {
   ExpectInputAheadChangesNothing(options, "/device:TPU:0");
 }
 
-TEST(TrainingOnDevices, InputThatIsBroughtAheadGivesTheSameLossesOnAGpu) { ExpectInputAheadChangesNothing(device_test::GpuOptions(), "/device:GPU:0"); }
+TEST(TrainingOnDevices, InputThatIsBroughtAheadGivesTheSameLossesOnAGpu) {
+  if (const std::string why = device_test::WhyNoGpu(); !why.empty()) GTEST_SKIP() << why;
+  ExpectInputAheadChangesNothing(device_test::GpuOptions(), "/device:GPU:0");
+}
 
 TEST(TrainingOnDevices, ReplicasGiveTheLossesOfTheWholeBatch) {
   Setting setting{"0", ""};
@@ -246,6 +250,7 @@ TEST(TrainingOnDevices, MirroredReplicasGiveTheWeightsOfTheWholeBatch) {
 }
 
 TEST(TrainingOnDevices, MirroredReplicasOnGpusGiveTheWeightsOfTheWholeBatch) {
+  if (const std::string why = device_test::WhyNoGpu(); !why.empty()) GTEST_SKIP() << why;
   // The CPU's speed, by the vectors that it has, decides what the placer leaves to it.
   if (!__builtin_cpu_supports("avx512f"))
     GTEST_SKIP() << "not mended yet: with work of a slower CPU between them, the host waits for one GPU's part of a collective before it submits the other's";

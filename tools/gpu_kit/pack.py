@@ -44,7 +44,7 @@ def wanted(build, plugin):
         if file.stem == library or file.stem not in LEFT_OUT:
             yield f"lib/tenon/plugins/{file.name}"
     if not (build / f"lib/tenon/plugins/{library}.so").exists():
-        fail(f"{build} has no plugin {plugin}: build the target {library}, which needs the vendor's toolkit")
+        fail(f"{build} has no plugin {plugin}: `make build GPU=1` makes it where the vendor's toolkit is")
 
 
 def needed(file, build):
