@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test test-gpu-emulated test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
+.PHONY: run test check test-gpu-emulated test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -41,6 +41,9 @@ test-gpu-emulated: packages ## Build the plugins of GPUs too, and run every test
 	$(MAKE) build GPU=1
 	ctest --test-dir $(BUILD) --output-on-failure -j2 -L '^gpu$$'
 	$(if $(filter release,$(PRESET)),@[ ! -f $(BUILD)/gpu_lane.txt ] || python3 -B tools/gpu_lane.py passed $(BUILD))
+
+check: ## Build and run the tests that what you changed can touch, the nearest first, of a folder that is built (SINCE=commit, PRESET).
+	python3 -B tools/check.py $(BUILD) --since $(or $(SINCE),HEAD) --jobs $(JOBS)
 
 test-outside: packages ## Unit tests of what reads what strangers give (graphs, models, checkpoints, arrays, plugins), under two sanitizers.
 	cmake --preset outside
@@ -89,7 +92,7 @@ wheel: wheel-tree ## Build Python wheels into build/wheel/dist, for every Python
 	python3 -B sdk/python/wheel/build.py --prefix $(WHEEL)/prefix --work $(WHEEL) --dist $(WHEEL)/dist --pythons "$(PYTHONS)" $(if $(GPU),--gpu)
 
 wheel-tree: packages
-	cmake -S . -B $(WHEEL)/tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=$(if $(GPU),ON,OFF) -DTENON_PYTHON_PACKAGE=OFF \
+	cmake -S . -B $(WHEEL)/tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=$(if $(GPU),ON,OFF) -DTENON_PYTHON_PACKAGE=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8 \
 	  -DTENON_CPU_LEVEL=v2 -DTENON_CPU_VARIANTS=ON
 	cmake --build $(WHEEL)/tree -j $(JOBS)
 	rm -rf $(WHEEL)/prefix
