@@ -244,7 +244,7 @@ constexpr tenon_kernel_registration OnednnKernel(std::string_view op, uint32_t f
 }
 
 // Defines a kernel of this package.
-#define TENON_ONEDNN_KERNEL(name) TENON_KERNEL_OF(tenon_onednn_kernels, k##name)
+#define TENON_ONEDNN_KERNEL(name) TENON_KERNEL_OF(tenon_onednn_kernels, k##name##Kernel)
 
 }  // namespace tenon::cpu_onednn
 

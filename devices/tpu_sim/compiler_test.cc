@@ -25,7 +25,7 @@ struct GraphNode {
 }  // namespace tenon::device_test::compiler_test
 
 struct tenon_graph {
-  std::vector<tenon::device_test::GraphNode> nodes;
+  std::vector<tenon::device_test::compiler_test::GraphNode> nodes;
 };
 
 // What claim() says.

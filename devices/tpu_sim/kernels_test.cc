@@ -6,11 +6,13 @@
 #include "model/cycle_model.h"
 #include "tests/device/tested.h"
 
+namespace tenon::device_test {
+const Settings kBenchSettings = {{"precision", "exact"}};
+}  // namespace tenon::device_test
+
 namespace tenon::device_test::kernels_test {
 
 using namespace tpu_sim;  // NOLINT(google-build-using-namespace)
-
-const Settings kBenchSettings = {{"precision", "exact"}};
 
 namespace {
 

@@ -18,6 +18,7 @@ namespace {
 using sparse::Chosen;
 using sparse::Order;
 using sparse::Parts;
+using sparse::SparseInput;
 using Summed = Numbers::AndComplex;
 
 template <class T>

@@ -102,7 +102,7 @@ tenon_status* tenon_model_prepare(const tenon_model* model, tenon_span signature
     if (options.fetch_devices != nullptr) TENON_CHECK(List(options.fetch_devices, found->outputs.size()));
     if (options.feed_devices != nullptr) input_devices = Copies(options.feed_devices, found->inputs.size());
     if (options.fetch_devices != nullptr) output_devices = Copies(options.fetch_devices, found->outputs.size());
-    const tenon_run_options c_ends{sizeof(tenon_run_options), 0, options.timeout_ns, options.cancellation, nullptr};
+    const tenon_run_options c_ends{sizeof(tenon_run_options), 0, options.timeout_ns, options.cancellation, nullptr, nullptr, nullptr};
     RunOptions ends;
     TENON_TRY(ends.Read(&c_ends));
     TENON_TRY_ASSIGN(host::Callable callable, model->model.Prepare(found->name, input_devices, output_devices, ends.get()));

@@ -44,9 +44,9 @@ struct Driver {
   static constexpr int32_t kPriority = 7;
   static constexpr std::string_view kMemoryKinds[] = {"device", "pinned", "far"};
   static constexpr uint64_t kMostAlignment = 64;
-  using Device = sdk::Device;
-  using Queue = sdk::Queue;
-  using Timeline = sdk::Timeline;
+  using Device = device_test::Device;
+  using Queue = device_test::Queue;
+  using Timeline = device_test::Timeline;
   struct Place {
     char* address = nullptr;
     bool on_host = false;
@@ -128,7 +128,7 @@ struct Plain {
   static constexpr int32_t kPriority = 0;
   static constexpr std::string_view kMemoryKinds[] = {"host"};
   static constexpr uint64_t kMostAlignment = 64;
-  using Device = sdk::Device;
+  using Device = device_test::Device;
   static void Count(tenon_plugin_self*, uint32_t* out_count) { *out_count = 1; }
   static void Open(tenon_plugin_self*, uint32_t, std::shared_ptr<Device>*) {}  // makes nothing
   static void Properties(Device&, tenon_device_properties*) {}

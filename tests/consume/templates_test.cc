@@ -47,9 +47,7 @@ TEST_P(Templates, TheirManifestsSayWhatTheyProvide) {
   const Manifest& cube = *loader_.packages()[0]->manifest;
   EXPECT_EQ(cube.id, "example.cube");
   EXPECT_EQ(cube.ops, std::vector<std::string>{"Cube"});
-  ASSERT_EQ(cube.kernels.size(), 1u);
-  EXPECT_EQ(cube.kernels[0].device_type, "CPU");
-  EXPECT_EQ(cube.kernels[0].constraints.at("T"), (std::vector<std::string>{"float", "double"}));
+  EXPECT_EQ(cube.kernels, std::vector<std::string>{"Cube"});
   EXPECT_EQ(loader_.packages()[1]->manifest->devices, std::vector<std::string>{"NULL"});
 }
 

@@ -440,7 +440,7 @@ def check_test_namespaces(tree):
     folders = [posixpath.dirname(source) for source in tests]
     return [f"{source}: its namespace is '{found}'; it must end in '::{Path(source).stem}'"
             for source, folder in zip(tests, folders) if folders.count(folder) > 1 for text in [tree.sources[source]]
-            for found in re.findall(r"^namespace ([\w:]+) \{$(?!\nextern )", text, re.MULTILINE) if not found.endswith(f"::{Path(source).stem}")]
+            for found in re.findall(r"^namespace ([\w:]+) \{$(?!\n(?:extern |const Settings kBench))", text, re.MULTILINE) if not found.endswith(f"::{Path(source).stem}")]
 
 
 CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names, check_kept, check_built, check_equal_names, check_test_namespaces)

@@ -35,7 +35,7 @@ class Lean {
       return static_cast<tenon_status*>(nullptr);
     };
     events_.placed = [](void*, tenon_peer*, void*, tenon_status* status) { Text(status); };
-    const tenon_endpoint_options options = {TENON_HEAD(tenon_endpoint_options), Span(address), {}, 0};
+    const tenon_endpoint_options options = {TENON_HEAD(tenon_endpoint_options), Span(address), {}, 0, 0};
     const std::string failed = Text(transport.table->open(transport.self, &options, &events_, &endpoint));
     if (!failed.empty()) std::fprintf(stderr, "%s\n", failed.c_str());
   }

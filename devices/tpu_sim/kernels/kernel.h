@@ -194,9 +194,9 @@ constexpr tenon_kernel_registration PlainKernel(std::string_view op, sdk::Traits
 
 // Defines a kernel of this package: one with a plan, of which a region may be made (compiler.h), or a plain one.
 #define TENON_TPU_KERNEL(name)                                        \
-  TENON_ENTRY(tenon_tpu_planned, tenon_kernel_registration, k##name); \
+  TENON_ENTRY(tenon_tpu_planned, tenon_kernel_registration, k##name##Kernel); \
   TENON_TPU_PLAIN_KERNEL(name)
-#define TENON_TPU_PLAIN_KERNEL(name) TENON_KERNEL_OF(tenon_tpu_kernels, k##name)
+#define TENON_TPU_PLAIN_KERNEL(name) TENON_KERNEL_OF(tenon_tpu_kernels, k##name##Kernel)
 
 }  // namespace tenon::tpu_sim
 
