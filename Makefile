@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
+.PHONY: run test test-slow test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -30,8 +30,15 @@ run: ## Build what the job needs, then train a network on handwritten digits (DE
 build: configure ## Build everything into build/release, laid out like an install prefix.
 	cmake --build $(BUILD) -j $(JOBS)
 
-test: build ## Build, then run every test.
-	ctest --test-dir $(BUILD) --output-on-failure -j2
+# Runs tests, two at once, and says which took longest.
+RUN_TESTS = ctest --test-dir $(BUILD) --output-on-failure -j2 --output-junit tests.xml $(1); code=$$?; \
+  python3 -B tools/slowest_tests.py $(BUILD)/tests.xml; exit $$code
+
+test: build ## Build, then run every test but those of `make test-slow`; the slowest are told at the end.
+	@$(call RUN_TESTS,-LE slow)
+
+test-slow: build ## The tests of which `make test` runs a sample, whole.
+	@$(call RUN_TESTS,-L slow)
 
 test-outside: packages ## Unit tests of what reads what strangers give (graphs, models, checkpoints, arrays, plugins), under two sanitizers.
 	cmake --preset outside
