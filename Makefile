@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test check test-gpu-emulated test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
+.PHONY: run test test-slow check test-gpu-emulated test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -30,8 +30,15 @@ run: ## Build what the job needs, then train a network on handwritten digits (DE
 build: configure ## Build everything into build/release, laid out like an install prefix (GPU=1: the plugins of CUDA and ROCm too, and their tests).
 	cmake --build $(BUILD) -j $(JOBS)
 
-test: build ## Build without GPUs, then run every test but those of GPUs (GPU=1: all).
-	ctest --test-dir $(BUILD) --output-on-failure -j2
+# Runs tests, two at once, and says which took longest.
+RUN_TESTS = ctest --test-dir $(BUILD) --output-on-failure -j2 --output-junit tests.xml $(1); code=$$?; \
+  python3 -B tools/slowest_tests.py $(BUILD)/tests.xml; exit $$code
+
+test: build ## Build without GPUs, then run every test but those of GPUs and of `make test-slow` (GPU=1: those of GPUs too); the slowest are told at the end.
+	@$(call RUN_TESTS,-LE slow)
+
+test-slow: build ## The tests of which `make test` runs a sample, whole.
+	@$(call RUN_TESTS,-L slow)
 
 # The lane of GPUs: in the same folder, since most of what it needs is built there for `make test`; device code is compiled once, and kept while the folder is without
 # GPUs. What it passed with is kept in .ci/gpu_lane.txt, of the preset that is shipped.

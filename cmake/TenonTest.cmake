@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# tenon_add_test(name SOURCES ... LIBS ... [LABELS ...])
+# tenon_add_test(name SOURCES ... LIBS ... [LABELS ...] [SHARDS N] [WHOLE])
+#
+# SHARDS: as many ctest entries, name_1 and so on, which run side by side and have a share of the program's tests each.
+# WHOLE: one more, name_whole, of which the others run a sample (tests/fakes/whole.h). It has the label "slow", which `make test` leaves out and `make test-slow` runs.
 #
 # The label "outside" is for tests of what reads what strangers give (files, graphs, messages): the target `outside_programs` builds
 # them, and `make test-outside` runs them under sanitizers.
@@ -24,7 +27,7 @@ function(tenon_add_test name)
   if(NOT TENON_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WHOLE" "SHARDS" "SOURCES;LIBS;LABELS")
   if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tenon_add_test(${name}): SOURCES is missing, or unknown: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -36,12 +39,31 @@ function(tenon_add_test name)
     TENON_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_TEST_BUILD_DIR="${PROJECT_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/bin")
-  add_test(NAME ${name} COMMAND ${name})
+  set(entries ${name})
+  if(arg_SHARDS)
+    set(entries)
+    foreach(shard RANGE 1 ${arg_SHARDS})
+      list(APPEND entries ${name}_${shard})
+    endforeach()
+  endif()
+  foreach(entry IN LISTS entries)
+    add_test(NAME ${entry} COMMAND ${name})
+  endforeach()
   set(seconds 300)
   if(TENON_SANITIZE)
     set(seconds 1200)  # it takes several times as long, on a machine with other work more
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} LABELS "${arg_LABELS}")
+  set_tests_properties(${entries} PROPERTIES TIMEOUT ${seconds} LABELS "${arg_LABELS}")
+  if(arg_SHARDS)
+    foreach(shard RANGE 1 ${arg_SHARDS})
+      math(EXPR index "${shard} - 1")
+      set_tests_properties(${name}_${shard} PROPERTIES ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+    endforeach()
+  endif()
+  if(arg_WHOLE)
+    add_test(NAME ${name}_whole COMMAND ${name})
+    set_tests_properties(${name}_whole PROPERTIES TIMEOUT 3600 LABELS "${arg_LABELS};slow" ENVIRONMENT TENON_WHOLE=1)
+  endif()
   if("outside" IN_LIST arg_LABELS)
     set_property(GLOBAL APPEND PROPERTY TENON_OUTSIDE_PROGRAMS ${name})
   endif()
