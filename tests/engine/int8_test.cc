@@ -214,7 +214,7 @@ TEST(Int8, VariablesMayChange) {
   const Output x = g.Placeholder("x", DType::kFloat, {4, 32});
   const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{32, 16}}}, "weights");
   const Output value = g.Placeholder("value", DType::kFloat, {32, 16});
-  const auto assign = g.Op("AssignVariableOp", {handle, value}, {}, "assign");
+  g.Op("AssignVariableOp", {handle, value}, {}, "assign");
   const Output read = g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}}, "read");
   const Output y = g.Op("MatMul", {x, read}, {}, "y");
   ASSERT_TRUE(g.status().ok()) << g.status();

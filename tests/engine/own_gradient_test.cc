@@ -110,7 +110,7 @@ TEST(OwnGradient, StandsInLoopsAndInFiles) {
 
   Own plain;
   plain.g.RegisterGradient("MyTanh", plain.by_input);
-  const Output y = plain.g.Op("Tanh", {plain.x}, {{"_gradient_op_type", std::string("MyTanh")}}, "y");
+  plain.g.Op("Tanh", {plain.x}, {{"_gradient_op_type", std::string("MyTanh")}}, "y");
   const std::string file = *plain.g.Export();
   auto again = Graph::Import(TheRuntime(), file);
   ASSERT_TRUE(again.ok()) << again.status().message();
