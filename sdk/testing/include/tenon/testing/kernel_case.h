@@ -73,13 +73,14 @@ inline const tenon_kernel_registration* FindKernel(const tenon_kernel_package& p
   const auto all_fit = [&](const tenon_kernel_registration& r) { return std::all_of(r.constraints, r.constraints + r.constraint_count, fits); };
   return internal::BestKernel(package, node.op, all_fit, &internal::Preference);
 }
-// One of `op` of which some constraint allows dtype (TENON_DT_INVALID: any; float's if it has one).
+// One of `op` of which some constraint allows dtype, all if there is such a one (TENON_DT_INVALID: any; float's if it has one).
 inline const tenon_kernel_registration* FindKernel(const tenon_kernel_package& package, std::string_view op, uint32_t dtype) {
   const bool any = dtype == TENON_DT_INVALID;
   const auto fits = [&](const tenon_kernel_registration& r) { return any || r.constraint_count == 0 || internal::CountAllowing(r, dtype) > 0; };
   const auto score = [&](const tenon_kernel_registration& r) {
     constexpr std::ptrdiff_t kMoreThanConstraints = 1024;
-    return (any && internal::CountAllowing(r, TENON_DT_FLOAT) > 0 ? kMoreThanConstraints : 0) + internal::Preference(r);
+    const bool all = !any && internal::CountAllowing(r, dtype) == static_cast<std::ptrdiff_t>(r.constraint_count);
+    return (all || (any && internal::CountAllowing(r, TENON_DT_FLOAT) > 0) ? kMoreThanConstraints : 0) + internal::Preference(r);
   };
   return internal::BestKernel(package, op, fits, score);
 }
