@@ -218,6 +218,27 @@ class Planted(unittest.TestCase):
                 self.assertEqual(count, len(self.problems(layers.check_kept, {"ops/math/a.cc": text})))
                 self.assertEqual([], self.problems(layers.check_kept, {"ops/math/a_test.cc": text}))
 
+    def test_equal_names_of_one_library_are_refused(self):
+        own = "namespace tenon {\nnamespace {\n%s\n}  // namespace\n}\n"
+        for one, other, count in (("struct Place {};", "struct Place { int a; };", 1), ("int Sum(int a) { return a; }", "int Sum(float a);", 1),
+                                  ("constexpr int kMost = 1, kLeast = 2;", "constexpr int kLeast = 3;", 1), ("using T = int;", "using T = float;", 1),
+                                  ("using T = int;", "using T = int;", 0), ("struct Place {};", "struct Other { struct Place {}; };", 0),
+                                  ("void Sum();", "struct A { void Sum(); };\nvoid A::Sum() {}", 0)):
+            with self.subTest(one + other):
+                files = {"core/CMakeLists.txt": "", "core/base/a.cc": own % one, "core/graph/b.cc": own % other}
+                self.assertEqual(count, len(self.problems(layers.check_equal_names, files)))
+                apart = {**files, "core/graph/CMakeLists.txt": ""}
+                self.assertEqual([], self.problems(layers.check_equal_names, apart))
+        header = {"core/CMakeLists.txt": "", "core/a.h": "namespace tenon {\nstruct Place {};\n}\n", "core/b.cc": own % "struct Place {};"}
+        self.assertEqual(1, len(self.problems(layers.check_equal_names, header)))
+        static = {"core/CMakeLists.txt": "", "core/a.cc": "static const int kMost = 1;\n", "core/b.cc": "static const int kMost = 2;\n"}
+        self.assertEqual(1, len(self.problems(layers.check_equal_names, static)))
+
+    def test_a_test_stands_in_a_namespace_of_its_own(self):
+        files = {"core/a_test.cc": "namespace tenon::a_test {\n}\n", "core/b_test.cc": "namespace tenon {\n}\n"}
+        self.assertEqual(1, len(self.problems(layers.check_test_namespaces, files)))
+        self.assertEqual([], self.problems(layers.check_test_namespaces, {"core/b_test.cc": files["core/b_test.cc"]}))  # it is alone
+
     def test_op_names_are_found_however_they_are_written(self):
         for text in ('.name = "FooBar"', '.name = TENON_SPAN("FooBar")', 'TENON_OP("FooBar")', "TENON_OP(FooBar, x)",
                      'REGISTER_OP("FooBar")', 'Op("FooBar: (a: T) -> b: T")', 'TENON_DEFINE_OP(\n    "FooBar")'):

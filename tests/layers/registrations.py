@@ -14,6 +14,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ENTRY = re.compile(r"(?P<name>.*::k\w+)_in_(?P<list>tenon_\w+)")
 DEFINITION = re.compile(r"[\w:]*::k[A-Z]\w*")
