@@ -2,10 +2,11 @@
 # tenon_gpu_images(vendor OUTPUT_SUFFIX suffix COMPILER command... EXACT option...)
 #
 # The target tenon_<vendor>_images compiles each file of devices/gpu/code with the vendor's compiler; tenon_gpu_embed_images(target vendor) puts what it
-# gives into a plugin as data (devices/gpu/images.h). The target is made whether or not TENON_GPU is on, and built for a plugin alone: Ninja forgets
-# what a file was made of while no rule makes it, and would compile all of them again when the option is back. The command gets the source, -o and the output after it. What the compiler says goes into a log beside
-# the image, which report.py reads; it is shown when the compiler fails. EXACT: what keeps a product and a sum two roundings; for
-# element-wise ops, whose numbers do not depend on whether a chain of them is compiled, and for updates of variables, not on how many are one launch.
+# gives into a plugin as data (devices/gpu/images.h). The target is there whether or not TENON_GPU is on, and built for a plugin alone: Ninja forgets what
+# a file was made of while no rule makes it, and would compile all of them again when the option is back. The command gets the source, -o and the output
+# after it. What the compiler says goes into a log beside the image, which report.py reads; it is shown when the compiler fails. EXACT: what keeps a
+# product and a sum two roundings; for element-wise ops, whose numbers do not depend on whether a chain of them is compiled, and for updates of
+# variables, not on how many are one launch.
 set(TENON_GPU_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
 
 # tenon_gpu_headers(target): puts the headers that are compiled at run time into the target as texts.
