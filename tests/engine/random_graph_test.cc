@@ -3,11 +3,13 @@
 // run nodes; and the answer is what the graph means, calculated directly. Covers A4, A12, F1, F2, F8, L1 to L6.
 #include "tests/engine/random_graph.h"
 
+#include "tests/fakes/whole.h"
+
 namespace tenon::engine::random_graph_test {
 namespace {
 
-constexpr int kDags = 10000;
-constexpr int kControlFlowGraphs = 1000;
+const int kDags = fakes::IsWhole() ? 10000 : 2000;
+const int kControlFlowGraphs = fakes::IsWhole() ? 1000 : 250;
 constexpr uint32_t kManyOrders = 20;  // of each fifth graph; the others take 3
 
 std::vector<Way> WaysOf(uint32_t seed) {

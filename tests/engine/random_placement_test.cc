@@ -8,6 +8,7 @@
 
 #include "tests/device/gpu.h"
 #include "tests/engine/random_graph.h"
+#include "tests/fakes/whole.h"
 
 namespace tenon::engine::random_placement_test {
 namespace {
@@ -17,7 +18,7 @@ uint32_t Number(const char* variable, uint32_t otherwise) {
   return wished == nullptr ? otherwise : static_cast<uint32_t>(std::atoi(wished));
 }
 // Of each kind; TENON_RANDOM_PLACEMENTS=3000 tries more, TENON_RANDOM_FIRST=215 begins there.
-uint32_t Graphs() { return Number("TENON_RANDOM_PLACEMENTS", 300); }
+uint32_t Graphs() { return Number("TENON_RANDOM_PLACEMENTS", fakes::IsWhole() ? 300 : 80); }
 uint32_t First() { return Number("TENON_RANDOM_FIRST", 0); }
 
 Runtime& RuntimeOf(bool disturbed) {

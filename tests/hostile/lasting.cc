@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <ctime>
+#include <memory>
 
 namespace tenon::hostile {
 namespace {
@@ -24,9 +25,14 @@ double Mixed(int64_t i) {
 }
 double Signed(int64_t i) { return 2 * Mixed(i) - 1; }
 
-Fed Random(DType dtype, Dims dims) { return {dtype, std::move(dims), Signed}; }
+constexpr int64_t kPeriod = 1000003;  // a prime: no two rows are equal
+
+Fed Random(DType dtype, Dims dims) { return {dtype, std::move(dims), Signed, "", kPeriod}; }
 Fed Filled(DType dtype, Dims dims, double value) {
-  return {dtype, std::move(dims), [value](int64_t) { return value; }};
+  return {dtype, std::move(dims), [value](int64_t) { return value; }, "", 1};
+}
+Fed Picture(Dims dims) {
+  return {DType::kUint8, std::move(dims), [](int64_t i) { return std::floor(Mixed(i) * 256); }, "", kPeriod};
 }
 Fed Below(DType dtype, Dims dims, double bound) {
   return {dtype, std::move(dims), [bound](int64_t i) { return std::floor(Mixed(i) * bound); }};
@@ -50,29 +56,35 @@ std::string Words(int64_t bytes) {
   return text;
 }
 
+// What is fed, and the memory in which it stands.
+struct Value {
+  std::shared_ptr<const void> memory;
+  View view;
+};
 template <class T>
-host::Result<Tensor> Filled(const Fed& fed) {
-  const Shape shape(fed.dims);
+Value Made(const Fed& fed, int64_t count) {
+  auto memory = std::make_shared_for_overwrite<T[]>(static_cast<size_t>(count));
+  T* const values = memory.get();
+  int64_t made = std::min(count, fed.period);
+  for (int64_t i = 0; i < made; ++i) values[i] = static_cast<T>(fed.element(i));
+  for (; made < count; made += std::min(made, count - made)) std::copy_n(values, std::min(made, count - made), values + made);
+  return {std::move(memory), View(fed.dtype, Shape(fed.dims), values, static_cast<uint64_t>(count) * sizeof(T))};
+}
+host::Result<Value> ValueOf(const Fed& fed) {
   int64_t count = 1;
   for (const int64_t dim : fed.dims) count *= dim;
-  std::vector<T> values(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = static_cast<T>(fed.element(i));
-  return Tensor::FromBytes(fed.dtype, shape, values.data(), values.size() * sizeof(T));
-}
-host::Result<Tensor> TensorOf(const Fed& fed) {
   switch (fed.dtype) {
-    case DType::kFloat: return Filled<float>(fed);
-    case DType::kDouble: return Filled<double>(fed);
-    case DType::kComplex64: return Filled<std::complex<float>>(fed);
-    case DType::kComplex128: return Filled<std::complex<double>>(fed);
-    case DType::kInt32: return Filled<int32_t>(fed);
-    case DType::kInt64: return Filled<int64_t>(fed);
-    case DType::kUint8: return Filled<uint8_t>(fed);
+    case DType::kFloat: return Made<float>(fed, count);
+    case DType::kDouble: return Made<double>(fed, count);
+    case DType::kComplex64: return Made<std::complex<float>>(fed, count);
+    case DType::kComplex128: return Made<std::complex<double>>(fed, count);
+    case DType::kInt32: return Made<int32_t>(fed, count);
+    case DType::kInt64: return Made<int64_t>(fed, count);
+    case DType::kUint8: return Made<uint8_t>(fed, count);
     default: break;
   }
-  int64_t count = 1;
-  for (const int64_t dim : fed.dims) count *= dim;
-  return Tensor::Strings(std::vector<std::string>(static_cast<size_t>(count), fed.text), Shape(fed.dims));
+  TENON_TRY_ASSIGN(Tensor texts, Tensor::Strings(std::vector<std::string>(static_cast<size_t>(count), fed.text), Shape(fed.dims)));
+  return Value{nullptr, View(std::move(texts))};
 }
 
 constexpr DType kF = DType::kFloat, kD = DType::kDouble, kC = DType::kComplex128, kI = DType::kInt32, kL = DType::kInt64;
@@ -140,8 +152,8 @@ const std::vector<Lasting>& AllLasting() {
       {"StringNGrams", "4000000 texts, four widths",
        {{"separator", " "}, {"ngram_widths", Dims{3, 5, 7, 9}}, {"left_pad", ""}, {"right_pad", ""}, {"pad_width", 0}, {"preserve_short_sequences", false}},
        {Texts({4000000}, "abcdefghijklmnop"), Numbers(kL, {0, 4000000})}},
-      {"EncodePng", "uint8 10000x10000x3", {{"compression", 9}}, {{DType::kUint8, {10000, 10000, 3}, [](int64_t i) { return std::floor(Mixed(i) * 256); }}}},
-      {"EncodeJpeg", "uint8 30000x30000x1", {}, {{DType::kUint8, {30000, 30000, 1}, [](int64_t i) { return std::floor(Mixed(i) * 256); }}}},
+      {"EncodePng", "uint8 10000x10000x3", {{"compression", 9}}, {Picture({10000, 10000, 3})}},
+      {"EncodeJpeg", "uint8 30000x30000x1", {}, {Picture({30000, 30000, 1})}},
   };
   return all;
 }
@@ -156,17 +168,15 @@ Ended RunLasting(const host::Runtime& runtime, const Lasting& lasting, std::chro
   ended.status = [&]() -> host::Status {
     host::Graph graph(runtime);
     std::vector<host::Output> inputs;
-    std::vector<Tensor> tensors;
+    std::vector<std::shared_ptr<const void>> memory;
     std::vector<View> feeds;
     std::vector<host::Name> names;
     for (const Fed& fed : lasting.inputs) {
-      TENON_TRY_ASSIGN(Tensor tensor, TensorOf(fed));
-      tensors.push_back(std::move(tensor));
-      inputs.push_back(graph.Placeholder("x" + std::to_string(inputs.size()), fed.dtype, Shape(fed.dims)));
-    }
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      feeds.emplace_back(tensors[i]);
-      names.emplace_back("x" + std::to_string(i));
+      TENON_TRY_ASSIGN(Value value, ValueOf(fed));
+      memory.push_back(std::move(value.memory));
+      feeds.push_back(std::move(value.view));
+      names.emplace_back("x" + std::to_string(inputs.size()));
+      inputs.push_back(graph.Placeholder(names.back().text(), fed.dtype, Shape(fed.dims)));
     }
     graph.AddNode(lasting.op, inputs, lasting.attributes, "lasts");
     TENON_TRY(graph.status());

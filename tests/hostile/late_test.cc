@@ -17,7 +17,7 @@ class Late : public ::testing::TestWithParam<Lasting> {};
 
 // Each would take ten seconds of a core. The bound is of the threads' own time, so that a machine that is busy does not count.
 TEST_P(Late, EndsWithItsDeadline) {
-  constexpr std::chrono::milliseconds kDeadline(300), kPatience(4000);
+  constexpr std::chrono::milliseconds kDeadline(100), kPatience(4000);
   const Ended ended = RunLasting(engine::TheRuntime(), GetParam(), kDeadline);
   EXPECT_EQ(ended.status.code(), host::Code::kDeadlineExceeded) << ended.status.message();
   EXPECT_LT(ended.cpu, kDeadline * std::thread::hardware_concurrency() + kPatience);
