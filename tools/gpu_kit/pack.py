@@ -19,7 +19,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = ("gpu_test", "capture_test", "gpu_attention_test", "gpu_attention_gradient_test", "gpu_chain_test", "golden_cases_test", "random_placement_test", "dlpack_test", "train_devices_test")
 PROGRAMS = ("bin/tenon", "bin/gpu_bench", *(f"tests/bin/{name}" for name in TESTS))
-READ = ("tests/plugins/tenon_test_variant.so", "share/tenon/digits.npy")
+READ = ("tests/plugins/tenon_cpu_whole.so", "tests/plugins/tenon_test_variant.so", "share/tenon/digits.npy")
 # No part of any test or measurement of a GPU: other GPUs, another library of the CPU's, networks of machines.
 LEFT_OUT = ("tenon_cpu_onednn", "tenon_cuda", "tenon_rocm", "tenon_grpc")
 SOURCES = ("Makefile", "LICENSE", "tests/gpu", "tests/perf/gpu/bench_gpu.sh", "tests/perf/gpu/bench_gpu.py", "tests/perf/gpu/peers.py", "tests/golden/cases", "tests/golden/differences.json",
