@@ -62,14 +62,21 @@ bool OnlyZeros(const Tensor& tensor) {
 // A case of one op.
 class OpCase {
  public:
-  OpCase(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner)
-      : runtime_(runtime), one_(one), differences_(differences), op_(one["op"].get<std::string>()) {
+  OpCase(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner, Ran* ran)
+      : runtime_(runtime), one_(one), differences_(differences), op_(one["op"].get<std::string>()), ran_(ran) {
     options_.optimize = manner.optimize;
     options_.device = manner.device;
     options_.compile = manner.device.empty();  // a chain is compiled for longer than all cases take
   }
 
   std::string Run() {
+    const std::string difference = Compute();
+    if (ran_ != nullptr && session_) Tell();
+    return difference;
+  }
+
+ private:
+  std::string Compute() {
     auto made = MakeCaseGraph(runtime_, one_);
     if (!made.ok()) return "the case is broken: " + made.status().message();
     made_.emplace(*std::move(made));
@@ -83,8 +90,12 @@ class OpCase {
     if (difference.empty() && one_.contains("dx")) difference = CompareGradients();
     return difference;
   }
+  void Tell() const {
+    *ran_ = session_->Tell(made_->graph);
+    ran_->differentiated = one_.contains("dx");
+    for (const auto& [name, value] : one_["attrs"].items()) ran_->functions |= value.contains("func");
+  }
 
- private:
   std::string Refused(bool computed) const {
     const auto text = one_["error"].get<std::string>();
     if (!computed || differences_.Accepts(op_, text)) return "";
@@ -96,9 +107,9 @@ class OpCase {
 
   // A session with the variables' values in it, and one run.
   Result<std::vector<Tensor>> Forward() {
-    TENON_TRY_ASSIGN(Session session, Session::Create(runtime_, made_->graph, options_));
+    TENON_TRY_ASSIGN(CaseSession session, CaseSession::Create(runtime_, made_->graph, options_, ran_ != nullptr));
     session_.emplace(std::move(session));
-    if (!made_->initializers.empty()) TENON_TRY(session_->RunTargets(made_->initializers));
+    if (!made_->initializers.empty()) TENON_TRY(session_->Run({}, {}, made_->initializers).status());
     const std::vector<Output> outputs = made_->node.outputs();
     return Fetch(std::vector<Name>(outputs.begin(), outputs.end()));
   }
@@ -176,15 +187,16 @@ class OpCase {
   const Differences& differences_;
   SessionOptions options_;
   const std::string op_;
+  Ran* const ran_;
   std::optional<CaseGraph> made_;
-  std::optional<Session> session_;
+  std::optional<CaseSession> session_;
 };
 
 // A case that is a graph as TensorFlow wrote it, and what its runs give, one after another in one session.
 class GraphCase {
  public:
-  GraphCase(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner)
-      : runtime_(runtime), one_(one), differences_(differences), op_(one["op"].get<std::string>()) {
+  GraphCase(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner, Ran* ran)
+      : runtime_(runtime), one_(one), differences_(differences), op_(one["op"].get<std::string>()), ran_(ran) {
     options_.optimize = manner.optimize;
     options_.device = manner.device;
     options_.compile = manner.device.empty();  // a chain is compiled for longer than all cases take
@@ -199,7 +211,8 @@ class GraphCase {
   GraphCase& operator=(const GraphCase&) = delete;
 
   std::string Run() {
-    auto graph = Graph::Import(runtime_, FromBase64(one_["graph"].get<std::string>()));
+    const std::string graph_def = FromBase64(one_["graph"].get<std::string>());
+    auto graph = Graph::Import(runtime_, graph_def);
     if (!graph.ok()) return Excused(graph.status());
     std::vector<Gradient> gradients;
     if (one_.contains("gradients")) {
@@ -208,19 +221,28 @@ class GraphCase {
       if (!graph->status().ok()) return Excused(graph->status());
     }
     if (resume_ && !AddStateNodes(&*graph)) return "";
-    auto session = Session::Create(runtime_, *graph, options_);
+    auto session = CaseSession::Create(runtime_, *graph, options_, ran_ != nullptr);
     if (!session.ok()) return Excused(session.status());
+    const std::string difference = AllRuns(*graph, &*session, gradients);
+    if (ran_ != nullptr) {
+      *ran_ = session->Tell(*graph);
+      ran_->differentiated = one_.contains("gradients");
+      ran_->functions = AddFunctionOps(graph_def, &ran_->ops);
+    }
+    return difference;
+  }
+
+ private:
+  std::string AllRuns(const Graph& graph, CaseSession* session, const std::vector<Gradient>& gradients) {
     size_t number = 0;
     for (const Json& run : one_["runs"]) {
-      std::string difference = resume_ && number >= begin_.size() ? MoveOn(*graph, &*session) : "";
+      std::string difference = resume_ && number >= begin_.size() ? MoveOn(graph, session) : "";
       if (difference.empty()) difference = Step(*session, run, gradients);
       if (!difference.empty()) return "run " + std::to_string(number) + ": " + difference;
       ++number;
     }
     return "";
   }
-
- private:
   // An empty one, of this case alone.
   const std::string& Folder() {
     if (folder_.empty()) {
@@ -266,12 +288,12 @@ class GraphCase {
     return graph->status().ok();
   }
   // To a new session, in which the pipeline begins anew and then goes on where it stood.
-  std::string MoveOn(const Graph& graph, Session* session) {
+  std::string MoveOn(const Graph& graph, CaseSession* session) {
     const auto saved = session->Run({}, {}, {save_}, {.timeout = kPatience});
     const bool beyond = saved.status().code() == Code::kUnimplemented && saved.status().message().find("whose elements are not in memory") != std::string::npos;
     if (beyond) return "";  // the shards of a saved dataset, one of which is open: the pass goes on where it is
     if (!saved.ok()) return "its state: " + saved.status().message();
-    auto next = Session::Create(runtime_, graph, options_);
+    auto next = CaseSession::Create(runtime_, graph, options_, false);
     if (!next.ok()) return "another session: " + next.status().message();
     const std::string difference = Step(*next, begin_.back(), {});  // the files that those before it wrote are there
     if (!difference.empty()) return "begun anew: " + difference;
@@ -282,7 +304,7 @@ class GraphCase {
     return "";
   }
   // What it gives, if it is taken for a state, is nobody's business; but it may not end the process, nor take what the session has not.
-  void TakeDamaged(const Session& session, int number) const {
+  void TakeDamaged(CaseSession& session, int number) const {
     constexpr std::chrono::milliseconds kSoon{200};
     const auto seed = static_cast<int64_t>(std::hash<std::string>{}(one_["graph"].get_ref<const std::string&>()) + static_cast<uint64_t>(number));
     const auto taken = session.Run({{seed_, *Tensor::Scalar(seed)}}, {}, {restore_damaged_}, {.timeout = kSoon});
@@ -298,7 +320,7 @@ class GraphCase {
     return said ? "" : "refused: " + status.message();
   }
 
-  std::string Step(const Session& session, const Json& run, const std::vector<Gradient>& gradients) {
+  std::string Step(CaseSession& session, const Json& run, const std::vector<Gradient>& gradients) {
     std::vector<Feed> feeds;
     for (const auto& [name, value] : run["feeds"].items()) {
       auto tensor = value == "folder" ? Tensor::String(Folder()) : TensorFrom(value);
@@ -333,6 +355,7 @@ class GraphCase {
   const Differences& differences_;
   SessionOptions options_;
   const std::string op_;
+  Ran* const ran_;
   bool resume_ = false;
   int damage_ = 0;
   Operation save_, restore_, restore_damaged_;
@@ -366,9 +389,9 @@ RuntimeOptions OptionsFor(Kernels kernels) {
 
 Result<Runtime> MakeRuntime(Kernels kernels) { return Runtime::Create(OptionsFor(kernels)); }
 
-std::string Replay(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner) {
-  if (one.contains("graph")) return GraphCase(runtime, one, differences, manner).Run();
-  return OpCase(runtime, one, differences, manner).Run();
+std::string Replay(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner, Ran* ran) {
+  if (one.contains("graph")) return GraphCase(runtime, one, differences, manner, ran).Run();
+  return OpCase(runtime, one, differences, manner, ran).Run();
 }
 
 std::string Describe(const Json& one) {
@@ -402,17 +425,24 @@ void SayCaseOnCrash() {
   for (const int number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) signal(number, SayCase);
 }
 
-Tally ReplayAll(const Runtime& runtime, std::istream& text, const Differences& differences, const Manner& manner) {
+Tally ReplayAll(const Runtime& runtime, std::istream& text, const Differences& differences, const Manner& manner, const Choice& choice) {
   Tally tally;
   for (std::string line; std::getline(text, line);) {
+    const size_t number = tally.cases++;
+    if (choice.leaves_out && choice.leaves_out(number)) {
+      ++tally.left_out;
+      continue;
+    }
     const Json one = Json::parse(line);
-    ++tally.cases;
     const std::string description = "line " + std::to_string(tally.cases) + ": " + Describe(one);
     const std::string at_hand = "died in " + description + "\n";
     std::strncpy(case_at_hand, at_hand.c_str(), sizeof(case_at_hand) - 1);
     tally.refused += one.contains("error") ? 1 : 0;
     tally.gradients += one.contains("dx") ? 1 : 0;
-    const std::string difference = Replay(runtime, one, differences, manner);
+    Ran ran;
+    std::string difference = Replay(runtime, one, differences, manner, choice.judge ? &ran : nullptr);
+    const std::string judged = choice.judge ? choice.judge(number, ran) : "";
+    if (difference.empty()) difference = judged;
     if (!difference.empty()) tally.failures.push_back(description + "\n    " + difference);
   }
   return tally;

@@ -5,11 +5,13 @@
 #ifndef TENON_TESTS_GOLDEN_REPLAY_H_
 #define TENON_TESTS_GOLDEN_REPLAY_H_
 
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
 
 #include "tests/golden/compare.h"
+#include "tests/golden/ran.h"
 
 namespace tenon::golden {
 
@@ -30,18 +32,23 @@ struct Manner {
   int damage = 0;           // with resume: so many damaged states are given to it before each run; what they may do is fail
 };
 
-// Empty, or what of the case differs from TensorFlow.
-std::string Replay(const host::Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner);
+// Empty, or what of the case differs from TensorFlow. ran: not null, gets what ran.
+std::string Replay(const host::Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner, Ran* ran = nullptr);
 
 // What a case is, in a line: op, attributes, inputs.
 std::string Describe(const Json& one);
 
 struct Tally {
-  size_t cases = 0, refused = 0, gradients = 0;
+  size_t cases = 0, left_out = 0, refused = 0, gradients = 0;
   std::vector<std::string> failures;
 };
+// What is done with the case of that number, from 0 on.
+struct Choice {
+  std::function<bool(size_t)> leaves_out = {};                // none: nothing is
+  std::function<std::string(size_t, const Ran&)> judge = {};  // shown what ran; its text, if it is not empty, is a failure
+};
 // Every line of `text`. The line at hand is kept where a signal handler can say it.
-Tally ReplayAll(const host::Runtime& runtime, std::istream& text, const Differences& differences, const Manner& manner);
+Tally ReplayAll(const host::Runtime& runtime, std::istream& text, const Differences& differences, const Manner& manner, const Choice& choice = {});
 // Says on standard error which case was running when this process dies of a signal.
 void SayCaseOnCrash();
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated clusters hold what they promise, equal seeds make equal runs, and each planted bug (failpoint) is found. Covers J1, J2, J3, J6, R9.
 //
+// It takes two minutes and more of a core, a quarter in each shard: a run is a whole cluster that trains, thread by thread, and some bugs are rare.
+//
 // TENON_SIMULATION_SEEDS=2000 runs more, TENON_SIMULATION_FIRST=100 from there; a seed that fails is run again and explained by
 // build/release/tests/bin/simulate --seed N --tell.
 #include <gtest/gtest.h>
