@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/graph/graphdef/graph.pb.h"
+#include "tenon/data/graph_def.h"
 #include "tests/golden/tensor_json.h"
 
 namespace tenon::golden {
@@ -111,11 +111,13 @@ Ran CaseSession::Tell(const Graph& graph) const {
 }
 
 bool AddFunctionOps(const std::string& graph_def, std::set<std::string>* ops) {
-  tensorflow::GraphDef graph;
-  if (!graph.ParseFromString(graph_def)) return false;  // the case says what Tenon makes of it
-  for (const auto& function : graph.library().function())
-    for (const auto& node : function.node_def()) ops->insert(node.op());
-  return graph.library().function_size() > 0;
+  const Result<data::GraphView> graph = data::ParseGraphDef(graph_def);
+  if (!graph.ok()) return false;  // the case says what Tenon makes of it
+  const Result<std::vector<data::FunctionView>> functions = data::ParseFunctions(*graph);
+  if (!functions.ok()) return true;
+  for (const data::FunctionView& function : *functions)
+    for (const data::NodeView& node : function.nodes) ops->emplace(node.op);
+  return !functions->empty();
 }
 
 }  // namespace tenon::golden
