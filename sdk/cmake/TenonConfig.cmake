@@ -5,8 +5,8 @@
 #   Tenon::host        the same for C++: tenon/host, and C++20, which it needs (component app)
 #   Tenon::model_c    models and training through C, tenon/model.h and tenon/train.h (component model_c)
 #   Tenon::data        arrays, archives and GraphDefs as files, over Tenon::host (component data)
-#   Tenon::train       the training library over Tenon::data (component train)
 #   Tenon::model       models as files: read, run and written, over Tenon::data (component model)
+#   Tenon::train       the training library over Tenon::model (component train)
 #   Tenon::testing     the headers of tests of plugins, in C++20 (component testing)
 #   Tenon::manifest    the tool that tenon_add_plugin runs
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH Tenon_PREFIX)
@@ -81,8 +81,8 @@ if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_data.a")
   find_package(ZLIB QUIET)  # needed by who reads or writes .npz
 endif()
 tenon_import_library(data STATIC "${Tenon_PREFIX}/lib/libtenon_data.a" app "Tenon::host;$<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>")
-tenon_import_library(train STATIC "${Tenon_PREFIX}/lib/libtenon_train.a" data Tenon::data)
 tenon_import_library(model STATIC "${Tenon_PREFIX}/lib/libtenon_model.a" data Tenon::data)
+tenon_import_library(train STATIC "${Tenon_PREFIX}/lib/libtenon_train.a" model "Tenon::model;Tenon::data")
 
 if(NOT Tenon_FIND_COMPONENTS)
   set(Tenon_FIND_COMPONENTS plugin)
