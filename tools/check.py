@@ -132,16 +132,17 @@ def main():
     graph = Graph((build / "build.ninja").read_text(), output_of("ninja", "-C", str(build), "-t", "deps"), str(build), str(root))
     first, then = choose(tests_of(build), graph.made_of(files, False), graph.made_of(files, True), files, str(build), str(root))
     print(f"{len(files)} changed files can touch {len(first)} tests that are linked of them, and {len(then)} that load what is.", flush=True)
-    chosen = first if options.near else first + then
+    if options.near:
+        then = []
     if options.list:
-        print("\n".join(test[0] for test in chosen))
+        print("\n".join(test[0] for test in first + then))
         return None
-    if any(not test[1] for test in chosen) or then and not options.near:
-        failure = run(build, options.jobs, first, begun)
-        if failure is None and subprocess.run(["ninja", "-C", str(build), "-j", str(options.jobs)], stdout=subprocess.DEVNULL, check=False).returncode != 0:
-            failure = f"the build fails: ninja -C {build}"
-        return failure or run(build, options.jobs, chosen[len(first):], begun)
-    return run(build, options.jobs, first, begun)
+    failure = run(build, options.jobs, first, begun)
+    if failure or not then:
+        return failure
+    if subprocess.run(["ninja", "-C", str(build), "-j", str(options.jobs)], stdout=subprocess.DEVNULL, check=False).returncode != 0:
+        return f"the build fails: ninja -C {build}"
+    return run(build, options.jobs, then, begun)
 
 
 if __name__ == "__main__":
