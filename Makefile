@@ -99,7 +99,7 @@ wheel: wheel-tree ## Build Python wheels into build/wheel/dist, for every Python
 	python3 -B sdk/python/wheel/build.py --prefix $(WHEEL)/prefix --work $(WHEEL) --dist $(WHEEL)/dist --pythons "$(PYTHONS)" $(if $(GPU),--gpu)
 
 wheel-tree: packages
-	cmake -S . -B $(WHEEL)/tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=$(if $(GPU),ON,OFF) -DTENON_PYTHON_PACKAGE=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8 \
+	cmake -S . -B $(WHEEL)/tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=$(if $(GPU),ON,OFF) -DTENON_PYTHON_PACKAGE=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 \
 	  -DTENON_CPU_LEVEL=v2 -DTENON_CPU_VARIANTS=ON
 	cmake --build $(WHEEL)/tree -j $(JOBS)
 	rm -rf $(WHEEL)/prefix

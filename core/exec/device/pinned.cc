@@ -102,7 +102,7 @@ PinnedMemory::~PinnedMemory() {
 }
 
 // Nobody finds it any more before its memory may become another's.
-void Drop(void* owner) {
+void DropPinned(void* owner) {
   const std::unique_ptr<PinnedMemory> memory(static_cast<PinnedMemory*>(owner));
   const std::lock_guard lock(All().mutex);
   if (All().all.erase(reinterpret_cast<uintptr_t>(memory->data())) != 0) pinned_count.fetch_sub(1, std::memory_order_relaxed);
@@ -149,7 +149,7 @@ Result<Tensor> NewPinned(const Device* device, BufferPool* pool, DType dtype, Sh
   if (!memory.ok()) {
     return std::move(memory).status().Annotate(StrCat("a pinned tensor of ", TypeName(dtype), shape.ToString(), kind ? " for " : "", kind ? device->name : ""));
   }
-  Buffer* const buffer = GlobalPool()->Wrap((*memory)->data(), static_cast<uint64_t>(bytes), shape.c(), &Drop, memory->get());
+  Buffer* const buffer = GlobalPool()->Wrap((*memory)->data(), static_cast<uint64_t>(bytes), shape.c(), &DropPinned, memory->get());
   memory->release();
   Tensor tensor(dtype, std::move(shape), buffer);
   Enter(buffer);

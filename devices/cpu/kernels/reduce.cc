@@ -95,6 +95,15 @@ constexpr int64_t kLong = std::is_same_v<Op, ProdOp> ? 128 : std::is_base_of_v<A
 template <class Op, class T>
 using Accumulator = std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_integral_v<T> && (sizeof(T) < 8), int64_t, Wide<T>>;
 
+// As what numbers are reduced: sums and products of whole numbers have the same bits with and without a sign.
+template <class Op, class T>
+constexpr bool kWraps = std::is_integral_v<T> && (std::is_same_v<Op, SumOp> || std::is_same_v<Op, ProdOp>);
+template <class Op, class T>
+using Reduced = typename std::conditional_t<kWraps<Op, T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+// A mean is the division of a sum, but for that of integers.
+template <class Op, class T>
+using Reducing = std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_same_v<Accumulator<Op, T>, Wide<T>>, SumOp, Op>;
+
 // What whole blocks are added in.
 template <class Op, class A>
 using Total = std::conditional_t<std::is_base_of_v<SumOp, Op> && std::is_same_v<A, float>, double, A>;
@@ -270,9 +279,10 @@ struct ReducePlan {
   void (*function)(const ReducePlan&, const ReduceShape&, sdk::RunContext) = nullptr;
 };
 
-template <class Op, class T>
+template <class Given, class T>
 void ReduceTyped(const ReducePlan&, const ReduceShape& shape, sdk::RunContext c) {
-  constexpr bool kMean = std::is_same_v<Op, MeanOp>;
+  using Op = Reducing<Given, T>;
+  constexpr bool kMean = std::is_same_v<Given, MeanOp>;
   const T* x = c.input<T>(0);
   T* out = c.output<T>(0);
   const int64_t divisor = kMean ? shape.inputs : 0;
@@ -325,7 +335,7 @@ struct ReduceKernel {
       }
       constexpr int64_t kMostBytes = 16;  // of what is added
       c.Workspace(sdk::Multiply(std::max(count / kShareLength + 1, NarrowRows::MostWorkspaceCount(count)), kMostBytes));
-      Set::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { this->function = &ReduceTyped<Op, T>; });
+      Set::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { this->function = &ReduceTyped<Op, Reduced<Op, T>>; });
     }
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
