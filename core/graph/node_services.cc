@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ABI's questions about a node, answered from graph::Node.
+#include <algorithm>
+#include <cstring>
+
 #include "core/base/checked.h"
 #include "core/graph/node.h"
 #include "core/graph/op_def.h"
@@ -46,8 +49,14 @@ tenon_status* OutputRange(const tenon_node* node, tenon_span argument, int32_t* 
   return Range(*FromC(node), FromC(node)->op->outputs, FromC(node)->output_ranges, argument, out_begin, out_count);
 }
 
+void NodeProperties(const tenon_node* node, tenon_node_properties* out_properties) {
+  tenon_node_properties properties = PropertiesOfNode(*FromC(node)->op, FromC(node)->input_ranges);
+  properties.struct_size = std::min<uint32_t>(properties.struct_size, out_properties->struct_size);
+  std::memcpy(out_properties, &properties, properties.struct_size);
+}
+
 tenon_node_services Services(tenon_span (*name)(const tenon_node*)) {
-  return {TENON_HEAD(tenon_node_services), name, &Op, &Attr, &InputCount, &OutputCount, &InputType, &NodeOutputType, &InputRange, &OutputRange, &Device};
+  return {TENON_HEAD(tenon_node_services), name, &Op, &Attr, &InputCount, &OutputCount, &InputType, &NodeOutputType, &InputRange, &OutputRange, &Device, &NodeProperties};
 }
 
 }  // namespace

@@ -320,7 +320,11 @@ Result<OpDef> ParseOpDef(const tenon_op_definition& definition) {
   if (op.name.empty()) return InvalidArgument("an op definition has no name");
   Status status = Parse(definition, op);
   if (!status.ok()) return std::move(status).Annotate(StrCat("definition of op '", op.name, "'"));
+  Result<OpProperties> properties = ParseProperties(View(definition.properties), op);
+  if (!properties.ok()) return properties.status().Annotate(StrCat("definition of op '", op.name, "'"));
+  op.properties = *std::move(properties);
   op.traits = definition.traits;
+  if (op.has(TENON_OP_WRITES_STATE)) op.properties.flags |= TENON_PROPERTY_UPDATES_STATE;
   op.roles = SplitNames(View(definition.roles));
   op.doc = View(definition.doc);
   op.deprecation = View(definition.deprecation);
@@ -338,6 +342,8 @@ Sameness Compare(const OpDef& a, const OpDef& b, std::string* difference) {
   if (a.inputs != b.inputs) return differ("inputs");
   if (a.outputs != b.outputs) return differ("outputs");
   if (a.traits != b.traits) return differ("traits");
+  // One that says nothing of itself may be of a package that is older than properties.
+  if (a.properties != OpProperties() && b.properties != OpProperties() && a.properties != b.properties) return differ("properties");
   const bool first = AttrsWithin(b, a, difference);
   const bool second = AttrsWithin(a, b, difference);
   if (!first && !second) return Sameness::kDifferent;

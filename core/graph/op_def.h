@@ -12,6 +12,7 @@
 #include "core/base/plugin_instance.h"
 #include "core/graph/attr.h"
 #include "core/graph/constraint.h"
+#include "core/graph/op_properties.h"
 #include "tenon/op.h"
 
 namespace tenon::graph {
@@ -43,6 +44,7 @@ struct OpDef {
   std::vector<Constraint> constraints;
   std::vector<std::string> roles;
   uint64_t traits = 0;
+  OpProperties properties;
   std::string doc;
   std::string deprecation;
   std::string paths;  // inputs whose strings name files, "prefix, filename"

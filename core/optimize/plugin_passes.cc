@@ -10,6 +10,7 @@
 #include "core/base/table_check.h"
 #include "core/graph/builder.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/graph/op_registry.h"
 #include "core/optimize/optimize.h"
 #include "tenon/ext/draft/graph_pass.h"
@@ -36,9 +37,15 @@ class PassCall {
     const auto fed = [this](NodeId id) {
       return std::any_of(request_->feeds.begin(), request_->feeds.end(), [id](const Edge& feed) { return feed.node == id; });
     };
-    for (const NodeId id : graph_->ids())
-      if (pass_.ops.contains(graph_->node(id).op->name) && !fed(id)) nodes_.push_back(id.number());
-    if (nodes_.empty()) return false;
+    bool is_called = false;
+    for (const NodeId id : graph_->ids()) {
+      const graph::OpDef& op = *graph_->node(id).op;
+      const bool is_named = pass_.ops.contains(op.name);
+      if ((!is_named && (op.properties.flags & pass_.properties) == 0) || fed(id)) continue;
+      is_called = is_called || is_named || pass_.ops.empty();
+      nodes_.push_back(id.number());
+    }
+    if (!is_called) return false;
     const size_t before = graph_->size();
     const tenon_graph_pass_args args = {TENON_HEAD(tenon_graph_pass_args), builder_.c(), graph::NodeServices(), nodes_.data(), nodes_.size(),
                                         &NodeOf, &InputOf, &Begin, &Replace, &AddTarget, this, question_.precision, question_.compiles ? 1u : 0u, Span(question_.calibration), &Explain, &ControlInputCount, &ControlInput};
@@ -170,8 +177,11 @@ Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<Plug
   pass.name = View(pass.table->name);
   static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(tenon_graph_pass, run)};
   TENON_RETURN_IF_ERROR(CheckFunctions(pass.table, given->struct_size, kNeeded, StrCat("the graph pass '", pass.name, "'")));
-  if (pass.table->op_count == 0 || pass.table->op_count > kMostOps || pass.table->ops == nullptr)
-    return InvalidArgument(StrCat("the graph pass '", pass.name, "' names ", pass.table->op_count, " ops; 1 to ", kMostOps, " are allowed"));
+  pass.properties = pass.table->properties;
+  if ((pass.table->op_count == 0 && pass.properties == 0) || pass.table->op_count > kMostOps || (pass.table->ops == nullptr && pass.table->op_count != 0))
+    return InvalidArgument(StrCat("the graph pass '", pass.name, "' names ", pass.table->op_count, " ops; 1 to ", kMostOps, " are allowed, or none where it asks for properties"));
+  if (const uint64_t unknown = pass.properties & ~graph::kKnownProperties; unknown != 0)
+    return Unimplemented(StrCat("the graph pass '", pass.name, "' asks for the properties ", unknown, ", which this host does not know"));
   for (uint64_t i = 0; i < pass.table->op_count; ++i) {
     TENON_RETURN_IF_ERROR(CheckName(pass.table->ops[i], StrCat("an op of the graph pass '", pass.name, "'")));
     pass.ops.emplace(View(pass.table->ops[i]));

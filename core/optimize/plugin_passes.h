@@ -31,6 +31,7 @@ struct PluginPass {
   const tenon_graph_pass* table = nullptr;
   std::string name;
   std::set<std::string, std::less<>> ops;  // that it is about
+  uint64_t properties = 0;                 // of further ops that it is about
   uint32_t precision = 0;                  // of the sessions that it is for; 0: all
 };
 // What passes are told of the session.

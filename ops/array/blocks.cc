@@ -97,6 +97,7 @@ TENON_OP(kSpaceToBatchND) = DefineOp({
     .constraints = "rank(block_shape) == 1; value(block_shape) >= 1; rank(paddings) == 2; dim(paddings, 1) == 2; "
                    "dim(paddings, 0) == dim(block_shape, 0); value(paddings) >= 0",
     .doc = "Pads the dims after the batch with zeros, and moves each place in a block to a batch of its own.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<BatchShape<true>>,
     .gradient = GradientFunction<ToBatchGradient>,
 });
@@ -109,6 +110,7 @@ TENON_OP(kBatchToSpaceND) = DefineOp({
     .constraints = "rank(block_shape) == 1; value(block_shape) >= 1; rank(crops) == 2; dim(crops, 1) == 2; "
                    "dim(crops, 0) == dim(block_shape, 0); value(crops) >= 0",
     .doc = "Puts batches back to the places in blocks that SpaceToBatchND took them from, and cuts the borders off.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<BatchShape<false>>,
     .gradient = GradientFunction<FromBatchGradient>,
 });
@@ -116,6 +118,7 @@ TENON_OP(kBatchToSpaceND) = DefineOp({
 TENON_OP(kSpaceToDepth) = Depth({
     .name = "SpaceToDepth",
     .doc = "The pixels of each block one after the other as the channels of one pixel.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<DepthShape<true>>,
     .gradient = GradientFunction<ToDepthGradient>,
 });
@@ -123,6 +126,7 @@ TENON_OP(kSpaceToDepth) = Depth({
 TENON_OP(kDepthToSpace) = Depth({
     .name = "DepthToSpace",
     .doc = "The channels of each pixel as the pixels of a block.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<DepthShape<false>>,
     .gradient = GradientFunction<FromDepthGradient>,
 });

@@ -37,6 +37,7 @@ TENON_OP(kXlaDynamicSlice) = DefineOp({
     .constraints = "rank(start_indices) == 1; rank(size_indices) == 1; dim(start_indices, 0) == rank(input); dim(size_indices, 0) == rank(input); "
                    "value(size_indices) >= 0",
     .doc = "The box of size size_indices at start_indices, which are moved so far that the box is within the input.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<DynamicSliceShape>,
 });
 
@@ -59,6 +60,7 @@ TENON_OP(kXlaDynamicUpdateSlice) = DefineOp({
     .attrs = "T: type; Tindices: {int32, int64}",
     .constraints = "rank(indices) == 1; dim(indices, 0) == rank(input); rank(update) == rank(input)",
     .doc = "The input with update in the box at indices, which are moved so far that the box is within the input.",
+    .properties = "moves(input, update)",
     .shape = ShapeFunction<DynamicUpdateSliceShape>,
 });
 

@@ -27,6 +27,7 @@ TENON_OP(kFill) = DefineOp({
     .attrs = "T: type; index_type: {int32, int64} = int32",
     .constraints = "rank(dims) == 1; value(dims) >= 0; rank(value) == 0",
     .doc = "A tensor of shape dims, every element of which is value.",
+    .properties = "moves(value)",
     .shape = ShapeFunction<FillShape>,
     .gradient = GradientFunction<FillGradient>,
 });
@@ -38,6 +39,7 @@ TENON_OP(kZerosLike) = DefineOp({
     .attrs = "T: type",
     .roles = "zeros_like",
     .doc = "Zeros in the shape and type of the input.",
+    .properties = "elementwise, exact",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SameShape>,
 });
@@ -50,6 +52,7 @@ TENON_OP(kOnesLike) = DefineOp({
              "uint64, complex64, complex128, bool}",
     .roles = "ones_like",
     .doc = "Ones in the shape and type of the input.",
+    .properties = "elementwise, exact",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SameShape>,
 });
@@ -78,6 +81,7 @@ TENON_OP(kOneHot) = DefineOp({
                    "axis >= -1; axis <= rank(indices)",
     .doc = "off_value everywhere but at each index along a new axis of size depth, where it is on_value; "
            "an index outside of [0, depth) gives a row of off_value.",
+    .properties = "moves(on_value, off_value)",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<OneHotShape>,
 });
@@ -152,6 +156,7 @@ TENON_OP(kBroadcastTo) = DefineOp({
     .attrs = "T: type; Tidx: {int32, int64} = int32",
     .constraints = "rank(shape) == 1; value(shape) >= 0; rank(input) <= dim(shape, 0)",
     .doc = "The input repeated along its dims of size 1 to the given shape.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<BroadcastToShape>,
     .gradient = GradientFunction<BroadcastToGradient>,
 });

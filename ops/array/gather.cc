@@ -35,6 +35,7 @@ TENON_OP(kGather) = DefineOp({
     .attrs = "validate_indices: bool = true; Tparams: type; Tindices: {int32, int64}",
     .constraints = "rank(params) >= 1; element(indices) >= 0; element(indices) < dim(params, 0)",
     .doc = "The rows of params that indices name.",
+    .properties = "moves(params)",
     .shape = ShapeFunction<GatherShape>,
     .gradient = GradientFunction<RowsGradient>,
 });
@@ -172,6 +173,7 @@ TENON_OP(kGatherV2) = DefineOp({
                    "batch_dims <= rank(indices); batch_dims < rank(params); element(indices) >= 0",
     .doc = "The slices of params along axis that indices name; the first batch_dims dims of both "
            "go together.",
+    .properties = "moves(params)",
     .shape = ShapeFunction<GatherV2Shape>,
     .gradient = GradientFunction<GatherV2Gradient>,
 });

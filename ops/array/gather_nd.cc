@@ -120,6 +120,7 @@ TENON_OP(kGatherNd) = DefineOp({
     .attrs = "Tparams: type; Tindices: {int16, int32, int64}; bad_indices_policy: string = ''",
     .constraints = "rank(params) >= 1; rank(indices) >= 1; dim(indices, -1) <= rank(params); element(indices) >= 0",
     .doc = "The slices of params that the vectors in the last dim of indices name.",
+    .properties = "moves(params)",
     .shape = ShapeFunction<GatherNdShape>,
     .gradient = GradientFunction<GatherNdGradient>,
 });
@@ -140,6 +141,7 @@ TENON_OP(kTensorScatterUpdate) = TensorScatter({
     .name = "TensorScatterUpdate",
     .attrs = "T: type; Tindices: {int16, int32, int64, uint16}; bad_indices_policy: string = ''",
     .doc = "The tensor with updates at the slices that indices name; of a slice that is named twice the last stays.",
+    .properties = "moves(tensor, updates)",
     .gradient = GradientFunction<UpdateGradient>,
 });
 TENON_OP(kTensorScatterAdd) = TensorScatter({

@@ -52,6 +52,7 @@ consteval tenon_op_definition Mirror(OpDefinition op) {
 TENON_OP(kMirrorPad) = Mirror({
     .name = "MirrorPad",
     .doc = "The input between mirror images of itself: SYMMETRIC ones begin with the border, REFLECT ones behind it.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<MirrorShape<1>>,
     .gradient = GradientFunction<MirrorPadGradient>,
 });

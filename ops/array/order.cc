@@ -29,6 +29,7 @@ TENON_OP(kReverseSequence) = DefineOp({
     .constraints = "rank(seq_lengths) == 1; seq_dim >= 0; batch_dim >= 0; seq_dim < rank(input); batch_dim < rank(input); "
                    "element(seq_lengths) >= 0",
     .doc = "The first seq_lengths[b] elements along seq_dim of each batch b in reverse order, the others as they are.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<ReverseSequenceShape>,
     .gradient = GradientFunction<ReverseSequenceGradient>,
 });
@@ -92,6 +93,7 @@ TENON_OP(kMatrixBandPart) = DefineOp({
     .attrs = "T: type; Tindex: {int32, int64} = int64",
     .constraints = "rank(input) >= 2; rank(num_lower) == 0; rank(num_upper) == 0",
     .doc = "Matrices with zeros outside of a band of num_lower diagonals below the main one and num_upper above; negative: all.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<BandShape>,
     .gradient = GradientFunction<BandGradient>,
 });

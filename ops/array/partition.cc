@@ -37,6 +37,7 @@ TENON_OP(kDynamicPartition) = DefineOp({
     .attrs = "num_partitions: int >= 1; T: type",
     .constraints = "rank(data) >= rank(partitions); element(partitions) >= 0; element(partitions) < num_partitions",
     .doc = "The rows of data sorted into num_partitions tensors, as partitions says for each.",
+    .properties = "moves(data)",
     .shape = ShapeFunction<DynamicPartitionShape>,
     .gradient = GradientFunction<DynamicPartitionGradient>,
 });
@@ -80,6 +81,7 @@ TENON_OP(kDynamicStitch) = DefineOp({
     .attrs = "N: int >= 1; T: type",
     .constraints = "element(indices) >= 0",
     .doc = "Rows put where the indices say: merged[indices[m][i]] = data[m][i]; later ones win.",
+    .properties = "moves(data)",
     .shape = ShapeFunction<DynamicStitchShape>,
     .gradient = GradientFunction<DynamicStitchGradient>,
 });

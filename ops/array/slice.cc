@@ -66,6 +66,7 @@ TENON_OP(kSlice) = DefineOp({
     .constraints = "rank(begin) == 1; rank(size) == 1; dim(begin, 0) == rank(input); dim(size, 0) == rank(input); "
                    "value(begin) >= 0; value(size) >= -1",
     .doc = "The box of the given size at begin; a size of -1 reaches to the end.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<SliceShape>,
     .gradient = GradientFunction<SliceGradient>,
 });
@@ -124,6 +125,7 @@ TENON_OP(kPad) = DefineOp({
     .attrs = "T: type; Tpaddings: {int32, int64} = int32",
     .constraints = "rank(paddings) == 2; dim(paddings, 0) == rank(input); dim(paddings, 1) == 2; value(paddings) >= 0",
     .doc = "The input with zeros around it: paddings[d] says how many before and after along dim d.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<PadShape>,
     .gradient = GradientFunction<PadGradient>,
 });
@@ -136,6 +138,7 @@ TENON_OP(kPadV2) = DefineOp({
     .constraints = "rank(paddings) == 2; dim(paddings, 0) == rank(input); dim(paddings, 1) == 2; "
                    "value(paddings) >= 0; rank(constant_values) == 0",
     .doc = "The input with constant_values around it: paddings[d] says how many before and after along dim d.",
+    .properties = "moves(input, constant_values)",
     .shape = ShapeFunction<PadShape>,
     .gradient = GradientFunction<PadV2Gradient>,
 });
@@ -166,6 +169,7 @@ TENON_OP(kReverseV2) = DefineOp({
              "bfloat16, half, float, double, complex64, complex128, string}",
     .constraints = "rank(axis) == 1; value(axis) >= -rank(tensor); value(axis) < rank(tensor)",
     .doc = "The input read backwards along the given axes.",
+    .properties = "moves(tensor)",
     .shape = ShapeFunction<ReverseShape>,
     .gradient = GradientFunction<ReverseGradient>,
 });

@@ -155,6 +155,7 @@ TENON_OP(kStridedSlice) = DefineOp({
     .roles = "strided_slice",
     .doc = "input[begin:end:strides] as Python slices arrays; the masks say which positions leave out begin or "
            "end, are the ellipsis, add a dim, or are an index.",
+    .properties = "moves(input)",
     .shape = ShapeFunction<StridedSliceShape>,
     .gradient = GradientFunction<StridedSliceGradient>,
 });
@@ -179,6 +180,7 @@ TENON_OP(kStridedSliceGrad) = DefineOp({
     .constraints = "rank(shape) == 1; value(shape) >= 0; rank(begin) == 1; rank(end) == 1; rank(strides) == 1; "
                    "dim(begin, 0) == dim(end, 0); dim(begin, 0) == dim(strides, 0); value(strides) != 0",
     .doc = "Zeros of the given shape with dy written where StridedSlice would have read.",
+    .properties = "moves(dy)",
     .shape = ShapeFunction<StridedSliceGradShape>,
     .gradient = GradientFunction<StridedSliceGradGradient>,
 });

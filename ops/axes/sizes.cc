@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <iterator>
 #include <string_view>
 
@@ -14,12 +15,11 @@ using sdk::Shape;
 
 namespace {
 
-// What an output's shape comes from.
+// What an output's shape comes from. Of other ops than those below, what they say of themselves says it.
 enum class Rule {
-  kNone,         // it is one of kOps for its elements, or to be looked at
-  kFirst,        // input 0's
-  kSecond,       // input 1's
-  kBroadcast,    // what all inputs broadcast to
+  kNone,         // it is known for its elements, or to be looked at
+  kSame,         // its first input's of which elements are taken
+  kBroadcast,    // what those inputs broadcast to
   kMatMul,
   kBatchMatMul,
   kReshape,
@@ -37,21 +37,17 @@ struct Known {
   Rule rule;
 };
 constexpr Known kKnown[] = {
-    {"BroadcastGradientArgs", Rule::kNone}, {"Shape", Rule::kNone}, {"ShapeN", Rule::kNone}, {"Pack", Rule::kNone}, {"StridedSlice", Rule::kNone}, {"ConcatV2", Rule::kNone}, {"Const", Rule::kNone},
-    {"Identity", Rule::kFirst}, {"Cast", Rule::kFirst}, {"Neg", Rule::kFirst}, {"Exp", Rule::kFirst}, {"Log", Rule::kFirst}, {"Log1p", Rule::kFirst}, {"Sqrt", Rule::kFirst}, {"Rsqrt", Rule::kFirst},
-    {"Square", Rule::kFirst}, {"Abs", Rule::kFirst}, {"Sign", Rule::kFirst}, {"Tanh", Rule::kFirst}, {"Sigmoid", Rule::kFirst}, {"Relu", Rule::kFirst}, {"Relu6", Rule::kFirst}, {"LeakyRelu", Rule::kFirst},
-    {"Elu", Rule::kFirst}, {"Selu", Rule::kFirst}, {"Softplus", Rule::kFirst}, {"Softsign", Rule::kFirst}, {"Erf", Rule::kFirst}, {"Erfc", Rule::kFirst}, {"Reciprocal", Rule::kFirst}, {"Softmax", Rule::kFirst},
-    {"LogSoftmax", Rule::kFirst}, {"BiasAdd", Rule::kFirst}, {"StopGradient", Rule::kFirst}, {"PreventGradient", Rule::kFirst}, {"CheckNumerics", Rule::kFirst}, {"ZerosLike", Rule::kFirst}, {"OnesLike", Rule::kFirst},
-    {"LogicalNot", Rule::kFirst}, {"ReluGrad", Rule::kFirst}, {"Relu6Grad", Rule::kFirst}, {"TanhGrad", Rule::kFirst}, {"SigmoidGrad", Rule::kFirst}, {"RsqrtGrad", Rule::kFirst}, {"SqrtGrad", Rule::kFirst},
-    {"ReciprocalGrad", Rule::kFirst}, {"EluGrad", Rule::kFirst}, {"SeluGrad", Rule::kFirst}, {"SoftplusGrad", Rule::kFirst}, {"LeakyReluGrad", Rule::kFirst}, {"Select", Rule::kSecond},
-    {"AddV2", Rule::kBroadcast}, {"Add", Rule::kBroadcast}, {"Sub", Rule::kBroadcast}, {"Mul", Rule::kBroadcast}, {"RealDiv", Rule::kBroadcast}, {"Div", Rule::kBroadcast}, {"DivNoNan", Rule::kBroadcast},
-    {"Maximum", Rule::kBroadcast}, {"Minimum", Rule::kBroadcast}, {"Pow", Rule::kBroadcast}, {"SquaredDifference", Rule::kBroadcast}, {"SelectV2", Rule::kBroadcast}, {"Greater", Rule::kBroadcast},
-    {"GreaterEqual", Rule::kBroadcast}, {"Less", Rule::kBroadcast}, {"LessEqual", Rule::kBroadcast}, {"LogicalAnd", Rule::kBroadcast}, {"LogicalOr", Rule::kBroadcast}, {"AddN", Rule::kFirst},
-    {"MatMul", Rule::kMatMul}, {"BatchMatMul", Rule::kBatchMatMul}, {"BatchMatMulV2", Rule::kBatchMatMul}, {"BatchMatMulV3", Rule::kBatchMatMul}, {"Einsum", Rule::kEinsum}, {"Reshape", Rule::kReshape},
-    {"Transpose", Rule::kTranspose}, {"Sum", Rule::kReduction}, {"Mean", Rule::kReduction}, {"Max", Rule::kReduction}, {"Min", Rule::kReduction}, {"Prod", Rule::kReduction}, {"GatherV2", Rule::kGather},
-    {"Gather", Rule::kGatherRows}, {"ResourceGather", Rule::kGatherRows}, {"Conv2D", Rule::kImages}, {"DepthwiseConv2dNative", Rule::kImages}, {"MaxPool", Rule::kImages}, {"AvgPool", Rule::kImages},
-    {"FusedBatchNorm", Rule::kImages}, {"FusedBatchNormV2", Rule::kImages}, {"FusedBatchNormV3", Rule::kImages}, {"Fill", Rule::kElements}, {"RandomUniform", Rule::kElements}, {"RandomStandardNormal", Rule::kElements},
-    {"StatelessRandomUniform", Rule::kElements}, {"StatelessRandomUniformV2", Rule::kElements}, {"BroadcastTo", Rule::kSecondElements},
+    {"BroadcastGradientArgs", Rule::kNone}, {"Shape", Rule::kNone}, {"ShapeN", Rule::kNone}, {"Pack", Rule::kNone},
+    {"StridedSlice", Rule::kNone}, {"ConcatV2", Rule::kNone}, {"Const", Rule::kNone}, {"Identity", Rule::kSame},
+    {"StopGradient", Rule::kSame}, {"PreventGradient", Rule::kSame}, {"MatMul", Rule::kMatMul},
+    {"BatchMatMul", Rule::kBatchMatMul}, {"BatchMatMulV2", Rule::kBatchMatMul},
+    {"BatchMatMulV3", Rule::kBatchMatMul}, {"Einsum", Rule::kEinsum}, {"Reshape", Rule::kReshape},
+    {"Transpose", Rule::kTranspose}, {"GatherV2", Rule::kGather}, {"Gather", Rule::kGatherRows},
+    {"ResourceGather", Rule::kGatherRows}, {"Conv2D", Rule::kImages}, {"DepthwiseConv2dNative", Rule::kImages},
+    {"MaxPool", Rule::kImages}, {"AvgPool", Rule::kImages}, {"Fill", Rule::kElements},
+    {"RandomUniform", Rule::kElements}, {"RandomStandardNormal", Rule::kElements},
+    {"StatelessRandomUniform", Rule::kElements}, {"StatelessRandomUniformV2", Rule::kElements},
+    {"BroadcastTo", Rule::kSecondElements},
 };
 constexpr auto kOps = [] {
   std::array<tenon_span, std::size(kKnown)> ops{};
@@ -59,13 +55,23 @@ constexpr auto kOps = [] {
   return ops;
 }();
 
-bool IsKnown(std::string_view op) {
-  return std::any_of(std::begin(kKnown), std::end(kKnown), [&](const Known& known) { return known.op == op; });
-}
-Rule RuleOf(std::string_view op) {
+constexpr uint64_t kTellingProperties = TENON_PROPERTY_ELEMENTWISE | TENON_PROPERTY_NORMALIZES | TENON_PROPERTY_REDUCES;
+
+const Known* FindKnown(std::string_view op) {
   const auto* const found = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& known) { return known.op == op; });
-  return found == std::end(kKnown) ? Rule::kNone : found->rule;
+  return found == std::end(kKnown) ? nullptr : found;
 }
+bool IsKnown(const NodeContext& c) { return FindKnown(c.op()) != nullptr || (c.Properties().flags & kTellingProperties) != 0; }
+
+Rule RuleOf(std::string_view op, const tenon_node_properties& said) {
+  if (const Known* const known = FindKnown(op)) return known->rule;
+  if ((said.flags & TENON_PROPERTY_REDUCES) != 0) return said.axes_input >= 0 ? Rule::kReduction : Rule::kNone;
+  if ((said.flags & kTellingProperties) == 0 || said.elements == 0) return Rule::kNone;
+  return (said.flags & TENON_PROPERTY_BROADCASTS) != 0 ? Rule::kBroadcast : Rule::kSame;
+}
+
+// Inputs past the last bit have that one's.
+bool IsElements(const tenon_node_properties& said, int input) { return (said.elements >> std::min(input, 63) & 1) != 0; }
 
 // Whose outputs are not there in some steps, or there more than once.
 bool Steers(std::string_view op) {
@@ -85,6 +91,7 @@ constexpr size_t kMostElements = 32;  // that are kept of a tensor
 }  // namespace
 
 std::span<const tenon_span> Sizes::Ops() { return kOps; }
+uint64_t Sizes::Properties() { return kTellingProperties; }
 
 Sizes::Sizes(sdk::PassContext& p) : p_(p), ops_(static_cast<size_t>(p.node_count())), is_straight_(ops_.size(), true) {
   for (const int64_t id : p_.nodes()) p_.With(id, [&](NodeContext& c) { ops_[static_cast<size_t>(id)] = c.op(); });
@@ -93,8 +100,8 @@ Sizes::Sizes(sdk::PassContext& p) : p_(p), ops_(static_cast<size_t>(p.node_count
 
 void Sizes::Read(int64_t id) {
   p_.With(id, [&](NodeContext& c) {
-    // One of those ops that is none of the pass's nodes is fed.
-    bool straight = !Steers(c.op()) && (!OpOf(id).empty() || !IsKnown(c.op()));
+    // One of those that is none of the pass's nodes is fed.
+    bool straight = !Steers(c.op()) && (!OpOf(id).empty() || !IsKnown(c));
     const auto look = [&](int64_t source) { straight = straight && (source < 0 || (source < id && IsStraight(source))); };
     for (int i = 0; i < c.input_count(); ++i) look(p_.input(id, i).node);
     for (int i = 0; i < p_.control_input_count(id); ++i) look(p_.control_input(id, i));
@@ -146,22 +153,24 @@ std::vector<Sizes::Facts> Sizes::ByOp(int64_t id, NodeContext& c) {
 }
 
 std::optional<Dims> Sizes::ShapeByOp(int64_t id, NodeContext& c) {
-  switch (RuleOf(c.op())) {
-    case Rule::kFirst: return ShapeOfInput(id, 0);
-    case Rule::kSecond: return ShapeOfInput(id, 1);
+  const tenon_node_properties said = c.Properties();
+  const int first = said.elements == 0 ? 0 : std::countr_zero(said.elements);
+  switch (RuleOf(c.op(), said)) {
+    case Rule::kSame: return ShapeOfInput(id, first);
     case Rule::kBroadcast: {
-      std::optional<Dims> both = ShapeOfInput(id, 0);
-      for (int i = 1; i < c.input_count() && both.has_value(); ++i) {
+      std::optional<Dims> all = ShapeOfInput(id, first);
+      for (int i = first + 1; i < c.input_count() && all.has_value(); ++i) {
+        if (!IsElements(said, i)) continue;
         const std::optional<Dims> next = ShapeOfInput(id, i);
-        both = next.has_value() ? Broadcast(*both, *next) : std::nullopt;
+        all = next.has_value() ? Broadcast(*all, *next) : std::nullopt;
       }
-      return both;
+      return all;
     }
     case Rule::kMatMul: return OfProduct(id, c.Bool("transpose_a"), c.Bool("transpose_b"));
     case Rule::kBatchMatMul: return OfProduct(id, c.Bool("adj_x"), c.Bool("adj_y"));
     case Rule::kReshape: return OfReshape(id);
     case Rule::kTranspose: return OfTranspose(id);
-    case Rule::kReduction: return OfReduction(id, c.Bool("keep_dims"));
+    case Rule::kReduction: return OfReduction(id, first, said.axes_input, said.keep_dims_attr.size != 0 && c.Bool(sdk::ToText(said.keep_dims_attr)));
     case Rule::kGather: return c.Int("batch_dims") == 0 ? OfGather(id, true) : std::nullopt;
     case Rule::kGatherRows: return OfGather(id, false);
     case Rule::kEinsum: return OfEinsum(id, c.String("equation"), c.input_count());
@@ -253,9 +262,9 @@ std::optional<Dims> Sizes::OfTranspose(int64_t id) {
   return turned;
 }
 
-std::optional<Dims> Sizes::OfReduction(int64_t id, bool keeps) {
-  const std::optional<Dims> from = ShapeOfInput(id, 0);
-  const auto axes = NumbersOfInput(id, 1);
+std::optional<Dims> Sizes::OfReduction(int64_t id, int input, int axes_input, bool keeps) {
+  const std::optional<Dims> from = ShapeOfInput(id, input);
+  const auto axes = NumbersOfInput(id, axes_input);
   if (!from.has_value() || !axes.has_value()) return {};
   const auto rank = static_cast<int64_t>(from->size());
   std::vector<bool> summed(from->size(), false);

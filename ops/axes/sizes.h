@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes: which dims of a graph's tensors are of one size, whatever a step is fed, and what the whole numbers are that the graph computes of shapes.
 //
-// Walks the graph once, from its inputs on, by what ops mean whose shapes come from their inputs' (kOps). A dim that neither the graph nor such an op says has a
+// Walks the graph once, from its inputs on, by what ops say of themselves (element-wise, normalisations, reductions), and by what some others mean (kOps). A dim that neither the graph nor such an op says has a
 // name of its own (dim.h). One thread, one call of a pass that adds no node meanwhile.
 #ifndef TENON_OPS_AXES_SIZES_H_
 #define TENON_OPS_AXES_SIZES_H_
@@ -29,13 +29,14 @@ class Sizes {
   explicit Sizes(sdk::PassContext& p);
 
   const Facts& Of(sdk::Output edge);
-  // "" where the node is none of kOps, or is fed.
+  // "" where the node is not one that the pass is told of, or is fed.
   const std::string& OpOf(int64_t id) const { return ops_[static_cast<size_t>(id)]; }
   // Whether the node runs in every step, once, of what the graph says: nothing that it depends on chooses, turns round, or is fed in the place of an op's result.
   bool IsStraight(int64_t id) const { return is_straight_[static_cast<size_t>(id)]; }
 
   // All that a pass asks for who uses this.
   static std::span<const tenon_span> Ops();
+  static uint64_t Properties();
 
  private:
   void Read(int64_t id);
@@ -53,7 +54,7 @@ class Sizes {
   std::optional<Dims> OfProduct(int64_t id, bool turned_x, bool turned_y);
   std::optional<Dims> OfReshape(int64_t id);
   std::optional<Dims> OfTranspose(int64_t id);
-  std::optional<Dims> OfReduction(int64_t id, bool keeps);
+  std::optional<Dims> OfReduction(int64_t id, int input, int axes_input, bool keeps);
   std::optional<Dims> OfGather(int64_t id, bool has_axis);
   std::optional<Dims> OfEinsum(int64_t id, std::string_view equation, int operands);
   std::optional<Dims> OfImages(int64_t id);

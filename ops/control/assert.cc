@@ -133,6 +133,7 @@ TENON_OP(kEnsureShape) = DefineOp({
     .outputs = "output: T",
     .attrs = "shape: shape; T: type",
     .doc = "The input, whose shape must be the given one where that is known.",
+    .properties = "view(input)",
     .shape = ShapeFunction<EnsureShapeShape>,
     .gradient = GradientFunction<PassOnGradient>,
 });

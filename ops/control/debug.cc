@@ -183,6 +183,7 @@ TENON_OP(kDeepCopy) = DefineOp({
     .outputs = "y: T",
     .attrs = "T: type",
     .doc = "The input, unchanged: no op changes a value, so that a copy is the value itself.",
+    .properties = "view(x)",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<CopyShape>,
     .decompose = DecomposeFunction<DecomposeToIdentity>,

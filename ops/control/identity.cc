@@ -16,6 +16,7 @@ TENON_OP(kIdentity) = DefineOp({
     .attrs = "T: type",
     .roles = "identity",
     .doc = "The input, unchanged.",
+    .properties = "view(input)",
     .traits = TENON_OP_IDENTITY,
     .shape = ShapeFunction<IdentityShape>,
     .gradient = GradientFunction<PassOnGradient>,
@@ -50,6 +51,7 @@ TENON_OP(kStopGradient) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: type",
     .doc = "The input, unchanged; gradients see a constant.",
+    .properties = "view(input)",
     .traits = TENON_OP_IDENTITY | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<IdentityShape>,
 });
@@ -64,6 +66,7 @@ TENON_OP(kPreventGradient) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: type; message: string = ''",
     .doc = "The input, unchanged; asking for its gradient is an error with the given message.",
+    .properties = "view(input)",
     .traits = TENON_OP_IDENTITY,
     .shape = ShapeFunction<IdentityShape>,
     .gradient = GradientFunction<PreventGradientGradient>,

@@ -209,6 +209,7 @@ TENON_OP(kSampleDistortedBoundingBox) = DefineOp({
              "area_range: list(float) = [0.05, 1.0]; max_attempts: int = 100; use_image_if_no_bounding_boxes: bool = false",
     .constraints = "rank(image_size) == 1; dim(image_size, 0) == 3; rank(bounding_boxes) == 3; dim(bounding_boxes, 2) == 4",
     .doc = "A random part of an image that shows min_object_covered of one of its boxes at least: begin and size for Slice, and where it is, of 1.",
+    .properties = "draws",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SampleShape>,
 });
@@ -222,6 +223,7 @@ TENON_OP(kSampleDistortedBoundingBoxV2) = DefineOp({
              "max_attempts: int = 100; use_image_if_no_bounding_boxes: bool = false",
     .constraints = "rank(image_size) == 1; dim(image_size, 0) == 3; rank(bounding_boxes) == 3; dim(bounding_boxes, 2) == 4; rank(min_object_covered) == 0",
     .doc = "SampleDistortedBoundingBox, with min_object_covered as an input.",
+    .properties = "draws",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SampleShape>,
 });

@@ -31,6 +31,7 @@ TENON_OP(kAdd) = Binary({
     .name = "Add",
     .attrs = "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}",
     .doc = "x + y; strings are put one after the other.",
+    .properties = "elementwise, broadcasts, keeps_nan",
     .gradient = GradientFunction<AddGradient>,
 });
 TENON_OP(kAddV2) = Binary({
@@ -39,6 +40,7 @@ TENON_OP(kAddV2) = Binary({
              "complex64, complex128}",
     .roles = "add",
     .doc = "x + y.",
+    .properties = "elementwise, broadcasts, keeps_nan",
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_AGGREGATE,
     .gradient = GradientFunction<AddGradient>,
 });
@@ -53,6 +55,7 @@ TENON_OP(kSub) = Binary({
              "uint32, uint64}",
     .roles = "subtract",
     .doc = "x - y.",
+    .properties = "elementwise, broadcasts, keeps_nan",
     .gradient = GradientFunction<SubGradient>,
 });
 
@@ -63,6 +66,7 @@ TENON_OP(kMul) = Binary({
     .name = "Mul",
     .attrs = kNumbers,
     .doc = "x * y.",
+    .properties = "elementwise, broadcasts, keeps_nan",
     .traits = TENON_OP_COMMUTATIVE,
     .gradient = GradientFunction<MulGradient>,
 });
@@ -75,12 +79,14 @@ TENON_OP(kRealDiv) = Binary({
     .name = "RealDiv",
     .attrs = kNumbers,
     .doc = "x / y for real numbers.",
+    .properties = "elementwise, broadcasts, keeps_nan",
     .gradient = GradientFunction<DivGradient>,
 });
 TENON_OP(kDiv) = Binary({
     .name = "Div",
     .attrs = kNumbers,
     .doc = "x / y; integers are cut off towards zero, and division by the integer 0 is an error.",
+    .properties = "elementwise, broadcasts, keeps_nan",
     .gradient = GradientFunction<DivGradient>,
 });
 
@@ -88,6 +94,7 @@ TENON_OP(kFloorDiv) = Binary({
     .name = "FloorDiv",
     .attrs = kNumbers,
     .doc = "x / y rounded down; division by the integer 0 is an error.",
+    .properties = "elementwise, broadcasts",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
@@ -99,6 +106,7 @@ TENON_OP(kFloorMod) = Binary({
     .name = "FloorMod",
     .attrs = "T: realnumbertype",
     .doc = "What FloorDiv leaves over; it has y's sign.",
+    .properties = "elementwise, broadcasts",
     .gradient = GradientFunction<FloorModGradient>,
 });
 
@@ -106,12 +114,14 @@ TENON_OP(kTruncateMod) = Binary({
     .name = "TruncateMod",
     .attrs = "T: {int32, int64, bfloat16, half, float, double}",
     .doc = "What TruncateDiv leaves over; it has x's sign. Division by the integer 0 is an error.",
+    .properties = "elementwise, broadcasts",
 });
 static void DecomposeMod(DecomposeContext& d) { d.SetOutput(0, d.Op("TruncateMod", {d.input(0), d.input(1)})); }
 TENON_OP(kMod) = Binary({
     .name = "Mod",
     .attrs = "T: {int32, int64, half, half, bfloat16, float, double}",
     .doc = "TruncateMod under its older name.",
+    .properties = "elementwise, broadcasts",
     .decompose = DecomposeFunction<DecomposeMod>,
 });
 
@@ -124,6 +134,7 @@ TENON_OP(kDivNoNan) = Binary({
     .name = "DivNoNan",
     .attrs = "T: {half, float, bfloat16, double, complex64, complex128}",
     .doc = "x / y, and 0 where y is 0.",
+    .properties = "elementwise, broadcasts",
     .gradient = GradientFunction<DivNoNanGradient>,
 });
 
@@ -131,6 +142,7 @@ TENON_OP(kTruncateDiv) = Binary({
     .name = "TruncateDiv",
     .attrs = kNumbers,
     .doc = "x / y cut off towards zero; division by the integer 0 is an error.",
+    .properties = "elementwise, broadcasts",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
@@ -143,6 +155,7 @@ TENON_OP(kMulNoNan) = Binary({
     .name = "MulNoNan",
     .attrs = "T: {bfloat16, half, float, double, complex64, complex128}",
     .doc = "x * y, and 0 where y is 0, whatever x is.",
+    .properties = "elementwise, broadcasts",
     .gradient = GradientFunction<MulNoNanGradient>,
 });
 
@@ -157,6 +170,7 @@ TENON_OP(kXdivy) = Binary({
     .name = "Xdivy",
     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
     .doc = "x / y, and 0 where x is 0, whatever y is.",
+    .properties = "elementwise, broadcasts, curve",
     .gradient = GradientFunction<XdivyGradient>,
 });
 
@@ -168,6 +182,7 @@ TENON_OP(kXlogy) = Binary({
     .name = "Xlogy",
     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
     .doc = "x * log(y), and 0 where x is 0, whatever y is.",
+    .properties = "elementwise, broadcasts, curve",
     .gradient = GradientFunction<XlogyGradient>,
 });
 
@@ -179,6 +194,7 @@ TENON_OP(kXlog1py) = Binary({
     .name = "Xlog1py",
     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
     .doc = "x * log(1 + y), exact for small y, and 0 where x is 0, whatever y is.",
+    .properties = "elementwise, broadcasts, curve",
     .gradient = GradientFunction<Xlog1pyGradient>,
 });
 
@@ -193,6 +209,7 @@ TENON_OP(kNextAfter) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {double, float} = float",
     .doc = "The number of the type that is next to x1 on the way to x2.",
+    .properties = "elementwise, broadcasts, exact",
     .shape = ShapeFunction<BroadcastShape>,
     .gradient = GradientFunction<NextAfterGradient>,
 });
@@ -209,12 +226,14 @@ TENON_OP(kMaximum) = Binary({
     .name = "Maximum",
     .attrs = "T: realnumbertype",
     .doc = "The larger of x and y.",
+    .properties = "elementwise, broadcasts, exact",
     .gradient = GradientFunction<MaximumGradient>,
 });
 TENON_OP(kMinimum) = Binary({
     .name = "Minimum",
     .attrs = "T: realnumbertype",
     .doc = "The smaller of x and y.",
+    .properties = "elementwise, broadcasts, exact",
     .gradient = GradientFunction<MinimumGradient>,
 });
 
@@ -232,6 +251,7 @@ TENON_OP(kPow) = Binary({
     .name = "Pow",
     .attrs = "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
     .doc = "x to the power of y; integers to a negative power are an error.",
+    .properties = "elementwise, broadcasts, curve",
     .gradient = GradientFunction<PowGradient>,
 });
 
@@ -246,6 +266,7 @@ TENON_OP(kSquaredDifference) = Binary({
     .name = "SquaredDifference",
     .attrs = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
     .doc = "(x - y) * (x - y), with the conjugate of one factor for complex numbers.",
+    .properties = "elementwise, broadcasts, keeps_nan",
     .traits = TENON_OP_COMMUTATIVE,
     .gradient = GradientFunction<SquaredDifferenceGradient>,
 });

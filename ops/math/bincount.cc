@@ -71,6 +71,7 @@ TENON_OP(kBucketize) = DefineOp({
     .outputs = "output: int32",
     .attrs = "T: {int32, int64, float, double}; boundaries: list(float)",
     .doc = "How many of the boundaries, which are sorted, are not above each element.",
+    .properties = "elementwise, exact",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SameShape>,
 });

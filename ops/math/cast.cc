@@ -18,6 +18,7 @@ TENON_OP(kCast) = DefineOp({
     .attrs = "SrcT: type; DstT: type; Truncate: bool = false",
     .roles = "cast",
     .doc = "The same numbers in another type; real numbers become integers towards zero.",
+    .properties = "elementwise",
     .shape = ShapeFunction<SameShape>,
     .gradient = GradientFunction<CastGradient>,
 });
@@ -47,6 +48,7 @@ TENON_OP(kCheckNumerics) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {bfloat16, half, float, double}; message: string",
     .doc = "The input, unchanged; an error with the message if it holds NaN or an infinity.",
+    .properties = "elementwise, exact",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<SameShape>,
     .gradient = GradientFunction<CheckNumericsGradient>,
@@ -60,6 +62,7 @@ TENON_OP(kCheckNumericsV2) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {bfloat16, half, float, double}; message: string",
     .doc = "The input, unchanged; an error with the message if it holds NaN or an infinity. TensorFlow's says which sign an infinity has besides.",
+    .properties = "elementwise, exact",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<SameShape>,
     .gradient = GradientFunction<CheckNumericsGradient>,

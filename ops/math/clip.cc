@@ -29,6 +29,7 @@ TENON_OP(kClipByValue) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: numbertype",
     .doc = "t, but no less than clip_value_min and no more than clip_value_max, which are scalars or of t's shape. clip_value_min counts where it is the larger.",
+    .properties = "elementwise, broadcasts, exact",
     .shape = ShapeFunction<ClipShape>,
     .gradient = GradientFunction<ClipGradient>,
 });

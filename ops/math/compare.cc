@@ -36,31 +36,37 @@ TENON_OP(kEqual) = Comparison({
     .name = "Equal",
     .attrs = "T: type; incompatible_shape_error: bool = true",
     .doc = "Whether x equals y. Without incompatible_shape_error shapes that do not fit give one false.",
+    .properties = "elementwise, broadcasts, exact",
     .traits = TENON_OP_COMMUTATIVE,
 }, ShapeFunction<EqualityShape>);
 TENON_OP(kNotEqual) = Comparison({
     .name = "NotEqual",
     .attrs = "T: type; incompatible_shape_error: bool = true",
     .doc = "Whether x differs from y. Without incompatible_shape_error shapes that do not fit give one true.",
+    .properties = "elementwise, broadcasts, exact",
     .traits = TENON_OP_COMMUTATIVE,
 }, ShapeFunction<EqualityShape>);
 TENON_OP(kLess) = Comparison({
     .name = "Less",
     .roles = "less",
     .doc = "Whether x < y.",
+    .properties = "elementwise, broadcasts, exact",
 });
 TENON_OP(kLessEqual) = Comparison({
     .name = "LessEqual",
     .doc = "Whether x <= y.",
+    .properties = "elementwise, broadcasts, exact",
 });
 TENON_OP(kGreater) = Comparison({
     .name = "Greater",
     .doc = "Whether x > y.",
+    .properties = "elementwise, broadcasts, exact",
 });
 TENON_OP(kGreaterEqual) = Comparison({
     .name = "GreaterEqual",
     .roles = "greater_equal",
     .doc = "Whether x >= y.",
+    .properties = "elementwise, broadcasts, exact",
 });
 
 // AddN, as it does not broadcast.
@@ -74,6 +80,7 @@ TENON_OP(kApproximateEqual) = DefineOp({
     .outputs = "z: bool",
     .attrs = "T: numbertype; tolerance: float = 1e-05",
     .doc = "Whether x and y, of one shape, lie less than the tolerance apart.",
+    .properties = "elementwise",
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<EqualShapes>,
     .decompose = DecomposeFunction<DecomposeApproximateEqual>,
@@ -85,6 +92,7 @@ TENON_OP(kLogicalAnd) = DefineOp({
     .outputs = "z: bool",
     .roles = "logical_and",
     .doc = "Whether both are true.",
+    .properties = "elementwise, broadcasts, exact",
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<BroadcastShape>,
 });
@@ -93,6 +101,7 @@ TENON_OP(kLogicalOr) = DefineOp({
     .inputs = "x: bool, y: bool",
     .outputs = "z: bool",
     .doc = "Whether one or both are true.",
+    .properties = "elementwise, broadcasts, exact",
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<BroadcastShape>,
 });
@@ -101,6 +110,7 @@ TENON_OP(kLogicalNot) = DefineOp({
     .inputs = "x: bool",
     .outputs = "y: bool",
     .doc = "Whether x is false.",
+    .properties = "elementwise, exact",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SameShape>,
 });

@@ -12,6 +12,7 @@ TENON_OP(kConj) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {complex64, complex128, variant} = complex64",
     .doc = "The complex conjugate.",
+    .properties = "elementwise, exact",
     .shape = ShapeFunction<SameShape>,
     .gradient = GradientFunction<ConjGradient>,
 });
@@ -65,17 +66,19 @@ TENON_OP(kComplex) = DefineOp({
     .outputs = "out: Tout",
     .attrs = "T: {float, double} = float; Tout: {complex64, complex128} = complex64",
     .doc = "real + imag * i.",
+    .properties = "elementwise, broadcasts, exact",
     .shape = ShapeFunction<ComplexShape>,
     .gradient = GradientFunction<ComplexGradient>,
 });
-TENON_OP(kReal) = PartOf({.name = "Real", .doc = "The real part.", .gradient = GradientFunction<RealGradient>});
-TENON_OP(kImag) = PartOf({.name = "Imag", .doc = "The imaginary part.", .gradient = GradientFunction<ImagGradient>});
-TENON_OP(kAngle) = PartOf({.name = "Angle", .doc = "The angle in radians, in [-pi, pi].", .gradient = GradientFunction<AngleGradient>});
+TENON_OP(kReal) = PartOf({.name = "Real", .doc = "The real part.", .properties = "elementwise, exact", .gradient = GradientFunction<RealGradient>});
+TENON_OP(kImag) = PartOf({.name = "Imag", .doc = "The imaginary part.", .properties = "elementwise, exact", .gradient = GradientFunction<ImagGradient>});
+TENON_OP(kAngle) = PartOf({.name = "Angle", .doc = "The angle in radians, in [-pi, pi].", .properties = "elementwise", .gradient = GradientFunction<AngleGradient>});
 TENON_OP(kComplexAbs) = PartOf({
     .name = "ComplexAbs",
     .inputs = "x: T",
     .outputs = "y: Tout",
     .doc = "The distance from 0.",
+    .properties = "elementwise",
     .gradient = GradientFunction<ComplexAbsGradient>,
 });
 

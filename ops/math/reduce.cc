@@ -106,6 +106,7 @@ TENON_OP(kSum) = Reduction({
     .name = "Sum",
     .attrs = kNumberAttrs,
     .doc = "The sum along the axes; 0 of nothing.",
+    .properties = "reduces(input, reduction_indices, keep_dims)",
     .gradient = GradientFunction<SumGradient>,
 });
 
@@ -141,6 +142,7 @@ TENON_OP(kMean) = Reduction({
     .name = "Mean",
     .attrs = kNumberAttrs,
     .doc = "The mean along the axes; NaN of nothing.",
+    .properties = "reduces(input, reduction_indices, keep_dims)",
     .gradient = GradientFunction<MeanGradient>,
 });
 
@@ -155,12 +157,14 @@ TENON_OP(kMax) = Reduction({
     .name = "Max",
     .attrs = kOrderedAttrs,
     .doc = "The largest along the axes; the lowest number of the type of nothing.",
+    .properties = "reduces(input, reduction_indices, keep_dims), exact",
     .gradient = GradientFunction<ExtremeGradient>,
 });
 TENON_OP(kMin) = Reduction({
     .name = "Min",
     .attrs = kOrderedAttrs,
     .doc = "The smallest along the axes; the highest number of the type of nothing.",
+    .properties = "reduces(input, reduction_indices, keep_dims), exact",
     .gradient = GradientFunction<ExtremeGradient>,
 });
 
@@ -182,6 +186,7 @@ TENON_OP(kProd) = Reduction({
     .name = "Prod",
     .attrs = kNumberAttrs,
     .doc = "The product along the axes; 1 of nothing.",
+    .properties = "reduces(input, reduction_indices, keep_dims)",
     .gradient = GradientFunction<ProdGradient>,
 });
 
@@ -201,6 +206,7 @@ TENON_OP(kEuclideanNorm) = Reduction({
     .name = "EuclideanNorm",
     .attrs = kNumberAttrs,
     .doc = "The square root of the sum of the squares along the axes.",
+    .properties = "reduces(input, reduction_indices, keep_dims)",
     .gradient = GradientFunction<EuclideanNormGradient>,
     .decompose = DecomposeFunction<DecomposeEuclideanNorm>,
 });
@@ -211,6 +217,7 @@ TENON_OP(kAll) = Reduction({
     .outputs = "output: bool",
     .attrs = kBoolAttrs,
     .doc = "Whether all are true along the axes; true of nothing.",
+    .properties = "reduces(input, reduction_indices, keep_dims), exact",
 });
 TENON_OP(kAny) = Reduction({
     .name = "Any",
@@ -218,6 +225,7 @@ TENON_OP(kAny) = Reduction({
     .outputs = "output: bool",
     .attrs = kBoolAttrs,
     .doc = "Whether one is true along the axes; false of nothing.",
+    .properties = "reduces(input, reduction_indices, keep_dims), exact",
 });
 
 static void ArgShape(ShapeContext& c) {
@@ -239,6 +247,7 @@ TENON_OP(kArgMax) = DefineOp({
     .constraints = "rank(input) >= 1; rank(dimension) == 0; value(dimension) >= -rank(input); "
                    "value(dimension) < rank(input)",
     .doc = "Where along the dimension the largest element is; the first of equal ones.",
+    .properties = "reduces(input, dimension), exact",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ArgShape>,
 });
@@ -252,6 +261,7 @@ TENON_OP(kArgMin) = DefineOp({
     .constraints = "rank(input) >= 1; rank(dimension) == 0; value(dimension) >= -rank(input); "
                    "value(dimension) < rank(input)",
     .doc = "Where along the dimension the smallest element is; the first of equal ones.",
+    .properties = "reduces(input, dimension), exact",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ArgShape>,
 });

@@ -37,6 +37,7 @@ TENON_OP(kNeg) = Unary({
     .name = "Neg",
     .attrs = kSigned,
     .doc = "-x.",
+    .properties = "elementwise, exact, keeps_nan",
     .gradient = GradientFunction<NegGradient>,
 });
 
@@ -45,6 +46,7 @@ TENON_OP(kAbs) = Unary({
     .name = "Abs",
     .attrs = "T: {bfloat16, half, float, double, int8, int16, int32, int64}",
     .doc = "The absolute value.",
+    .properties = "elementwise, exact, keeps_nan",
     .gradient = GradientFunction<AbsGradient>,
 });
 
@@ -53,6 +55,7 @@ TENON_OP(kSign) = Unary({
     .name = "Sign",
     .attrs = kSigned,
     .doc = "-1, 0 or 1; for complex numbers x / |x|, and 0 at 0.",
+    .properties = "elementwise, exact, keeps_nan",
     .gradient = GradientFunction<SignGradient>,
 });
 
@@ -60,6 +63,7 @@ TENON_OP(kFloor) = Unary({
     .name = "Floor",
     .attrs = kReals,
     .doc = "The largest whole number that is not larger.",
+    .properties = "elementwise, exact, keeps_nan",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
@@ -67,6 +71,7 @@ TENON_OP(kCeil) = Unary({
     .name = "Ceil",
     .attrs = kReals,
     .doc = "The smallest whole number that is not smaller.",
+    .properties = "elementwise, exact, keeps_nan",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
@@ -74,6 +79,7 @@ TENON_OP(kRound) = Unary({
     .name = "Round",
     .attrs = kSigned,
     .doc = "The nearest whole number; of two equally near ones the even one.",
+    .properties = "elementwise, exact, keeps_nan",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
@@ -83,6 +89,7 @@ TENON_OP(kRint) = Unary({
     .name = "Rint",
     .attrs = kReals,
     .doc = "Round, of real numbers alone.",
+    .properties = "elementwise, exact, keeps_nan",
     .gradient = GradientFunction<NoGradient>,
     .decompose = DecomposeFunction<DecomposeRint>,
 });
@@ -92,6 +99,7 @@ TENON_OP(kIsNan) = Unary({
     .outputs = "y: bool",
     .attrs = kReals,
     .doc = "Whether x is not a number.",
+    .properties = "elementwise, exact",
 });
 
 TENON_OP(kIsInf) = Unary({
@@ -99,6 +107,7 @@ TENON_OP(kIsInf) = Unary({
     .outputs = "y: bool",
     .attrs = kReals,
     .doc = "Whether x is infinite, of either sign.",
+    .properties = "elementwise, exact",
 });
 
 TENON_OP(kIsFinite) = Unary({
@@ -106,6 +115,7 @@ TENON_OP(kIsFinite) = Unary({
     .outputs = "y: bool",
     .attrs = kReals,
     .doc = "Whether x is neither infinite nor NaN.",
+    .properties = "elementwise, exact",
 });
 
 // ---- Exponentials and logarithms ----
@@ -115,6 +125,7 @@ TENON_OP(kExp) = Unary({
     .name = "Exp",
     .attrs = kRealsAndComplex,
     .doc = "e to the power of x.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<ExpGradient>,
 });
 
@@ -123,6 +134,7 @@ TENON_OP(kExpm1) = Unary({
     .name = "Expm1",
     .attrs = kRealsAndComplex,
     .doc = "e to the power of x, minus 1, exact for small x.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<Expm1Gradient>,
 });
 
@@ -131,6 +143,7 @@ TENON_OP(kLog) = Unary({
     .name = "Log",
     .attrs = kRealsAndComplex,
     .doc = "The natural logarithm.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<LogGradient>,
 });
 
@@ -142,6 +155,7 @@ TENON_OP(kLog1p) = Unary({
     .name = "Log1p",
     .attrs = kRealsAndComplex,
     .doc = "The natural logarithm of 1 + x, exact for small x.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<Log1pGradient>,
 });
 
@@ -156,6 +170,7 @@ TENON_OP(kSquare) = Unary({
     .attrs = "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
              "complex64, complex128}",
     .doc = "x * x.",
+    .properties = "elementwise, keeps_nan",
     .gradient = GradientFunction<SquareGradient>,
 });
 
@@ -164,6 +179,7 @@ TENON_OP(kSqrt) = Unary({
     .name = "Sqrt",
     .attrs = kRealsAndComplex,
     .doc = "The square root.",
+    .properties = "elementwise, keeps_nan",
     .gradient = GradientFunction<SqrtGradient>,
 });
 
@@ -175,6 +191,7 @@ static void SqrtGradGradient(GradientContext& g) {
 TENON_OP(kSqrtGrad) = UnaryGrad({
     .name = "SqrtGrad",
     .doc = "The gradient of Sqrt: dy * 0.5 / y, where y is Sqrt's output.",
+    .properties = "elementwise",
     .gradient = GradientFunction<SqrtGradGradient>,
 });
 
@@ -183,6 +200,7 @@ TENON_OP(kRsqrt) = Unary({
     .name = "Rsqrt",
     .attrs = kRealsAndComplex,
     .doc = "1 / Sqrt(x).",
+    .properties = "elementwise, keeps_nan",
     .gradient = GradientFunction<RsqrtGradient>,
 });
 
@@ -195,6 +213,7 @@ static void RsqrtGradGradient(GradientContext& g) {
 TENON_OP(kRsqrtGrad) = UnaryGrad({
     .name = "RsqrtGrad",
     .doc = "The gradient of Rsqrt: dy * -0.5 * y * y * y, where y is Rsqrt's output.",
+    .properties = "elementwise",
     .gradient = GradientFunction<RsqrtGradGradient>,
 });
 
@@ -203,6 +222,7 @@ TENON_OP(kReciprocal) = Unary({
     .name = "Reciprocal",
     .attrs = kSigned,
     .doc = "1 / x.",
+    .properties = "elementwise, keeps_nan",
     .gradient = GradientFunction<ReciprocalGradient>,
 });
 
@@ -214,6 +234,7 @@ static void ReciprocalGradGradient(GradientContext& g) {
 TENON_OP(kReciprocalGrad) = UnaryGrad({
     .name = "ReciprocalGrad",
     .doc = "The gradient of Reciprocal: -dy * y * y, where y is Reciprocal's output.",
+    .properties = "elementwise",
     .gradient = GradientFunction<ReciprocalGradGradient>,
 });
 
@@ -223,6 +244,7 @@ TENON_OP(kInv) = Unary({
     .name = "Inv",
     .attrs = kSigned,
     .doc = "1 / x.",
+    .properties = "elementwise, keeps_nan",
     .gradient = GradientFunction<ReciprocalGradient>,
     .decompose = DecomposeFunction<DecomposeInv>,
 });
@@ -231,6 +253,7 @@ static void DecomposeInvGrad(DecomposeContext& d) { d.SetOutput(0, d.Op("Recipro
 TENON_OP(kInvGrad) = UnaryGrad({
     .name = "InvGrad",
     .doc = "The gradient of Inv: -dy * y * y, where y is Inv's output.",
+    .properties = "elementwise",
     .gradient = GradientFunction<ReciprocalGradGradient>,
     .decompose = DecomposeFunction<DecomposeInvGrad>,
 });
@@ -242,6 +265,7 @@ TENON_OP(kSin) = Unary({
     .name = "Sin",
     .attrs = kRealsAndComplex,
     .doc = "The sine of x in radians.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<SinGradient>,
 });
 
@@ -250,6 +274,7 @@ TENON_OP(kCos) = Unary({
     .name = "Cos",
     .attrs = kRealsAndComplex,
     .doc = "The cosine of x in radians.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<CosGradient>,
 });
 
@@ -258,6 +283,7 @@ TENON_OP(kTanh) = Unary({
     .name = "Tanh",
     .attrs = kRealsAndComplex,
     .doc = "The hyperbolic tangent.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<TanhGradient>,
 });
 
@@ -269,6 +295,7 @@ static void TanhGradGradient(GradientContext& g) {
 TENON_OP(kTanhGrad) = UnaryGrad({
     .name = "TanhGrad",
     .doc = "The gradient of Tanh: dy * (1 - y * y), where y is Tanh's output.",
+    .properties = "elementwise",
     .gradient = GradientFunction<TanhGradGradient>,
 });
 
@@ -277,6 +304,7 @@ TENON_OP(kSigmoid) = Unary({
     .name = "Sigmoid",
     .attrs = kRealsAndComplex,
     .doc = "1 / (1 + Exp(-x)).",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<SigmoidGradient>,
 });
 
@@ -289,6 +317,7 @@ static void SigmoidGradGradient(GradientContext& g) {
 TENON_OP(kSigmoidGrad) = UnaryGrad({
     .name = "SigmoidGrad",
     .doc = "The gradient of Sigmoid: dy * y * (1 - y), where y is Sigmoid's output.",
+    .properties = "elementwise",
     .gradient = GradientFunction<SigmoidGradGradient>,
 });
 
@@ -301,6 +330,7 @@ TENON_OP(kErf) = Unary({
     .name = "Erf",
     .attrs = kReals,
     .doc = "The error function.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<ErfGradient>,
 });
 
@@ -312,6 +342,7 @@ TENON_OP(kErfc) = Unary({
     .name = "Erfc",
     .attrs = kReals,
     .doc = "1 minus the error function, exact where that is nearly 1.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<ErfcGradient>,
 });
 

@@ -30,6 +30,7 @@ TENON_OP(kRelu) = Activation({
     .name = "Relu",
     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}",
     .doc = "The larger of features and 0.",
+    .properties = "elementwise, exact",
     .gradient = GradientFunction<ReluGradient>,
 });
 
@@ -41,6 +42,7 @@ TENON_OP(kReluGrad) = ActivationGrad({
     .name = "ReluGrad",
     .attrs = "T: realnumbertype",
     .doc = "gradients where features (Relu's input or output) are positive, else 0.",
+    .properties = "elementwise, exact",
     .gradient = GradientFunction<ReluGradGradient>,
 });
 
@@ -49,6 +51,7 @@ TENON_OP(kRelu6) = Activation({
     .name = "Relu6",
     .attrs = "T: realnumbertype",
     .doc = "features cut to [0, 6].",
+    .properties = "elementwise, exact",
     .gradient = GradientFunction<Relu6Gradient>,
 });
 
@@ -60,6 +63,7 @@ TENON_OP(kRelu6Grad) = ActivationGrad({
     .name = "Relu6Grad",
     .attrs = "T: realnumbertype",
     .doc = "gradients where 0 < features < 6, else 0.",
+    .properties = "elementwise, exact",
     .gradient = GradientFunction<Relu6GradGradient>,
 });
 
@@ -68,6 +72,7 @@ TENON_OP(kElu) = Activation({
     .name = "Elu",
     .attrs = kReals,
     .doc = "features, and Exp(features) - 1 where they are negative.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<EluGradient>,
 });
 
@@ -81,6 +86,7 @@ TENON_OP(kEluGrad) = ActivationGrad({
     .inputs = "gradients: T, outputs: T",
     .attrs = kReals,
     .doc = "The gradient of Elu, from its outputs: gradients * (outputs + 1) where they are negative.",
+    .properties = "elementwise",
     .gradient = GradientFunction<EluGradGradient>,
 });
 
@@ -89,6 +95,7 @@ TENON_OP(kSelu) = Activation({
     .name = "Selu",
     .attrs = kReals,
     .doc = "1.0507 * features, and 1.7581 * (Exp(features) - 1) where they are negative: outputs of mean 0 and variance 1 stay so.",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<SeluGradient>,
 });
 
@@ -102,6 +109,7 @@ TENON_OP(kSeluGrad) = ActivationGrad({
     .inputs = "gradients: T, outputs: T",
     .attrs = kReals,
     .doc = "The gradient of Selu, from its outputs: gradients * (outputs + 1.7581) where they are negative, else 1.0507 * gradients.",
+    .properties = "elementwise",
     .gradient = GradientFunction<SeluGradGradient>,
 });
 
@@ -112,6 +120,7 @@ TENON_OP(kLeakyRelu) = Activation({
     .name = "LeakyRelu",
     .attrs = "alpha: float = 0.2; T: {half, bfloat16, float, double} = float",
     .doc = "features where they are positive, else alpha * features.",
+    .properties = "elementwise",
     .gradient = GradientFunction<LeakyReluGradient>,
 });
 
@@ -123,6 +132,7 @@ TENON_OP(kLeakyReluGrad) = ActivationGrad({
     .name = "LeakyReluGrad",
     .attrs = "alpha: float = 0.2; T: {half, bfloat16, float, double} = float",
     .doc = "gradients where features are positive, else alpha * gradients.",
+    .properties = "elementwise",
     .gradient = GradientFunction<LeakyReluGradGradient>,
 });
 
@@ -131,6 +141,7 @@ TENON_OP(kSoftplus) = Activation({
     .name = "Softplus",
     .attrs = kReals,
     .doc = "Log(1 + Exp(features)).",
+    .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<SoftplusGradient>,
 });
 
@@ -144,6 +155,7 @@ TENON_OP(kSoftplusGrad) = ActivationGrad({
     .name = "SoftplusGrad",
     .attrs = kReals,
     .doc = "The gradient of Softplus: gradients * Sigmoid(features).",
+    .properties = "elementwise, curve",
     .gradient = GradientFunction<SoftplusGradGradient>,
 });
 
@@ -152,6 +164,7 @@ TENON_OP(kSoftsign) = Activation({
     .name = "Softsign",
     .attrs = kReals,
     .doc = "features / (1 + Abs(features)).",
+    .properties = "elementwise, keeps_nan",
     .gradient = GradientFunction<SoftsignGradient>,
 });
 
@@ -159,6 +172,7 @@ TENON_OP(kSoftsignGrad) = ActivationGrad({
     .name = "SoftsignGrad",
     .attrs = kReals,
     .doc = "The gradient of Softsign: gradients / (1 + Abs(features))^2.",
+    .properties = "elementwise",
 });
 
 }  // namespace tenon::ops

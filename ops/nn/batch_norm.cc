@@ -157,6 +157,7 @@ void BatchNormCost(CostContext& c) { c.SetFlops(8.0 * CostContext::Elements(c.In
 consteval tenon_op_definition BatchNorm(OpDefinition op, tenon_gradient_function gradient) {
   op.constraints = kConstraints;
   op.doc = kDoc;
+  op.properties = "normalizes(x)";
   op.shape = ShapeFunction<BatchNormShape>;
   op.gradient = gradient;
   op.cost = CostFunction<BatchNormCost>;

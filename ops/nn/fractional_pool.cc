@@ -64,6 +64,7 @@ TENON_OP(kFractionalMaxPool) = DefineOp({
     .constraints = "rank(value) == 4",
     .doc = "The largest element of each region; rows and columns are cut into dim / pooling_ratio regions, whose first cells are the other outputs. "
            "overlapping: a region has the next one's first cell too. deterministic: the same regions in every step, by the seeds.",
+    .properties = "draws",
     .traits = TENON_OP_NO_FOLD,
     .shape = ShapeFunction<PoolShape>,
     .gradient = GradientFunction<FractionalMaxGradient>,
@@ -76,6 +77,7 @@ TENON_OP(kFractionalAvgPool) = DefineOp({
     .attrs = kPoolAttrs,
     .constraints = "rank(value) == 4",
     .doc = "The mean of each region, as FractionalMaxPool draws them.",
+    .properties = "draws",
     .traits = TENON_OP_NO_FOLD,
     .shape = ShapeFunction<PoolShape>,
     .gradient = GradientFunction<FractionalAvgGradient>,

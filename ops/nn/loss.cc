@@ -13,6 +13,7 @@ TENON_OP(kL2Loss) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {half, bfloat16, float, double}",
     .doc = "Half of the sum of the squares.",
+    .properties = "reduces(t)",
     .shape = ShapeFunction<ScalarShape>,
     .gradient = GradientFunction<L2LossGradient>,
 });

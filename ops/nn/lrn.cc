@@ -32,6 +32,7 @@ TENON_OP(kLRN) = DefineOp({
     .attrs = kLrnAttrs,
     .constraints = "rank(input) == 4; depth_radius >= 0",
     .doc = "x / (bias + alpha * the sum of the squares of the channels up to depth_radius away) ^ beta.",
+    .properties = "normalizes(input), rows(input)",
     .shape = ShapeFunction<LrnShape>,
     .gradient = GradientFunction<LrnGradient>,
     .cost = CostFunction<LrnCost>,

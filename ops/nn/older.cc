@@ -24,6 +24,7 @@ TENON_OP(kBiasAddV1) = DefineOp({
     .attrs = "T: numbertype",
     .constraints = "rank(value) >= 2; rank(bias) == 1",
     .doc = "value with bias added along its last dim.",
+    .properties = "elementwise(value)",
     .shape = ShapeFunction<BiasAddV1Shape>,
     .gradient = GradientFunction<BiasAddV1Gradient>,
     .decompose = DecomposeFunction<DecomposeBiasAdd>,

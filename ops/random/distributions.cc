@@ -21,6 +21,7 @@ TENON_OP(kMultinomial) = DefineOp({
     .attrs = "seed: int = 0; seed2: int = 0; T: realnumbertype; output_dtype: {int32, int64} = int64",
     .constraints = "rank(logits) == 2; rank(num_samples) == 0; value(num_samples) >= 0",
     .doc = "num_samples classes for each row of logits, the logarithms of how likely each class is; classes whose logit is not finite do not come.",
+    .properties = "draws",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<MultinomialShape>,
 });
@@ -68,6 +69,7 @@ TENON_OP(kRandomGamma) = DefineOp({
     .attrs = "seed: int = 0; seed2: int = 0; S: {int32, int64}; T: {half, float, double}",
     .constraints = "rank(shape) == 1; value(shape) >= 0",
     .doc = "Random numbers of gamma distributions of the shapes alpha, of shape `shape` for each of them.",
+    .properties = "draws",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<AroundShape>,
     .gradient = GradientFunction<RandomGammaGradient>,
@@ -80,6 +82,7 @@ TENON_OP(kRandomPoissonV2) = DefineOp({
     .attrs = "seed: int = 0; seed2: int = 0; S: {int32, int64}; R: {half, float, double, int32, int64} = double; dtype: {half, float, double, int32, int64} = int64",
     .constraints = "rank(shape) == 1; value(shape) >= 0",
     .doc = "Random numbers of Poisson distributions of these rates, of shape `shape` for each of them.",
+    .properties = "draws",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<AroundShape>,
 });
@@ -96,6 +99,7 @@ TENON_OP(kParameterizedTruncatedNormal) = DefineOp({
     .attrs = "seed: int = 0; seed2: int = 0; dtype: {half, bfloat16, float, double}; T: {int32, int64}",
     .constraints = "rank(shape) == 1; value(shape) >= 0; rank(means) <= 1; rank(stdevs) <= 1; rank(minvals) <= 1; rank(maxvals) <= 1",
     .doc = "Random numbers of normal distributions of these means and deviations, without what is not in [minvals, maxvals]; parameters are one number, or one for each row.",
+    .properties = "draws",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ParameterizedShape>,
 });

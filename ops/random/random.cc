@@ -25,16 +25,19 @@ consteval tenon_op_definition Random(OpDefinition op) {
 TENON_OP(kRandomUniform) = Random({
     .name = "RandomUniform",
     .doc = "Random numbers, equally likely in [0, 1).",
+    .properties = "draws",
 });
 
 TENON_OP(kRandomStandardNormal) = Random({
     .name = "RandomStandardNormal",
     .doc = "Random numbers of the normal distribution with mean 0 and deviation 1.",
+    .properties = "draws",
 });
 
 TENON_OP(kTruncatedNormal) = Random({
     .name = "TruncatedNormal",
     .doc = "RandomStandardNormal without what is more than two deviations from the mean.",
+    .properties = "draws",
 });
 
 static void RandomUniformIntShape(ShapeContext& c) {
@@ -54,6 +57,7 @@ TENON_OP(kRandomUniformInt) = DefineOp({
     .attrs = "seed: int = 0; seed2: int = 0; Tout: {int32, int64}; T: {int32, int64}",
     .constraints = "rank(shape) == 1; value(shape) >= 0; rank(minval) == 0; rank(maxval) == 0",
     .doc = "Random integers, equally likely in [minval, maxval).",
+    .properties = "draws",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<RandomUniformIntShape>,
 });

@@ -160,6 +160,7 @@ TENON_OP(kRandomShuffle) = DefineOp({
     .outputs = "output: T",
     .attrs = "seed: int = 0; seed2: int = 0; T: type",
     .doc = "The rows of value in a random order.",
+    .properties = "draws",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ShuffleShape>,
 });

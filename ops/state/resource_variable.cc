@@ -42,6 +42,7 @@ TENON_OP(kReadVariableOp) = DefineOp({
     .attrs = "dtype: type",
     .roles = "read_variable",
     .doc = "The variable's value now.",
+    .properties = "reads_state",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<ReadShape>,
     .gradient = GradientFunction<PassOnGradient>,

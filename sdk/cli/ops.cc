@@ -67,6 +67,7 @@ Result<Json> OpJson(const tenon_op_info& op) {
               {"signature", parsed},
               {"has_gradient", op.has_gradient != 0},
               {"stateful", (op.traits & TENON_OP_STATEFUL) != 0},
+              {"properties", Copy(op.properties)},
               {"doc", Copy(op.doc)}};
 }
 
@@ -87,6 +88,7 @@ Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
   for (const std::string& attr : SplitOutside(host::Text(op.attrs), ';')) {
     if (!Trim(attr).empty()) fmt::print("  attr      {}\n", Trim(attr));
   }
+  if (op.properties.size > 0) fmt::print("  elements  {}\n", host::Text(op.properties));
   fmt::print("  gradient  {}\n\n", op.has_gradient != 0 ? "yes" : "no");
   Table table({"KERNEL FOR", "PLUGIN", "PRIORITY", "TYPES"});
   for (const Json& kernel : kernels) {

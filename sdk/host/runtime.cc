@@ -379,7 +379,7 @@ uint32_t OutcomeCode(plugins::Outcome outcome) {
 // The text of a definition, from the plugin itself.
 tenon_op_info InfoOf(const graph::OpDef& op) {
   return {TENON_HEAD(tenon_op_info), Span(op.name), Span(op.package), op.c->inputs, op.c->outputs, op.c->attrs, Span(op.doc),
-          op.traits, op.c->gradient != nullptr ? 1u : 0u, 0u, Span(op.paths)};
+          op.traits, op.c->gradient != nullptr ? 1u : 0u, 0u, Span(op.paths), op.c->properties};
 }
 
 // Whether a plugin may still use what is the runtime's: a kernel that has not ended, a device that does not answer.

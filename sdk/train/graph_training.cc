@@ -31,13 +31,6 @@ bool ChangesVariables(const NodeView& node) {
          !StartsWithAny(node.op, {"ScatterNd"});
 }
 bool TakesInput(const NodeView& node) { return StartsWithAny(node.op, {"IteratorGetNext", "QueueDequeue", "ReaderRead"}); }
-// Random numbers of generators that no checkpoint holds.
-bool DrawsNumbers(const NodeView& node) {
-  return IsAny(node.op, {"RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "ParameterizedTruncatedNormal", "Multinomial", "RandomShuffle", "RandomGamma",
-                         "RandomPoisson", "RandomPoissonV2", "RandomCrop", "RandomBinomial", "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2"}) ||
-         node.op.ends_with("CandidateSampler");
-}
-
 bool IsKnown(const Shape& shape) {
   return shape.has_rank() && std::all_of(shape.dims().begin(), shape.dims().end(), [](int64_t size) { return size >= 0; });
 }
@@ -134,6 +127,12 @@ Status GraphTraining::CheckThatItTrains() const {
   for (const NodeView* node : model::WithFunctions(index_, reached_))
     if (ChangesVariables(*node)) return Status();
   return Status(Code::kInvalidArgument, "a step changes no variable, so it trains nothing: " + (options_.targets.empty() ? "it runs no node for its effect" : "it runs " + Listed(options_.targets)));
+}
+
+// Random numbers of generators that no checkpoint holds.
+bool GraphTraining::DrawsNumbers(const NodeView& node) const {
+  const Result<tenon_op_info> op = runtime_.FindOp(node.op);
+  return op.ok() && host::Says(*op, "draws");
 }
 
 Status GraphTraining::ChooseScope() {

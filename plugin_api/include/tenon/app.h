@@ -174,6 +174,7 @@ typedef struct tenon_op_info {
   uint32_t has_gradient;
   uint32_t reserved;
   tenon_span paths; /* inputs whose strings name files, "prefix, filename" */
+  tenon_span properties; /* what it does to elements, as op.h has it; empty: nothing is known */
 } tenon_op_info;
 
 /* Ops sorted by name. */

@@ -13,6 +13,25 @@
  *   terms: integers, an int attribute's name, rank(x), dim(x, k), numel(x), value(x) (holds for every element of a small
  *   host-memory input), joined by + - *; compared by == != < <= > >=. A term of unknown value defers the check.
  *   "element(indices) < dim(params, 0)" is listed for tests; the kernel checks it. "path(x)": x's strings name files (see TENON_OP_IO).
+ * Properties say what an op does to elements. Passes and compilers go by them and by no op's name, so that an op of anybody's gets what
+ * theirs gets; an op that says nothing is left as it is. Terms, joined by commas; inputs are named as in `inputs`, a list for all of it:
+ *   elementwise, elementwise(x, y)   each element of each output is a function of the elements of x and y at its place, whose shape is the
+ *                                    outputs', and of the other inputs as wholes; without names: of all inputs
+ *   broadcasts                       beside it: the shapes of x and y broadcast to the outputs' (where the op takes others too: if they do)
+ *   moves(x, y)                      each element of each output is one of an element of x or y, or a constant; the other inputs say where
+ *   view(x)                          output 0 has x's elements in their order, perhaps in another shape
+ *   product(x, y)                    each element is a sum of products of elements of x with elements of y
+ *   reduces(x), reduces(x, axes), reduces(x, axes, keep_dims)
+ *                                    one element for all of x along the axes of an input or an attribute; a bool attribute keeps their dims as 1
+ *   normalizes(x)                    of x's shape: x's elements by sums over parts of x
+ *   rows(x, y)                       cut along dim 0, all at the same places, x and y give the outputs' rows, cut there
+ *   exact                            rounds nothing: a maximum, a sign, a comparison. What moves and views is exact without it
+ *   curve                            beside elementwise: an exponential or the like, whose time is not memory's
+ *   draws                            random numbers, of a state that no input holds
+ *   reads_state, updates_state       a variable's value, or what else a resource holds (TENON_OP_WRITES_STATE says the second, too)
+ *   keeps_nan, keeps_zero_sign       of elementwise: of a NaN it makes NaN, of -0 it makes -0
+ * At most one of the first six kinds. TENON_PROPERTY_* (tenon/graph.h) are what the host makes of them for a node.
+ * A property that a kernel does not keep is an error of the definition: what relies on it computes something else.
  */
 #ifndef TENON_OP_H_
 #define TENON_OP_H_
@@ -178,6 +197,7 @@ typedef struct tenon_op_definition {
   tenon_span deprecation; /* what to use instead */
   /* Other ops that compute the same, built instead of running a kernel where none fits; NULL: none. */
   tenon_decompose_function decompose;
+  tenon_span properties; /* above; may be empty */
 } tenon_op_definition;
 
 /* A gradient for an op that another package defines, without one: the op's own goes before it. */

@@ -149,6 +149,7 @@ void Describe(DefinedOp* op) {
   op->definition.outputs = Span(op->outputs);
   op->definition.attrs = Span(op->attrs);
   op->definition.constraints = Span(op->constraints);
+  op->definition.properties = Span(op->properties);
   op->definition.doc = Span(op->doc);
   op->definition.traits = op->traits;
   if (!op->shape.is_none()) op->definition.shape = &InferShapes;
@@ -196,7 +197,7 @@ void Make(DefinedOpBox* self, nb::dict given) {
   const auto text = [&](const char* key) { return nb::cast<std::string>(given[key]); };
   auto op = std::make_unique<DefinedOp>();
   for (auto [key, to] : {std::pair{"plugin", &op->plugin}, {"name", &op->name}, {"inputs", &op->inputs}, {"outputs", &op->outputs}, {"attrs", &op->attrs},
-                         {"constraints", &op->constraints}, {"doc", &op->doc}, {"gradient", &op->gradient}})
+                         {"constraints", &op->constraints}, {"doc", &op->doc}, {"properties", &op->properties}, {"gradient", &op->gradient}})
     *to = text(key);
   if (nb::cast<bool>(given["stateful"])) op->traits |= TENON_OP_STATEFUL;
   if (op->gradient.empty()) op->traits |= nb::cast<bool>(given["differentiable"]) ? 0 : TENON_OP_NO_GRADIENT;

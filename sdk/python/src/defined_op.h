@@ -25,7 +25,7 @@ struct ForeignFunction {
 
 // What Python says of an op. Texts are those of tenon_op_definition.
 struct DefinedOp {
-  std::string plugin, name, inputs, outputs, attrs, constraints, doc;
+  std::string plugin, name, inputs, outputs, attrs, constraints, doc, properties;
   uint64_t traits = 0;
   std::vector<std::string> attr_names;
   // The op that computes the gradient, "": none. It takes all inputs, the gradients of `gradient_of`, outputs by index, and has the same attributes; it gives

@@ -20,6 +20,7 @@ nb::dict FromOp(const tenon_op_info& info) {
   op["outputs"] = ToStr(info.outputs);
   op["attrs"] = ToStr(info.attrs);
   op["doc"] = ToStr(info.doc);
+  op["properties"] = ToStr(info.properties);
   op["stateful"] = (info.traits & TENON_OP_STATEFUL) != 0;
   op["has_gradient"] = info.has_gradient != 0;
   return op;

@@ -44,7 +44,8 @@ class DefinedOp:
         return f"<tenon.DefinedOp {self.definition.signature_text}>"
 
 
-def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, constraints="", stateful=False, gradient=None, doc=None):
+def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, constraints="", stateful=False, gradient=None, doc=None,
+       properties=""):
     """Makes an op of a function. As a decorator:
 
         @tenon.op(inputs="x: T, y: T", outputs="z: T", attrs="T: {float, double}; power: int = 2", shape="x")
@@ -61,6 +62,7 @@ def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, const
     shape: what is known of the outputs' shapes before a step: the name of an input whose shape they have, a list of such names, or a function that gets the
         inputs' shapes (None: unknown; tuples with None for unknown sizes) and attributes as `function` does and gives a shape, or one for each output.
     stateful: two runs may differ, or do something; else nodes may be merged, and computed before the step.
+    properties: what it does to elements, in the language of tenon/op.h ("elementwise"): by it passes and compilers take the op as they take Tenon's own.
     gradient: a function that gets the inputs, then the gradients of the outputs, and attributes, and gives gradients of the inputs (None: zero); both but for
         inputs and outputs that are integers, truth values or strings. False: no gradient flows through the op, which is no error.
 
@@ -68,7 +70,7 @@ def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, const
     """
     if function is None:
         return lambda given: op(given, inputs=inputs, outputs=outputs, attrs=attrs, name=name, shape=shape, constraints=constraints, stateful=stateful,
-                                gradient=gradient, doc=doc)
+                                gradient=gradient, doc=doc, properties=properties)
     if not callable(function):
         raise InvalidArgumentError(f"tenon.op makes an op of a function; found {function!r}")
     if name is None:
@@ -96,7 +98,7 @@ def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, const
         raise InvalidArgumentError(f"{name}: a function of apache-tvm-ffi writes outputs that are there: say their shapes, shape=\"{_first_name(definition)}\"")
     run = function if foreign else _Call(function, definition, name)
     boxes.insert(0, _box(definition, plugin, run, _shape_function(shape, definition), foreign=foreign, gradient=gradient_name, gradient_of=of, gradient_to=to,
-                         differentiable=gradient is not False, **text))
+                         differentiable=gradient is not False, properties=properties, **text))
     made = DefinedOp(function, name, plugin, definition, boxes)
     with _lock:
         former = _latest.get(name)
@@ -124,11 +126,11 @@ def _add(made, runtime):
         raise
 
 
-def _box(definition, plugin, run, shape, *, attrs, constraints, foreign=(), gradient="", gradient_of=(), gradient_to=(), differentiable=True):
+def _box(definition, plugin, run, shape, *, attrs, constraints, foreign=(), gradient="", gradient_of=(), gradient_to=(), differentiable=True, properties=""):
     arguments = lambda them: ", ".join(f"{argument.name}: {argument.text}" for argument in them)
     return _core._DefinedOp(dict(
         plugin=plugin, name=definition.name, inputs=arguments(definition.inputs), outputs=arguments(definition.outputs), attrs=attrs, constraints=constraints,
-        doc=definition.doc, attr_names=[attr.name for attr in definition.attrs], stateful=definition.stateful, run=run, shape=shape, foreign=list(foreign),
+        doc=definition.doc, properties=properties, attr_names=[attr.name for attr in definition.attrs], stateful=definition.stateful, run=run, shape=shape, foreign=list(foreign),
         gradient=gradient, gradient_of=list(gradient_of), gradient_to=list(gradient_to), differentiable=differentiable))
 
 

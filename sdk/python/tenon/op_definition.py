@@ -117,11 +117,11 @@ def _parse_attribute(text):
 
 
 class OpDefinition:
-    """An op as its plugin defines it. `inputs`, `outputs`, `attrs` are its arguments; `doc` what it does."""
+    """An op as its plugin defines it. `inputs`, `outputs`, `attrs` are its arguments; `doc` what it does, `properties` what to elements."""
 
-    def __init__(self, name, plugin, inputs, outputs, attrs, doc, stateful, has_gradient):
+    def __init__(self, name, plugin, inputs, outputs, attrs, doc, stateful, has_gradient, properties=""):
         self.name, self.plugin, self.doc = name, plugin, doc
-        self.stateful, self.has_gradient = stateful, has_gradient
+        self.stateful, self.has_gradient, self.properties = stateful, has_gradient, properties
         self.attrs = [_parse_attribute(text) for text in split(attrs, ";")]
         kinds = {attr.name: attr.kind for attr in self.attrs}
         self.inputs = [_parse_argument(text, kinds) for text in split(inputs, ",")]

@@ -63,7 +63,8 @@ static const tenon_op_definition kCube = {TENON_HEAD(tenon_op_definition),
                                           .attrs = TENON_SPAN("T: {float, double}"),
                                           .doc = TENON_SPAN("y = x * x * x, element by element."),
                                           .shape = cube_shape,
-                                          .gradient = cube_gradient};
+                                          .gradient = cube_gradient,
+                                          .properties = TENON_SPAN("elementwise")};
 
 /* ---- How the CPU runs it ---- */
 

@@ -14,6 +14,7 @@ TENON_OP(kHalves) = sdk::DefineOp({
     .inputs = "x: float",
     .outputs = "y: float",
     .doc = "Half of each number.",
+    .properties = "elementwise",
     .shape = sdk::ShapeFunction<sdk::SameShape>,
     .gradient = sdk::GradientFunction<Gradient>,
 });

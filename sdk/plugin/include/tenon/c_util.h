@@ -182,6 +182,16 @@ static inline tenon_status* tenon_c_attr_ints(const tenon_node_services* service
   return status;
 }
 
+/* What the node's op says of itself (tenon/graph.h); nothing with a host that is older than properties. */
+static inline tenon_node_properties tenon_c_properties(const tenon_node_services* services, const tenon_node* node) {
+  tenon_node_properties properties;
+  memset(&properties, 0, sizeof(properties));
+  properties.struct_size = sizeof(properties);
+  properties.axes_input = -1;
+  if (TENON_CALLABLE(services, properties)) services->properties(node, &properties);
+  return properties;
+}
+
 /* ---- Graphs ---- */
 
 /* A scalar constant, for gradients and decompositions: float, double, int32 or int64. */

@@ -2,7 +2,7 @@
 /* Draft capability "tenon.graph_pass/1": a pass over the graph of a step, once each of its nodes has a device, before anything of it is planned.
  *
  * For what one node cannot say of itself (tenon_decompose_function does): nodes that mean something together, wherever they stand. A pass
- * names the ops that it is about, gets the nodes of those ops, adds other nodes, and puts their outputs in the nodes' place. What has its nodes
+ * names the ops that it is about, or what they say of themselves, gets the nodes of those ops, adds other nodes, and puts their outputs in the nodes' place. What has its nodes
  * in other processes goes there with them: transfers, failures, time lines and cancellation are those of any node.
  *
  * A package may provide several. Passes run in the order of their packages' ids, those of one in its order, each once for every step that is planned. A pass is given what those before it
@@ -72,6 +72,9 @@ typedef struct tenon_graph_pass {
    * session of a precision that no pass is for is refused. */
   uint32_t precision;
   uint32_t reserved;
+  /* Nodes whose ops have one of these properties (TENON_PROPERTY_*) are among its nodes too. It is called for graphs that have a node of `ops`; where that is
+   * empty, for graphs that have one of these. */
+  uint64_t properties;
 } tenon_graph_pass;
 
 #ifdef __cplusplus

@@ -10,6 +10,7 @@
 #ifndef TENON_HOST_RUNTIME_H_
 #define TENON_HOST_RUNTIME_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -37,6 +38,20 @@ struct RuntimeOptions {
   std::string task;        // that this process is in a cluster, "/job:worker/task:1"
   std::string tuning_folder;  // where kernels keep what they find out, for later processes; this user's alone, 4,096 files at most, of which the oldest go. Empty: nowhere
 };
+
+// Whether the op says a property of itself ("Properties" in tenon/op.h), whatever it names beside: Says(op, "elementwise").
+inline bool Says(const tenon_op_info& op, std::string_view property) {
+  std::string_view rest = Text(op.properties);
+  while (!rest.empty()) {
+    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(" ,")));
+    const std::string_view term = rest.substr(0, rest.find_first_of(" ,("));
+    if (term == property) return true;
+    const bool has_names = term.size() < rest.size() && rest[term.size()] == '(';
+    rest.remove_prefix(std::min(rest.size(), has_names ? rest.find(')') : term.size()));
+    rest.remove_prefix(std::min<size_t>(rest.size(), has_names ? 1 : 0));
+  }
+  return false;
+}
 
 class Runtime {
  public:

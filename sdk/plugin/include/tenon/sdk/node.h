@@ -84,6 +84,15 @@ class NodeContext {
     return range;
   }
 
+  // What the op says of itself (tenon/graph.h); nothing where the host is older than properties. Spans live as long as the op.
+  tenon_node_properties Properties() const {
+    tenon_node_properties properties = {.struct_size = sizeof(tenon_node_properties), .must_understand = 0, .flags = 0, .elements = 0, .rows = 0, .axes_input = -1, .reserved = 0, .axes_attr = {}, .keep_dims_attr = {}};
+    if (TENON_CALLABLE(services_, properties)) services_->properties(node_, &properties);
+    return properties;
+  }
+  // Whether it has all of TENON_PROPERTY_*.
+  bool HasProperties(uint64_t properties) const { return (Properties().flags & properties) == properties; }
+
   // The attribute as the host gives it, fit for a new node's attributes.
   tenon_attr_value Raw(std::string_view attr) {
     tenon_attr_value value{};

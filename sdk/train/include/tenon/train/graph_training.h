@@ -108,6 +108,7 @@ class GraphTraining {
   Status Build();
   Status Reach();
   Status CheckThatItTrains() const;
+  bool DrawsNumbers(const data::NodeView& node) const;
   Status ChooseScope();
   Status FindInput();
   Status FindInitialisers();

@@ -123,8 +123,8 @@ tenon_status* PassFunction(tenon_plugin_self* self, const tenon_graph_pass_args*
 }
 
 template <void (*Function)(PassContext&)>
-consteval tenon_graph_pass DefinePass(std::string_view name, std::span<const tenon_span> ops, uint32_t precision = 0) {
-  return {TENON_HEAD(tenon_graph_pass), ToSpan(name), ops.data(), ops.size(), &PassFunction<Function>, precision, 0};
+consteval tenon_graph_pass DefinePass(std::string_view name, std::span<const tenon_span> ops, uint32_t precision = 0, uint64_t properties = 0) {
+  return {TENON_HEAD(tenon_graph_pass), ToSpan(name), ops.data(), ops.size(), &PassFunction<Function>, precision, 0, properties};
 }
 
 }  // namespace tenon::sdk

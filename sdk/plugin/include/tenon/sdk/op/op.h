@@ -9,7 +9,7 @@
 //   }
 //   TENON_OP(kSquare) = DefineOp({
 //       .name = "Square", .inputs = "x: T", .outputs = "y: T", .attrs = "T: {float, double}",
-//       .doc = "x * x, element by element.",
+//       .doc = "x * x, element by element.", .properties = "elementwise",
 //       .shape = ShapeFunction<SameShape>, .gradient = GradientFunction<SquareGradient>});
 //   }
 //
@@ -39,6 +39,7 @@ struct OpDefinition {
   std::string_view constraints = {};
   std::string_view roles = {};
   std::string_view doc = {};
+  std::string_view properties = {};
   uint64_t traits = 0;
   tenon_shape_function shape = nullptr;
   tenon_gradient_function gradient = nullptr;
@@ -65,7 +66,8 @@ consteval tenon_op_definition DefineOp(const OpDefinition& op) {
           op.deprecated_at,
           op.version,
           ToSpan(op.deprecation),
-          op.decompose};
+          op.decompose,
+          ToSpan(op.properties)};
 }
 
 }  // namespace tenon::sdk
