@@ -127,7 +127,8 @@ typedef struct tenon_graph_builder {
   tenon_status* (*output_shape)(tenon_graph_builder_context* context, tenon_output output, tenon_shape* out_shape);
   /* The output's value when it is already known and small (an axis); else out_value->dl.data is NULL. */
   TENON_THREAD(any) TENON_OWN(borrow)
-  tenon_status* (*output_value)(tenon_graph_builder_context* context, tenon_output output, tenon_tensor_view* out_value);
+  tenon_status* (*output_value)(tenon_graph_builder_context* context, tenon_output output,
+                                tenon_tensor_view* out_value);
 } tenon_graph_builder;
 
 #ifdef __cplusplus

@@ -91,7 +91,8 @@ class NodeContext {
     return value;
   }
 
-  // Values by the attribute's name. One that the op does not have is the host's failure, one of another kind INTERNAL; both give 0, "", nothing.
+  // Values by the attribute's name. One that the op does not have is the host's failure, one of another kind INTERNAL;
+  // both give 0, "", nothing.
   bool Bool(std::string_view attr) { return Scalar<uint8_t>(attr, TENON_ATTR_BOOL) != 0; }
   int64_t Int(std::string_view attr) { return Scalar<int64_t>(attr, TENON_ATTR_INT); }
   float Float(std::string_view attr) { return Scalar<float>(attr, TENON_ATTR_FLOAT); }
