@@ -3,7 +3,7 @@
  *
  * A driver enumerates devices of its type. Memory has kinds (device memory, pinned host memory, ...). Work is
  * submitted to queues and runs in order within one queue: each piece begins when the one before it has ended.
- * docs/devices.md tells how a host uses all this.
+ * plugin_api/docs/devices.md tells how a host uses all this.
  *
  * Timelines. A semaphore is a timeline: a value that only grows. Each piece of work belongs to at most one timeline;
  * the host makes one for each step and queue, so that the points of a timeline are signalled in order by one queue.

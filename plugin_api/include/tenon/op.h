@@ -170,7 +170,7 @@ typedef struct tenon_op_definition {
   tenon_span outputs;
   tenon_span attrs;
   tenon_span constraints; /* may be empty */
-  /* Comma-separated roles that the op plays for the engine, such as "constant", "sum", "switch"; docs/roles.md lists
+  /* Comma-separated roles that the op plays for the engine, such as "constant", "sum", "switch"; plugin_api/docs/roles.md lists
    * them with the signature of each. */
   tenon_span roles;
   tenon_span doc;
