@@ -170,8 +170,8 @@ typedef struct tenon_op_definition {
   tenon_span outputs;
   tenon_span attrs;
   tenon_span constraints; /* may be empty */
-  /* Comma-separated roles that the op plays for the engine, such as "constant", "sum", "switch"; plugin_api/docs/roles.md lists
-   * them with the signature of each. */
+  /* Comma-separated roles that the op plays for the engine, such as "constant", "sum", "switch";
+   * plugin_api/docs/roles.md lists them with the signature of each. */
   tenon_span roles;
   tenon_span doc;
   uint64_t traits; /* TENON_OP_* */
