@@ -9,7 +9,7 @@
 //
 // Networks that compute in float16 are those written so, and those of sessions of that precision on GPUs: there a step
 // with a dynamic scale keeps gradients in float16, by the option `storage` one with a fixed scale too
-// (devices/gpu/README.md). bfloat16 needs none: its exponent is float32's. Whether a step counts is decided on the
+// (docs/precision.md). bfloat16 needs none: its exponent is float32's. Whether a step counts is decided on the
 // host, which waits for it once a step.
 #ifndef TENON_TRAIN_LOSS_SCALING_H_
 #define TENON_TRAIN_LOSS_SCALING_H_
