@@ -308,7 +308,8 @@ class Planted(unittest.TestCase):
                             ("[x](https://example.com/c.md)", 0), ("`[b](c.md)`", 0), ("```\n[b](c.md)\n```", 0),
                             ("[b](b.md#one-heading-of-two)", 0), ("[b](b.md#two)", 1), ("# Here\n\n[h](#here)", 0),
                             ("[h](#there)", 1), ("[b](b.md#again-1)", 0), ("[b](b.md#again-2)", 1),
-                            ("[`b`](b.md) [`c`](c.md)", 1)):
+                            ("[`b`](b.md) [`c`](c.md)", 1), ("a [two\nlines](c.md)", 1), ("a [two\nlines](b.md)", 0),
+                            ("`[b]\n(c.md)` `[b](c.md)`", 0), ("`\n\n[b](c.md) `", 1)):
             with self.subTest(text):
                 self.assertEqual(count, len(self.problems(pages.check_links, {**there, "docs/a.md": text})))
 

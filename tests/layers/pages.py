@@ -26,7 +26,7 @@ CODE = (".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".inc", ".py", ".cmake")
 LEFT_OUT = ("build", "__pycache__", ".git", "node_modules")  # folders of a tree that is no clone
 
 FENCE = re.compile(r"^\s*```")
-INLINE = re.compile(r"`[^`\n]*`")
+INLINE = re.compile(r"`(?:[^`\n]|\n(?!\n))*`")
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+)\)")
 ELSEWHERE = re.compile(r"[a-z][a-z+.-]*:|//")
 HEADING = re.compile(r"^#+ +(.*?)\s*$")
@@ -73,20 +73,20 @@ def check_page_widths(tree):
 
 
 def prose(lines):
-    """Pairs (number, line) of a page without its code."""
-    inside = False
-    for number, line in enumerate(lines, 1):
-        if FENCE.match(line):
-            inside = not inside
-        elif not inside:
-            yield number, line
+    """A page's text without its code, line for line."""
+    inside, kept = False, []
+    for line in lines:
+        fence = FENCE.match(line) is not None
+        kept.append("" if inside or fence else line)
+        inside = inside != fence
+    return INLINE.sub(lambda code: re.sub(r"[^\n]", "x", code.group()), "\n".join(kept))
 
 
 def anchors(lines):
     """What '#...' may name in a page."""
     found, seen = set(), collections.Counter()
-    for _, line in prose(lines):
-        heading = HEADING.match(line)
+    for line, outside in zip(lines, prose(lines).split("\n")):
+        heading = HEADING.match(line) if outside else None
         if heading:
             name = re.sub(r"[^\w\- ]", "", heading.group(1).lower()).replace(" ", "-")
             found.add(f"{name}-{seen[name]}" if seen[name] else name)
@@ -97,16 +97,17 @@ def anchors(lines):
 def check_links(tree):
     problems = []
     for path in pages(tree.root):
-        for number, line in prose(lines_of(tree.root, path)):
-            for target in LINK.findall(INLINE.sub("", line)):
-                if ELSEWHERE.match(target):
-                    continue
-                name, _, anchor = target.partition("#")
-                there = posixpath.normpath(posixpath.join(posixpath.dirname(path), name)) if name else path
-                if not (tree.root / there).exists():
-                    problems.append(f"{path}:{number}: the link {target} leads nowhere")
-                elif anchor and there.endswith(".md") and anchor not in anchors(lines_of(tree.root, there)):
-                    problems.append(f"{path}:{number}: the link {target} names a heading that {there} does not have")
+        text = prose(lines_of(tree.root, path))
+        for link in LINK.finditer(text):
+            target, number = link.group(1), text.count("\n", 0, link.end()) + 1
+            if ELSEWHERE.match(target):
+                continue
+            name, _, anchor = target.partition("#")
+            there = posixpath.normpath(posixpath.join(posixpath.dirname(path), name)) if name else path
+            if not (tree.root / there).exists():
+                problems.append(f"{path}:{number}: the link {target} leads nowhere")
+            elif anchor and there.endswith(".md") and anchor not in anchors(lines_of(tree.root, there)):
+                problems.append(f"{path}:{number}: the link {target} names a heading that {there} does not have")
     return problems
 
 
