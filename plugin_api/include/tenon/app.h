@@ -326,8 +326,8 @@ typedef struct tenon_function_spec {
   uint64_t input_count;
   const tenon_named_output* outputs; /* [output_count] any edges, inputs too */
   uint64_t output_count;
-  /* [control_output_count] nodes that each call runs, whatever is read of it: assignments */
-  const tenon_named_node* control_outputs;
+  const tenon_named_node* control_outputs; /* [control_output_count] nodes that each call runs, whatever is read of it:
+                                            * assignments */
   uint64_t control_output_count;
   const tenon_attr* attrs; /* [attr_count] said of the function itself, as "_noinline"; kept, and without effect here */
   uint64_t attr_count;

@@ -37,9 +37,8 @@ typedef struct tenon_checkpoint tenon_checkpoint;
 typedef struct tenon_model_open_options {
   uint32_t struct_size;
   uint32_t must_understand;
-  /* [tag_count] of a SavedModel: the graph that has these and no others. NULL: "serve"; not NULL and 0 of them: one
-   * without */
-  const tenon_span* tags;
+  const tenon_span* tags; /* [tag_count] of a SavedModel: the graph that has these and no others. NULL: "serve"; not
+                           * NULL and 0 of them: one without */
   uint64_t tag_count;
   uint64_t most_bytes;    /* of the file; a larger one is RESOURCE_EXHAUSTED before it is read. 0: no bound */
 } tenon_model_open_options;

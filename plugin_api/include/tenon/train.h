@@ -45,8 +45,8 @@ typedef struct tenon_variables_options {
   uint32_t struct_size;
   uint32_t must_understand;
   uint64_t seed; /* of random initial values; 0: 1 */
-  /* [device_count] on which variables stand by turns ("/job:ps/task:0"); none: wherever they are put */
-  const tenon_span* devices;
+  const tenon_span* devices; /* [device_count] on which variables stand by turns ("/job:ps/task:0"); none: wherever they
+                              * are put */
   uint64_t device_count;
 } tenon_variables_options;
 

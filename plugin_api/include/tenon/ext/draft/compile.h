@@ -67,8 +67,8 @@ typedef struct tenon_compile_args {
   tenon_status* (*edge)(tenon_compile_context* context, tenon_output output, const tenon_tensor_view** out_view);
   /* Filled by compile(). */
   uint64_t out_workspace_bytes; /* of the device, given to every run */
-  /* [out_in_place_count] inputs and outputs of the frame; live as long as the executable */
-  const tenon_in_place* out_in_place;
+  const tenon_in_place* out_in_place; /* [out_in_place_count] inputs and outputs of the frame; live as long as the
+                                       * executable */
   uint64_t out_in_place_count;
 } tenon_compile_args;
 
