@@ -194,7 +194,7 @@ def evaluate(records, expression):
 
 
 def take(table, document):
-    """Puts the document's numbers into the rows that it has; gives the names of those that it has not."""
+    """Puts the document's numbers into the rows that it has; gives the sources that it has not."""
     if SOURCE not in table.columns or not table.takes():
         raise Wrong(f"{table.path} has no column '{SOURCE}' and no '# take: ...': its figures are written by hand")
     source, missing = table.columns.index(SOURCE), []
@@ -205,7 +205,7 @@ def take(table, document):
         else:
             records = [of_path(document, name) for name in names]
         if not names[0] or not all(records):
-            missing.append(cells[0])
+            missing.append(cells[source])
             continue
         for column, expression in table.takes():
             try:
@@ -250,11 +250,14 @@ def main(arguments):
                 document = json.loads(options.file.read_text(encoding="utf-8"))
             except json.JSONDecodeError as error:
                 raise Wrong(f"{options.file} is no JSON: {error}") from None
-            for name in take(table, document):
+            missing = take(table, document)
+            for name in missing:
                 print(f"not in {options.file.name}, left as it is: {name}", file=sys.stderr)
             machine = options.machine or machine_of(document)
             table.about["machine"] = [machine] if machine else table.about["machine"]
-            table.about["date"] = [document.get("context", {}).get("date", datetime.date.today().isoformat())[:10]]
+            day = document.get("context", {}).get("date", datetime.date.today().isoformat())[:10]
+            taken = len(table.rows) - len(missing)
+            table.about["date"] = [f"{day}, {taken} of {len(table.rows)} rows" if missing else day]
             table.about["commit"] = [this_commit()] if this_commit() else []
             path.write_text(table.text(), encoding="utf-8")
         if options.write or options.word:

@@ -94,10 +94,10 @@ class Planted(unittest.TestCase):
                  {"name": "Chain/1", "run_type": "aggregate", "ns/node": 77, "ns/call": 1}]
         context = {"date": "2030-01-02T03:04:05", "num_cpus": 4, "mhz_per_cpu": 3100}
         code, said = self.take("steps", {"context": context, "benchmarks": runs})
-        self.assertEqual((0, "not in out.json, left as it is: loop\n"), (code, said))
+        self.assertEqual((0, "not in out.json, left as it is: Loop/1\n"), (code, said))
         self.assertEqual(["chain", "4 - 6", "11", "2 - 3"], self.row("steps", 0)[:4])
         self.assertEqual(["loop", "4", "5", "6"], self.row("steps", 1)[:4])
-        self.assertIn("Machine: 4 cores at 3.1 GHz. Date: 2030-01-02.", self.file.read_text())
+        self.assertIn("Machine: 4 cores at 3.1 GHz. Date: 2030-01-02, 1 of 2 rows.", self.file.read_text())
 
     def test_other_json_is_taken(self):
         self.put("networks.tsv", BY_PATH)
