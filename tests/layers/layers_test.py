@@ -313,6 +313,13 @@ class Planted(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(count, len(self.problems(pages.check_links, {**there, "docs/a.md": text})))
 
+    def test_a_page_that_no_other_links_to_is_refused(self):
+        self.assertEqual([], self.problems(pages.check_found, {"core/README.md": "[P](PAGE.md)", "core/PAGE.md": ""}))
+        for text in ("", "`[P](PAGE.md)`", "[P](OTHER.md)"):
+            alone = {"core/README.md": text, "core/PAGE.md": ""}
+            self.assertEqual(1, len(self.problems(pages.check_found, alone)), text)
+        self.assertEqual(1, len(self.problems(pages.check_found, {"core/PAGE.md": "# A\n[P](PAGE.md#a)"})))
+
     def test_a_page_that_is_named_and_is_not_there_is_refused(self):
         there = {"docs/b.md": "", "core/docs/c.md": ""}
         for path, text, count in (("core/a.cc", "// docs/b.md says it", 0), ("core/a.cc", "// docs/x.md says it", 1),

@@ -94,21 +94,33 @@ def anchors(lines):
     return found
 
 
+def links(root):
+    """Of each link within the tree the page and line of it, itself, the path that it means, and the anchor."""
+    for path in pages(root):
+        text = prose(lines_of(root, path))
+        for link in LINK.finditer(text):
+            target = link.group(1)
+            if not ELSEWHERE.match(target):
+                name, _, anchor = target.partition("#")
+                there = posixpath.normpath(posixpath.join(posixpath.dirname(path), name)) if name else path
+                yield path, text.count("\n", 0, link.end()) + 1, target, there, anchor
+
+
 def check_links(tree):
     problems = []
-    for path in pages(tree.root):
-        text = prose(lines_of(tree.root, path))
-        for link in LINK.finditer(text):
-            target, number = link.group(1), text.count("\n", 0, link.end()) + 1
-            if ELSEWHERE.match(target):
-                continue
-            name, _, anchor = target.partition("#")
-            there = posixpath.normpath(posixpath.join(posixpath.dirname(path), name)) if name else path
-            if not (tree.root / there).exists():
-                problems.append(f"{path}:{number}: the link {target} leads nowhere")
-            elif anchor and there.endswith(".md") and anchor not in anchors(lines_of(tree.root, there)):
-                problems.append(f"{path}:{number}: the link {target} names a heading that {there} does not have")
+    for path, number, target, there, anchor in links(tree.root):
+        if not (tree.root / there).exists():
+            problems.append(f"{path}:{number}: the link {target} leads nowhere")
+        elif anchor and there.endswith(".md") and anchor not in anchors(lines_of(tree.root, there)):
+            problems.append(f"{path}:{number}: the link {target} names a heading that {there} does not have")
     return problems
+
+
+def check_found(tree):
+    """Every page but READMEs, which folders show, is found from another one."""
+    linked = {there for path, _, _, there, _ in links(tree.root) if there != path}
+    return [f"{path}: no page links to it; docs/README.md and the room's README do"
+            for path in pages(tree.root) if path not in linked and not path.endswith("README.md")]
 
 
 def check_named_pages(tree):
@@ -171,7 +183,7 @@ def lower(root):
     (root / RATCHET).write_text("\n".join([*heads, *rows]) + "\n", encoding="utf-8")
 
 
-CHECKS = (check_readme_words, check_page_widths, check_links, check_named_pages, check_wide_lines)
+CHECKS = (check_readme_words, check_page_widths, check_links, check_found, check_named_pages, check_wide_lines)
 
 
 def main():

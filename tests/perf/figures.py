@@ -40,7 +40,7 @@ Written by `figures.py --write` from the tables in `figures/`; a change is made 
 puts a new measurement into its table. What each program measures, and beside what, is told in [README.md](README.md).
 
 Ratios say more than times: machines differ and are shared, and both sides of a ratio ran in turn on the same one.
-Unless a table says otherwise, it was measured on two shared cores of an AMD EPYC (Zen 5, AVX-512), g++ 12, `-O2`.
+Unless a table says otherwise, it was measured on two shared cores of an AMD Zen 5 with AVX-512, g++ 12, `-O2`.
 """
 
 
