@@ -49,14 +49,44 @@ tenon_status* OutputRange(const tenon_node* node, tenon_span argument, int32_t* 
   return Range(*FromC(node), FromC(node)->op->outputs, FromC(node)->output_ranges, argument, out_begin, out_count);
 }
 
+// Of the inputs of those arguments; the last bit is for all that follow.
+uint64_t BitsOf(const std::vector<size_t>& arguments, const std::vector<ArgRange>& ranges) {
+  constexpr int32_t kLastBit = 63;
+  uint64_t bits = 0;
+  for (const size_t argument : arguments) {
+    const ArgRange& range = ranges[argument];
+    const int32_t end = range.begin + range.count;
+    for (int32_t i = range.begin; i < std::min(end, kLastBit); ++i) bits |= uint64_t{1} << i;
+    if (range.count > 0 && end > kLastBit) bits |= uint64_t{1} << kLastBit;
+  }
+  return bits;
+}
+
 void NodeProperties(const tenon_node* node, tenon_node_properties* out_properties) {
-  tenon_node_properties properties = PropertiesOfNode(*FromC(node)->op, FromC(node)->input_ranges);
+  const OpProperties& said = FromC(node)->op->properties;
+  const std::vector<ArgRange>& ranges = FromC(node)->input_ranges;
+  tenon_node_properties properties = {TENON_HEAD(tenon_node_properties), said.flags,
+                                      BitsOf(said.elements, ranges),     BitsOf(said.rows, ranges),
+                                      -1,                                0,
+                                      Span(said.axes_attr),              Span(said.keep_dims_attr)};
+  if (said.axes_argument >= 0) properties.axes_input = ranges[static_cast<size_t>(said.axes_argument)].begin;
   properties.struct_size = std::min<uint32_t>(properties.struct_size, out_properties->struct_size);
   std::memcpy(out_properties, &properties, properties.struct_size);
 }
 
 tenon_node_services Services(tenon_span (*name)(const tenon_node*)) {
-  return {TENON_HEAD(tenon_node_services), name, &Op, &Attr, &InputCount, &OutputCount, &InputType, &NodeOutputType, &InputRange, &OutputRange, &Device, &NodeProperties};
+  return {TENON_HEAD(tenon_node_services),
+          name,
+          &Op,
+          &Attr,
+          &InputCount,
+          &OutputCount,
+          &InputType,
+          &NodeOutputType,
+          &InputRange,
+          &OutputRange,
+          &Device,
+          &NodeProperties};
 }
 
 }  // namespace

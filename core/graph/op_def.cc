@@ -314,15 +314,28 @@ const AttrDef* OpDef::FindAttr(std::string_view attr) const {
   return nullptr;
 }
 
+namespace {
+
+Status ReadProperties(std::string_view text, OpDef& op) {
+  PropertyNames names;
+  for (const ArgDef& input : op.inputs) names.inputs.push_back(input.name);
+  names.kind_of_attr = [&op](const std::string& name) {
+    const AttrDef* const attr = op.FindAttr(name);
+    return attr == nullptr ? TENON_ATTR_NONE : attr->kind;
+  };
+  TENON_ASSIGN_OR_RETURN(op.properties, ParseProperties(text, names));
+  return Status::Ok();
+}
+
+}  // namespace
+
 Result<OpDef> ParseOpDef(const tenon_op_definition& definition) {
   OpDef op;
   op.name = View(definition.name);
   if (op.name.empty()) return InvalidArgument("an op definition has no name");
   Status status = Parse(definition, op);
+  if (status.ok()) status = ReadProperties(View(definition.properties), op);
   if (!status.ok()) return std::move(status).Annotate(StrCat("definition of op '", op.name, "'"));
-  Result<OpProperties> properties = ParseProperties(View(definition.properties), op);
-  if (!properties.ok()) return properties.status().Annotate(StrCat("definition of op '", op.name, "'"));
-  op.properties = *std::move(properties);
   op.traits = definition.traits;
   if (op.has(TENON_OP_WRITES_STATE)) op.properties.flags |= TENON_PROPERTY_UPDATES_STATE;
   op.roles = SplitNames(View(definition.roles));
@@ -343,7 +356,8 @@ Sameness Compare(const OpDef& a, const OpDef& b, std::string* difference) {
   if (a.outputs != b.outputs) return differ("outputs");
   if (a.traits != b.traits) return differ("traits");
   // One that says nothing of itself may be of a package that is older than properties.
-  if (a.properties != OpProperties() && b.properties != OpProperties() && a.properties != b.properties) return differ("properties");
+  const OpProperties none;
+  if (a.properties != none && b.properties != none && a.properties != b.properties) return differ("properties");
   const bool first = AttrsWithin(b, a, difference);
   const bool second = AttrsWithin(a, b, difference);
   if (!first && !second) return Sameness::kDifferent;

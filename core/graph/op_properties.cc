@@ -5,14 +5,13 @@
 #include <bit>
 #include <optional>
 
-#include "core/graph/node.h"
-#include "core/graph/op_def.h"
 #include "core/graph/text_scanner.h"
 
 namespace tenon::graph {
 namespace {
 
-constexpr uint64_t kKinds = TENON_PROPERTY_ELEMENTWISE | TENON_PROPERTY_MOVES | TENON_PROPERTY_VIEW | TENON_PROPERTY_PRODUCT | TENON_PROPERTY_REDUCES | TENON_PROPERTY_NORMALIZES;
+constexpr uint64_t kKinds = TENON_PROPERTY_ELEMENTWISE | TENON_PROPERTY_MOVES | TENON_PROPERTY_VIEW |
+                            TENON_PROPERTY_PRODUCT | TENON_PROPERTY_REDUCES | TENON_PROPERTY_NORMALIZES;
 
 struct PropertyTerm {
   std::string_view word;
@@ -46,14 +45,16 @@ std::string KnownTerms() {
 
 class PropertyReader {
  public:
-  PropertyReader(std::string_view text, const OpDef& op) : scanner_(text), op_(op) {}
+  PropertyReader(std::string_view text, const PropertyNames& names) : scanner_(text), names_(names) {}
 
   Result<OpProperties> Read() {
     while (!scanner_.done()) {
       TENON_RETURN_IF_ERROR(ReadTerm());
       if (!scanner_.done() && !scanner_.Take(",")) return scanner_.Error("',' between properties");
     }
-    if (std::popcount(found_.flags & kKinds) > 1) return InvalidArgument("properties: an op is of one kind, of elementwise, moves, view, product, reduces and normalizes");
+    if (std::popcount(found_.flags & kKinds) > 1)
+      return InvalidArgument(
+          "properties: an op is of one kind, of elementwise, moves, view, product, reduces and normalizes");
     for (const uint64_t beside : {TENON_PROPERTY_BROADCASTS, TENON_PROPERTY_CURVE})
       if ((found_.flags & beside) != 0 && (found_.flags & TENON_PROPERTY_ELEMENTWISE) == 0)
         return InvalidArgument("properties: 'broadcasts' and 'curve' are said beside 'elementwise'");
@@ -64,8 +65,11 @@ class PropertyReader {
  private:
   Status ReadTerm() {
     const std::string word = scanner_.TakeName();
-    const auto* const term = std::find_if(std::begin(kTerms), std::end(kTerms), [&](const PropertyTerm& each) { return each.word == word; });
-    if (term == std::end(kTerms)) return InvalidArgument(StrCat("properties: '", word, "' is none that this host knows; there are: ", KnownTerms()));
+    const auto* const term =
+        std::find_if(std::begin(kTerms), std::end(kTerms), [&](const PropertyTerm& each) { return each.word == word; });
+    if (term == std::end(kTerms))
+      return InvalidArgument(
+          StrCat("properties: '", word, "' is none that this host knows; there are: ", KnownTerms()));
     std::vector<std::string> names;
     if (scanner_.Take("(")) {
       do {
@@ -74,20 +78,22 @@ class PropertyReader {
       if (!scanner_.Take(")")) return scanner_.Error(StrCat("')' after the names of '", word, "'"));
     }
     if (names.size() < term->least || names.size() > term->most)
-      return InvalidArgument(StrCat("properties: '", word, "' takes ", term->least, " to ", term->most, " names; ", names.size(), " are given"));
+      return InvalidArgument(StrCat("properties: '", word, "' takes ", term->least, " to ", term->most, " names; ",
+                                    names.size(), " are given"));
     found_.flags |= term->flag;
     if (term->flag == TENON_PROPERTY_REDUCES) return ReadReduction(names);
     if (term->flag == 0) return ReadInputs(names, word, &found_.rows);
     if ((term->flag & kKinds) == 0) return Status::Ok();
-    if (names.empty())
-      for (const ArgDef& input : op_.inputs) names.push_back(input.name);
+    if (names.empty()) names = names_.inputs;
     return ReadInputs(names, word, &found_.elements);
   }
 
-  Status ReadInputs(const std::vector<std::string>& names, std::string_view word, std::vector<size_t>* out_inputs) const {
+  Status ReadInputs(const std::vector<std::string>& names, std::string_view word,
+                    std::vector<size_t>* out_inputs) const {
     for (const std::string& name : names) {
       const std::optional<size_t> input = InputOf(name);
-      if (!input) return InvalidArgument(StrCat("properties: '", word, "' names '", name, "', which is no input of the op"));
+      if (!input)
+        return InvalidArgument(StrCat("properties: '", word, "' names '", name, "', which is no input of the op"));
       out_inputs->push_back(*input);
     }
     return Status::Ok();
@@ -96,51 +102,36 @@ class PropertyReader {
   Status ReadReduction(const std::vector<std::string>& names) {
     TENON_RETURN_IF_ERROR(ReadInputs({names[0]}, "reduces", &found_.elements));
     if (names.size() > 1) {
-      const AttrDef* const attr = op_.FindAttr(names[1]);
       if (const std::optional<size_t> input = InputOf(names[1])) found_.axes_argument = static_cast<int64_t>(*input);
-      else if (attr != nullptr && (attr->kind & ~TENON_ATTR_LIST) == TENON_ATTR_INT) found_.axes_attr = names[1];
-      else return InvalidArgument(StrCat("properties: 'reduces' has its axes of '", names[1], "', which is neither an input nor an attribute of type int or list(int)"));
+      else if ((names_.kind_of_attr(names[1]) & ~TENON_ATTR_LIST) == TENON_ATTR_INT) found_.axes_attr = names[1];
+      else
+        return InvalidArgument(StrCat("properties: 'reduces' has its axes of '", names[1],
+                                      "', which is neither an input nor an attribute of type int or list(int)"));
     }
     if (names.size() > 2) {
-      const AttrDef* const attr = op_.FindAttr(names[2]);
-      if (attr == nullptr || attr->kind != TENON_ATTR_BOOL) return InvalidArgument(StrCat("properties: 'reduces' keeps dims by '", names[2], "', which is no attribute of type bool"));
+      if (names_.kind_of_attr(names[2]) != TENON_ATTR_BOOL)
+        return InvalidArgument(
+            StrCat("properties: 'reduces' keeps dims by '", names[2], "', which is no attribute of type bool"));
       found_.keep_dims_attr = names[2];
     }
     return Status::Ok();
   }
 
   std::optional<size_t> InputOf(std::string_view name) const {
-    for (size_t i = 0; i < op_.inputs.size(); ++i)
-      if (op_.inputs[i].name == name) return i;
-    return std::nullopt;
+    const auto found = std::find(names_.inputs.begin(), names_.inputs.end(), name);
+    if (found == names_.inputs.end()) return std::nullopt;
+    return static_cast<size_t>(found - names_.inputs.begin());
   }
 
   TextScanner scanner_;
-  const OpDef& op_;
+  const PropertyNames& names_;
   OpProperties found_;
 };
 
-constexpr int32_t kLastBit = 63;
-
-uint64_t BitsOf(const std::vector<size_t>& arguments, const std::vector<ArgRange>& ranges) {
-  uint64_t bits = 0;
-  for (const size_t argument : arguments) {
-    const ArgRange& range = ranges[argument];
-    for (int32_t i = range.begin; i < range.begin + range.count && i <= kLastBit; ++i) bits |= uint64_t{1} << i;
-    if (range.begin + range.count > kLastBit) bits |= uint64_t{1} << kLastBit;
-  }
-  return bits;
-}
-
 }  // namespace
 
-Result<OpProperties> ParseProperties(std::string_view text, const OpDef& op) { return PropertyReader(text, op).Read(); }
-
-tenon_node_properties PropertiesOfNode(const OpDef& op, const std::vector<ArgRange>& ranges) {
-  const OpProperties& said = op.properties;
-  tenon_node_properties properties = {TENON_HEAD(tenon_node_properties), said.flags, BitsOf(said.elements, ranges), BitsOf(said.rows, ranges), -1, 0, Span(said.axes_attr), Span(said.keep_dims_attr)};
-  if (said.axes_argument >= 0) properties.axes_input = ranges[static_cast<size_t>(said.axes_argument)].begin;
-  return properties;
+Result<OpProperties> ParseProperties(std::string_view text, const PropertyNames& names) {
+  return PropertyReader(text, names).Read();
 }
 
 }  // namespace tenon::graph

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op does to elements ("Properties" in tenon/op.h): parsed once from its definition, and told of nodes.
+// What an op does to elements ("Properties" in tenon/op.h): parsed once from its definition.
 #ifndef TENON_CORE_GRAPH_OP_PROPERTIES_H_
 #define TENON_CORE_GRAPH_OP_PROPERTIES_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,25 +14,26 @@
 
 namespace tenon::graph {
 
-struct ArgRange;
-struct OpDef;
-
 inline constexpr uint64_t kKnownProperties = (TENON_PROPERTY_KEEPS_ZERO_SIGN << 1) - 1;
 
 struct OpProperties {
   uint64_t flags = 0;             // TENON_PROPERTY_*
-  std::vector<size_t> elements;   // arguments (OpDef::inputs) whose elements the outputs' are made of
+  std::vector<size_t> elements;   // arguments whose elements the outputs' are made of
   std::vector<size_t> rows;       // arguments that may be cut along dim 0
   int64_t axes_argument = -1;     // of a reduction; -1: axes_attr, or all
   std::string axes_attr, keep_dims_attr;
   bool operator==(const OpProperties&) const = default;
 };
 
-// op has its inputs and attributes already. Errors name the term.
-Result<OpProperties> ParseProperties(std::string_view text, const OpDef& op);
+// What the names in the text may be.
+struct PropertyNames {
+  std::vector<std::string> inputs;                          // the op's arguments
+  std::function<uint32_t(const std::string&)>
+      kind_of_attr;  // TENON_ATTR_*; TENON_ATTR_NONE: there is no such attribute
+};
 
-// Of a node of the op whose arguments stand at `ranges`. Spans live as long as the op.
-tenon_node_properties PropertiesOfNode(const OpDef& op, const std::vector<ArgRange>& ranges);
+// Errors name the term.
+Result<OpProperties> ParseProperties(std::string_view text, const PropertyNames& names);
 
 }  // namespace tenon::graph
 

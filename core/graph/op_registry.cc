@@ -22,8 +22,10 @@ constexpr std::string_view kRoles[] = {
 
 Status CheckTexts(const tenon_op_definition& op) {
   TENON_RETURN_IF_ERROR(CheckName(op.name, "the name of an op"));
-  const std::pair<const char*, tenon_span> texts[] = {{"inputs", op.inputs}, {"outputs", op.outputs}, {"attrs", op.attrs}, {"constraints", op.constraints},
-                                                      {"roles", op.roles}, {"doc", op.doc}, {"deprecation", op.deprecation}, {"properties", op.properties}};
+  const std::pair<const char*, tenon_span> texts[] = {
+      {"inputs", op.inputs},           {"outputs", op.outputs},      {"attrs", op.attrs},
+      {"constraints", op.constraints}, {"roles", op.roles},          {"doc", op.doc},
+      {"deprecation", op.deprecation}, {"properties", op.properties}};
   for (const auto& [what, text] : texts) TENON_RETURN_IF_ERROR(CheckText(text, StrCat("op '", View(op.name), "': its ", what)));
   return Status::Ok();
 }

@@ -178,10 +178,13 @@ Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<Plug
   static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(tenon_graph_pass, run)};
   TENON_RETURN_IF_ERROR(CheckFunctions(pass.table, given->struct_size, kNeeded, StrCat("the graph pass '", pass.name, "'")));
   pass.properties = pass.table->properties;
-  if ((pass.table->op_count == 0 && pass.properties == 0) || pass.table->op_count > kMostOps || (pass.table->ops == nullptr && pass.table->op_count != 0))
-    return InvalidArgument(StrCat("the graph pass '", pass.name, "' names ", pass.table->op_count, " ops; 1 to ", kMostOps, " are allowed, or none where it asks for properties"));
+  if ((pass.table->op_count == 0 && pass.properties == 0) || pass.table->op_count > kMostOps ||
+      (pass.table->ops == nullptr && pass.table->op_count != 0))
+    return InvalidArgument(StrCat("the graph pass '", pass.name, "' names ", pass.table->op_count, " ops; 1 to ",
+                                  kMostOps, " are allowed, or none where it asks for properties"));
   if (const uint64_t unknown = pass.properties & ~graph::kKnownProperties; unknown != 0)
-    return Unimplemented(StrCat("the graph pass '", pass.name, "' asks for the properties ", unknown, ", which this host does not know"));
+    return Unimplemented(StrCat("the graph pass '", pass.name, "' asks for the properties ", unknown,
+                                ", which this host does not know"));
   for (uint64_t i = 0; i < pass.table->op_count; ++i) {
     TENON_RETURN_IF_ERROR(CheckName(pass.table->ops[i], StrCat("an op of the graph pass '", pass.name, "'")));
     pass.ops.emplace(View(pass.table->ops[i]));

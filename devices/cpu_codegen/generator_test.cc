@@ -66,7 +66,7 @@ uint32_t Step() {
 struct Known {
   Function function;
   const char* name;
-  double most;  // as the README says
+  double most;  // as GENERATED_CODE.md says
   double (*right)(double);
 };
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }

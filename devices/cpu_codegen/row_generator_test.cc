@@ -312,7 +312,7 @@ TEST(RowGenerator, SoftmaxIsNearThatInDouble) {
         most = std::max(most, std::fabs(got - right) / right * 0x1p24 - std::fabs(static_cast<double>(x[i]) - max));
       }
     }
-  EXPECT_LE(most, 8) << "as the README says";
+  EXPECT_LE(most, 8) << "as GENERATED_CODE.md says";
   std::printf("Softmax: %g times 2^-24 at most, and what the exponents lack\n", most);
 }
 

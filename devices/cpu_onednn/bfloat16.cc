@@ -8,7 +8,7 @@
 namespace tenon::cpu_onednn {
 namespace {
 
-// On one core with AVX-512 BF16: measured, see README.md.
+// On one core with AVX-512 BF16: measured, see CHOICES.md.
 constexpr sdk::MixedPrecisionDevice kDevice = {
     .type = "CPU",
     .can = &HasBfloat16,

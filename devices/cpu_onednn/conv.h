@@ -18,7 +18,7 @@
 namespace tenon::cpu_onednn {
 
 inline constexpr int64_t kFloat = sizeof(float);
-// Multiply-adds below which the plain kernels are as fast: measured, see README.md.
+// Multiply-adds below which the plain kernels are as fast: measured, see CHOICES.md.
 inline constexpr double kSmallestConvolution = 400e3;
 
 // Geometry of one convolution and the layouts of its tensors.
@@ -61,7 +61,8 @@ struct Convolution {
   }
   int64_t BatchOffset(const sdk::Image& i, int64_t n) const { return n * i.pixels() * i.channels * BytesOf(TypeOfImage(i)); }
 
-  // Images of few channels are the plain kernel's, which does them without copies, where oneDNN takes longer (README.md): of forward passes, gradients of the input and of the filter.
+  // Images of few channels are the plain kernel's, which does them without copies, where oneDNN takes longer
+  // (CHOICES.md): of forward passes, gradients of the input and of the filter.
   void RefuseFewChannels() const { RefuseIf(x.channels < kFew && y.channels < kVector); }
   void RefuseFewChannelsOfInput() const { RefuseIf(x.channels < kFew && y.channels >= kVector); }
   void RefuseFewChannelsOfFilter() const {
@@ -138,7 +139,8 @@ struct Convolution {
     return p->WorkspaceAt(to, together);
   }
 
-  // Whether so many rows of so many images are worth Winograd's transforms and layouts (README.md); of a filter that is not constant, its transform in each run, too.
+  // Whether so many rows of so many images are worth Winograd's transforms and layouts (CHOICES.md); of a filter that
+  // is not constant, its transform in each run, too.
   bool SuitsWinograd(int64_t images, int64_t rows, bool constant) const {
     if (!winograd.load(std::memory_order_relaxed)) return false;
     constexpr int64_t kChannels = 64;

@@ -12,7 +12,7 @@ namespace {
 
 using dnnl::memory;
 
-// Below this the plain kernel is as fast: measured, see README.md.
+// Below this the plain kernel is as fast: measured, see CHOICES.md.
 constexpr double kSmallestMatMul = 100e3;
 // Products and sums on one core.
 constexpr double kMatMulPerNanosecond = 110;
@@ -22,7 +22,7 @@ struct Shape {
 };
 
 // Whether a share of a product of floats takes oneDNN's GEMM and not its primitive, which reads a second matrix that nobody packed as it lies: one of 3072
-// columns at a third of the speed. Measured, see README.md.
+// columns at a third of the speed. Measured, see CHOICES.md.
 template <class Kernel>
 bool PrefersGemm(const Kernel& kernel, bool packed, const Shape& share) {
   const auto [m, k, n] = share;

@@ -13,7 +13,7 @@ namespace {
 
 using dnnl::memory;
 
-// Elements read; below this the plain kernels are as fast: measured, see README.md.
+// Elements read; below this the plain kernels are as fast: measured, see CHOICES.md.
 constexpr double kSmallestPool = 20e3;
 
 struct Pooling {

@@ -32,7 +32,8 @@ int64_t Shares(const sdk::PrepareContext& c);
 int64_t SharesAndPieces(const sdk::PrepareContext& c, double ns, double most_pieces);
 // Whether oneDNN is used however small the work: the plugin's option "always", for measurements and tests.
 inline std::atomic<bool> use_always{false};
-// Whether convolutions and their gradients may go through Winograd's transforms, whose last digits are others (README.md): the plugin's option "winograd".
+// Whether convolutions and their gradients may go through Winograd's transforms, whose last digits are others
+// (CHOICES.md): the plugin's option "winograd".
 inline std::atomic<bool> winograd{true};
 
 // While it lives, OpenMP regions that this thread enters have one thread; the caller's setting comes back after.
@@ -163,7 +164,8 @@ auto MadeOrNone(Function&& make) -> decltype(make()) {
   }
 }
 
-// Left to the plain kernels: work too small to pay for a call of oneDNN (README.md), and none at all, which it cannot do.
+// Left to the plain kernels: work too small to pay for a call of oneDNN (CHOICES.md), and none at all, which it cannot
+// do.
 inline void RefuseBelow(double work, double limit) {
   if (work == 0) sdk::Fail(TENON_UNIMPLEMENTED, "nothing to do for oneDNN; the plain kernel has an answer");
   if (work < limit && !use_always.load(std::memory_order_relaxed)) sdk::Fail(TENON_UNIMPLEMENTED, "too small for oneDNN to pay; the plain kernel is faster");

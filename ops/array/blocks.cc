@@ -81,6 +81,7 @@ void ToDepthGradient(GradientContext& g) { OppositeGradient(g, "DepthToSpace"); 
 void FromDepthGradient(GradientContext& g) { OppositeGradient(g, "SpaceToDepth"); }
 
 consteval tenon_op_definition Depth(OpDefinition op) {
+  op.properties = "moves(input)";
   op.inputs = "input: T";
   op.outputs = "output: T";
   op.attrs = "T: type; block_size: int >= 2; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'";
@@ -118,7 +119,6 @@ TENON_OP(kBatchToSpaceND) = DefineOp({
 TENON_OP(kSpaceToDepth) = Depth({
     .name = "SpaceToDepth",
     .doc = "The pixels of each block one after the other as the channels of one pixel.",
-    .properties = "moves(input)",
     .shape = ShapeFunction<DepthShape<true>>,
     .gradient = GradientFunction<ToDepthGradient>,
 });
@@ -126,7 +126,6 @@ TENON_OP(kSpaceToDepth) = Depth({
 TENON_OP(kDepthToSpace) = Depth({
     .name = "DepthToSpace",
     .doc = "The channels of each pixel as the pixels of a block.",
-    .properties = "moves(input)",
     .shape = ShapeFunction<DepthShape<false>>,
     .gradient = GradientFunction<FromDepthGradient>,
 });

@@ -93,6 +93,13 @@ void Run(sdk::PassContext& p) {
 
 }  // namespace
 
-const tenon_graph_pass kAxesPass = {TENON_HEAD(tenon_graph_pass), TENON_SPAN("known-axes"), Sizes::Ops().data(), Sizes::Ops().size(), &sdk::PassFunction<Run>, 0, 0, Sizes::Properties()};
+const tenon_graph_pass kAxesPass = {TENON_HEAD(tenon_graph_pass),
+                                    TENON_SPAN("known-axes"),
+                                    Sizes::Ops().data(),
+                                    Sizes::Ops().size(),
+                                    &sdk::PassFunction<Run>,
+                                    0,
+                                    0,
+                                    Sizes::Properties()};
 
 }  // namespace tenon::ops

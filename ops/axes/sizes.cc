@@ -61,7 +61,9 @@ const Known* FindKnown(std::string_view op) {
   const auto* const found = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& known) { return known.op == op; });
   return found == std::end(kKnown) ? nullptr : found;
 }
-bool IsKnown(const NodeContext& c) { return FindKnown(c.op()) != nullptr || (c.Properties().flags & kTellingProperties) != 0; }
+bool IsKnown(const NodeContext& c) {
+  return FindKnown(c.op()) != nullptr || (c.Properties().flags & kTellingProperties) != 0;
+}
 
 Rule RuleOf(std::string_view op, const tenon_node_properties& said) {
   if (const Known* const known = FindKnown(op)) return known->rule;
@@ -71,7 +73,9 @@ Rule RuleOf(std::string_view op, const tenon_node_properties& said) {
 }
 
 // Inputs past the last bit have that one's.
-bool IsElements(const tenon_node_properties& said, int input) { return (said.elements >> std::min(input, 63) & 1) != 0; }
+bool IsElements(const tenon_node_properties& said, int input) {
+  return (said.elements >> std::min(input, 63) & 1) != 0;
+}
 
 // Whose outputs are not there in some steps, or there more than once.
 bool Steers(std::string_view op) {
@@ -170,7 +174,9 @@ std::optional<Dims> Sizes::ShapeByOp(int64_t id, NodeContext& c) {
     case Rule::kBatchMatMul: return OfProduct(id, c.Bool("adj_x"), c.Bool("adj_y"));
     case Rule::kReshape: return OfReshape(id);
     case Rule::kTranspose: return OfTranspose(id);
-    case Rule::kReduction: return OfReduction(id, first, said.axes_input, said.keep_dims_attr.size != 0 && c.Bool(sdk::ToText(said.keep_dims_attr)));
+    case Rule::kReduction:
+      return OfReduction(id, first, said.axes_input,
+                         said.keep_dims_attr.size != 0 && c.Bool(sdk::ToText(said.keep_dims_attr)));
     case Rule::kGather: return c.Int("batch_dims") == 0 ? OfGather(id, true) : std::nullopt;
     case Rule::kGatherRows: return OfGather(id, false);
     case Rule::kEinsum: return OfEinsum(id, c.String("equation"), c.input_count());

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes: which dims of a graph's tensors are of one size, whatever a step is fed, and what the whole numbers are that the graph computes of shapes.
+// Sizes: which dims of a graph's tensors are of one size, whatever a step is fed, and what the whole numbers are that
+// the graph computes of shapes.
 //
-// Walks the graph once, from its inputs on, by what ops say of themselves (element-wise, normalisations, reductions), and by what some others mean (kOps). A dim that neither the graph nor such an op says has a
-// name of its own (dim.h). One thread, one call of a pass that adds no node meanwhile.
+// Walks the graph once, from its inputs on, by what ops say of themselves (element-wise, normalisations, reductions),
+// and by what some others mean (kOps). A dim that neither the graph nor such an op says has a name of its own (dim.h).
+// One thread, one call of a pass that adds no node meanwhile.
 #ifndef TENON_OPS_AXES_SIZES_H_
 #define TENON_OPS_AXES_SIZES_H_
 

@@ -18,9 +18,18 @@ consteval tenon_op_definition OfBits(OpDefinition op, tenon_shape_function shape
 
 }  // namespace
 
-TENON_OP(kBitwiseAnd) = OfBits({.name = "BitwiseAnd", .doc = "The bits that x and y both have.", .properties = "elementwise, broadcasts, exact", .traits = TENON_OP_COMMUTATIVE});
-TENON_OP(kBitwiseOr) = OfBits({.name = "BitwiseOr", .doc = "The bits that x, y or both have.", .properties = "elementwise, broadcasts, exact", .traits = TENON_OP_COMMUTATIVE});
-TENON_OP(kBitwiseXor) = OfBits({.name = "BitwiseXor", .doc = "The bits in which x and y differ.", .properties = "elementwise, broadcasts, exact", .traits = TENON_OP_COMMUTATIVE});
+TENON_OP(kBitwiseAnd) = OfBits({.name = "BitwiseAnd",
+                                .doc = "The bits that x and y both have.",
+                                .properties = "elementwise, broadcasts, exact",
+                                .traits = TENON_OP_COMMUTATIVE});
+TENON_OP(kBitwiseOr) = OfBits({.name = "BitwiseOr",
+                               .doc = "The bits that x, y or both have.",
+                               .properties = "elementwise, broadcasts, exact",
+                               .traits = TENON_OP_COMMUTATIVE});
+TENON_OP(kBitwiseXor) = OfBits({.name = "BitwiseXor",
+                                .doc = "The bits in which x and y differ.",
+                                .properties = "elementwise, broadcasts, exact",
+                                .traits = TENON_OP_COMMUTATIVE});
 TENON_OP(kLeftShift) = OfBits({
     .name = "LeftShift",
     .doc = "x with its bits y places higher; y below 0 counts as 0, and from the number of bits on as one less than that.",

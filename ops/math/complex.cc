@@ -70,9 +70,18 @@ TENON_OP(kComplex) = DefineOp({
     .shape = ShapeFunction<ComplexShape>,
     .gradient = GradientFunction<ComplexGradient>,
 });
-TENON_OP(kReal) = PartOf({.name = "Real", .doc = "The real part.", .properties = "elementwise, exact", .gradient = GradientFunction<RealGradient>});
-TENON_OP(kImag) = PartOf({.name = "Imag", .doc = "The imaginary part.", .properties = "elementwise, exact", .gradient = GradientFunction<ImagGradient>});
-TENON_OP(kAngle) = PartOf({.name = "Angle", .doc = "The angle in radians, in [-pi, pi].", .properties = "elementwise", .gradient = GradientFunction<AngleGradient>});
+TENON_OP(kReal) = PartOf({.name = "Real",
+                          .doc = "The real part.",
+                          .properties = "elementwise, exact",
+                          .gradient = GradientFunction<RealGradient>});
+TENON_OP(kImag) = PartOf({.name = "Imag",
+                          .doc = "The imaginary part.",
+                          .properties = "elementwise, exact",
+                          .gradient = GradientFunction<ImagGradient>});
+TENON_OP(kAngle) = PartOf({.name = "Angle",
+                           .doc = "The angle in radians, in [-pi, pi].",
+                           .properties = "elementwise",
+                           .gradient = GradientFunction<AngleGradient>});
 TENON_OP(kComplexAbs) = PartOf({
     .name = "ComplexAbs",
     .inputs = "x: T",

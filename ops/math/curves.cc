@@ -8,6 +8,7 @@ using namespace sdk;
 namespace {
 
 consteval tenon_op_definition Curve(OpDefinition op) {
+  op.properties = "elementwise, curve, keeps_nan";
   op.inputs = "x: T";
   op.outputs = "y: T";
   op.attrs = "T: {bfloat16, half, float, double, complex64, complex128}";
@@ -39,15 +40,15 @@ void AtanhGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Op("Recipro
 
 }  // namespace
 
-TENON_OP(kTan) = Curve({.name = "Tan", .doc = "The tangent of x in radians.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<TanGradient>});
-TENON_OP(kAsin) = Curve({.name = "Asin", .doc = "The angle in radians whose sine is x.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<AsinGradient>});
-TENON_OP(kAcos) = Curve({.name = "Acos", .doc = "The angle in radians whose cosine is x.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<AcosGradient>});
-TENON_OP(kAtan) = Curve({.name = "Atan", .doc = "The angle in radians whose tangent is x.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<AtanGradient>});
-TENON_OP(kSinh) = Curve({.name = "Sinh", .doc = "The hyperbolic sine.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<SinhGradient>});
-TENON_OP(kCosh) = Curve({.name = "Cosh", .doc = "The hyperbolic cosine.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<CoshGradient>});
-TENON_OP(kAsinh) = Curve({.name = "Asinh", .doc = "The number whose hyperbolic sine is x.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<AsinhGradient>});
-TENON_OP(kAcosh) = Curve({.name = "Acosh", .doc = "The number whose hyperbolic cosine is x.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<AcoshGradient>});
-TENON_OP(kAtanh) = Curve({.name = "Atanh", .doc = "The number whose hyperbolic tangent is x.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<AtanhGradient>});
+TENON_OP(kTan) = Curve({.name = "Tan", .doc = "The tangent of x in radians.", .gradient = GradientFunction<TanGradient>});
+TENON_OP(kAsin) = Curve({.name = "Asin", .doc = "The angle in radians whose sine is x.", .gradient = GradientFunction<AsinGradient>});
+TENON_OP(kAcos) = Curve({.name = "Acos", .doc = "The angle in radians whose cosine is x.", .gradient = GradientFunction<AcosGradient>});
+TENON_OP(kAtan) = Curve({.name = "Atan", .doc = "The angle in radians whose tangent is x.", .gradient = GradientFunction<AtanGradient>});
+TENON_OP(kSinh) = Curve({.name = "Sinh", .doc = "The hyperbolic sine.", .gradient = GradientFunction<SinhGradient>});
+TENON_OP(kCosh) = Curve({.name = "Cosh", .doc = "The hyperbolic cosine.", .gradient = GradientFunction<CoshGradient>});
+TENON_OP(kAsinh) = Curve({.name = "Asinh", .doc = "The number whose hyperbolic sine is x.", .gradient = GradientFunction<AsinhGradient>});
+TENON_OP(kAcosh) = Curve({.name = "Acosh", .doc = "The number whose hyperbolic cosine is x.", .gradient = GradientFunction<AcoshGradient>});
+TENON_OP(kAtanh) = Curve({.name = "Atanh", .doc = "The number whose hyperbolic tangent is x.", .gradient = GradientFunction<AtanhGradient>});
 
 static void Atan2Gradient(GradientContext& g) {
   const Output y = g.input(0), x = g.input(1);

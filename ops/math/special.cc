@@ -83,38 +83,99 @@ void K1eGradient(GradientContext& g) {
 
 }  // namespace
 
-TENON_OP(kLgamma) = Function({.name = "Lgamma", .doc = "The logarithm of the absolute value of the gamma function.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<LgammaGradient>});
-TENON_OP(kDigamma) = Function({.name = "Digamma", .doc = "The derivative of Lgamma.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<DigammaGradient>});
-TENON_OP(kErfinv) = Function({.name = "Erfinv", .doc = "The number whose Erf is x.", .properties = "elementwise, curve, keeps_nan", .gradient = GradientFunction<ErfinvGradient>});
+TENON_OP(kLgamma) = Function({.name = "Lgamma",
+                              .doc = "The logarithm of the absolute value of the gamma function.",
+                              .properties = "elementwise, curve, keeps_nan",
+                              .gradient = GradientFunction<LgammaGradient>});
+TENON_OP(kDigamma) = Function({.name = "Digamma",
+                               .doc = "The derivative of Lgamma.",
+                               .properties = "elementwise, curve, keeps_nan",
+                               .gradient = GradientFunction<DigammaGradient>});
+TENON_OP(kErfinv) = Function({.name = "Erfinv",
+                              .doc = "The number whose Erf is x.",
+                              .properties = "elementwise, curve, keeps_nan",
+                              .gradient = GradientFunction<ErfinvGradient>});
 TENON_OP(kNdtri) = Function({
     .name = "Ndtri",
     .doc = "The number below which a standard normal one is with probability x.",
     .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<NdtriGradient>,
 });
-TENON_OP(kDawsn) = Function({.name = "Dawsn", .doc = "Dawson's integral: exp(-x^2) times the integral of exp(t^2) from 0 to x.", .properties = "elementwise, curve", .gradient = GradientFunction<DawsnGradient>});
-TENON_OP(kExpint) = Function({.name = "Expint", .doc = "The integral of exp(t) / t up to x, of positive x.", .properties = "elementwise, curve", .gradient = GradientFunction<ExpintGradient>});
-TENON_OP(kFresnelSin) = Function({.name = "FresnelSin", .doc = "The integral of sin(pi t^2 / 2) from 0 to x.", .properties = "elementwise, curve", .gradient = GradientFunction<FresnelSinGradient>});
-TENON_OP(kFresnelCos) = Function({.name = "FresnelCos", .doc = "The integral of cos(pi t^2 / 2) from 0 to x.", .properties = "elementwise, curve", .gradient = GradientFunction<FresnelCosGradient>});
-TENON_OP(kSpence) = Function({.name = "Spence", .doc = "The integral of log(t) / (1 - t) from 1 to x, of x that is not negative.", .properties = "elementwise, curve", .gradient = GradientFunction<SpenceGradient>});
-TENON_OP(kBesselI0) = Function({.name = "BesselI0", .doc = "Bessel's modified function of the first kind, of order 0.", .properties = "elementwise, curve", .gradient = GradientFunction<I0Gradient>});
-TENON_OP(kBesselI0e) = Function({.name = "BesselI0e", .doc = "BesselI0(x) * exp(-|x|).", .properties = "elementwise, curve", .gradient = GradientFunction<I0eGradient>});
-TENON_OP(kBesselI1) = Function({.name = "BesselI1", .doc = "Bessel's modified function of the first kind, of order 1.", .properties = "elementwise, curve", .gradient = GradientFunction<I1Gradient>});
-TENON_OP(kBesselI1e) = Function({.name = "BesselI1e", .doc = "BesselI1(x) * exp(-|x|).", .properties = "elementwise, curve", .gradient = GradientFunction<I1eGradient>});
-TENON_OP(kBesselJ0) = Function({.name = "BesselJ0", .doc = "Bessel's function of the first kind, of order 0.", .properties = "elementwise, curve", .gradient = GradientFunction<J0Gradient>});
-TENON_OP(kBesselJ1) = Function({.name = "BesselJ1", .doc = "Bessel's function of the first kind, of order 1.", .properties = "elementwise, curve", .gradient = GradientFunction<J1Gradient>});
-TENON_OP(kBesselY0) = Function({.name = "BesselY0", .doc = "Bessel's function of the second kind, of order 0.", .properties = "elementwise, curve", .gradient = GradientFunction<Y0Gradient>});
-TENON_OP(kBesselY1) = Function({.name = "BesselY1", .doc = "Bessel's function of the second kind, of order 1.", .properties = "elementwise, curve", .gradient = GradientFunction<Y1Gradient>});
-TENON_OP(kBesselK0) = Function({.name = "BesselK0", .doc = "Bessel's modified function of the second kind, of order 0.", .properties = "elementwise, curve", .gradient = GradientFunction<K0Gradient>});
-TENON_OP(kBesselK0e) = Function({.name = "BesselK0e", .doc = "BesselK0(x) * exp(x).", .properties = "elementwise, curve", .gradient = GradientFunction<K0eGradient>});
-TENON_OP(kBesselK1) = Function({.name = "BesselK1", .doc = "Bessel's modified function of the second kind, of order 1.", .properties = "elementwise, curve", .gradient = GradientFunction<K1Gradient>});
-TENON_OP(kBesselK1e) = Function({.name = "BesselK1e", .doc = "BesselK1(x) * exp(x).", .properties = "elementwise, curve", .gradient = GradientFunction<K1eGradient>});
+TENON_OP(kDawsn) = Function({.name = "Dawsn",
+                             .doc = "Dawson's integral: exp(-x^2) times the integral of exp(t^2) from 0 to x.",
+                             .properties = "elementwise, curve",
+                             .gradient = GradientFunction<DawsnGradient>});
+TENON_OP(kExpint) = Function({.name = "Expint",
+                              .doc = "The integral of exp(t) / t up to x, of positive x.",
+                              .properties = "elementwise, curve",
+                              .gradient = GradientFunction<ExpintGradient>});
+TENON_OP(kFresnelSin) = Function({.name = "FresnelSin",
+                                  .doc = "The integral of sin(pi t^2 / 2) from 0 to x.",
+                                  .properties = "elementwise, curve",
+                                  .gradient = GradientFunction<FresnelSinGradient>});
+TENON_OP(kFresnelCos) = Function({.name = "FresnelCos",
+                                  .doc = "The integral of cos(pi t^2 / 2) from 0 to x.",
+                                  .properties = "elementwise, curve",
+                                  .gradient = GradientFunction<FresnelCosGradient>});
+TENON_OP(kSpence) = Function({.name = "Spence",
+                              .doc = "The integral of log(t) / (1 - t) from 1 to x, of x that is not negative.",
+                              .properties = "elementwise, curve",
+                              .gradient = GradientFunction<SpenceGradient>});
+TENON_OP(kBesselI0) = Function({.name = "BesselI0",
+                                .doc = "Bessel's modified function of the first kind, of order 0.",
+                                .properties = "elementwise, curve",
+                                .gradient = GradientFunction<I0Gradient>});
+TENON_OP(kBesselI0e) = Function({.name = "BesselI0e",
+                                 .doc = "BesselI0(x) * exp(-|x|).",
+                                 .properties = "elementwise, curve",
+                                 .gradient = GradientFunction<I0eGradient>});
+TENON_OP(kBesselI1) = Function({.name = "BesselI1",
+                                .doc = "Bessel's modified function of the first kind, of order 1.",
+                                .properties = "elementwise, curve",
+                                .gradient = GradientFunction<I1Gradient>});
+TENON_OP(kBesselI1e) = Function({.name = "BesselI1e",
+                                 .doc = "BesselI1(x) * exp(-|x|).",
+                                 .properties = "elementwise, curve",
+                                 .gradient = GradientFunction<I1eGradient>});
+TENON_OP(kBesselJ0) = Function({.name = "BesselJ0",
+                                .doc = "Bessel's function of the first kind, of order 0.",
+                                .properties = "elementwise, curve",
+                                .gradient = GradientFunction<J0Gradient>});
+TENON_OP(kBesselJ1) = Function({.name = "BesselJ1",
+                                .doc = "Bessel's function of the first kind, of order 1.",
+                                .properties = "elementwise, curve",
+                                .gradient = GradientFunction<J1Gradient>});
+TENON_OP(kBesselY0) = Function({.name = "BesselY0",
+                                .doc = "Bessel's function of the second kind, of order 0.",
+                                .properties = "elementwise, curve",
+                                .gradient = GradientFunction<Y0Gradient>});
+TENON_OP(kBesselY1) = Function({.name = "BesselY1",
+                                .doc = "Bessel's function of the second kind, of order 1.",
+                                .properties = "elementwise, curve",
+                                .gradient = GradientFunction<Y1Gradient>});
+TENON_OP(kBesselK0) = Function({.name = "BesselK0",
+                                .doc = "Bessel's modified function of the second kind, of order 0.",
+                                .properties = "elementwise, curve",
+                                .gradient = GradientFunction<K0Gradient>});
+TENON_OP(kBesselK0e) = Function({.name = "BesselK0e",
+                                 .doc = "BesselK0(x) * exp(x).",
+                                 .properties = "elementwise, curve",
+                                 .gradient = GradientFunction<K0eGradient>});
+TENON_OP(kBesselK1) = Function({.name = "BesselK1",
+                                .doc = "Bessel's modified function of the second kind, of order 1.",
+                                .properties = "elementwise, curve",
+                                .gradient = GradientFunction<K1Gradient>});
+TENON_OP(kBesselK1e) = Function({.name = "BesselK1e",
+                                 .doc = "BesselK1(x) * exp(x).",
+                                 .properties = "elementwise, curve",
+                                 .gradient = GradientFunction<K1eGradient>});
 
 // ---- Of several numbers ----
 
 namespace {
 
 consteval tenon_op_definition OfTwo(OpDefinition op) {
+  op.properties = "elementwise, broadcasts, curve";
   op.outputs = op.outputs.empty() ? "z: T" : op.outputs;
   op.attrs = op.attrs.empty() ? "T: {float, double}" : op.attrs;
   op.shape = ShapeFunction<BroadcastShape>;
@@ -148,14 +209,12 @@ TENON_OP(kPolygamma) = OfTwo({
     .name = "Polygamma",
     .inputs = "a: T, x: T",
     .doc = "The derivative number a, a whole number, of Digamma.",
-    .properties = "elementwise, broadcasts, curve",
     .gradient = GradientFunction<PolygammaGradient>,
 });
 TENON_OP(kZeta) = OfTwo({
     .name = "Zeta",
     .inputs = "x: T, q: T",
     .doc = "Hurwitz's zeta function: the sum of (q + n)^-x over all n from 0 on.",
-    .properties = "elementwise, broadcasts, curve",
     .gradient = GradientFunction<ZetaGradient>,
 });
 TENON_OP(kIgamma) = OfTwo({
@@ -163,7 +222,6 @@ TENON_OP(kIgamma) = OfTwo({
     .inputs = "a: T, x: T",
     .attrs = "T: {bfloat16, half, float, double}",
     .doc = "The regularized lower incomplete gamma function.",
-    .properties = "elementwise, broadcasts, curve",
     .gradient = GradientFunction<IgammaGradient>,
 });
 TENON_OP(kIgammac) = OfTwo({
@@ -171,21 +229,18 @@ TENON_OP(kIgammac) = OfTwo({
     .inputs = "a: T, x: T",
     .attrs = "T: {bfloat16, half, float, double}",
     .doc = "The regularized upper incomplete gamma function: 1 - Igamma, exact where that is nearly 1.",
-    .properties = "elementwise, broadcasts, curve",
     .gradient = GradientFunction<IgammacGradient>,
 });
 TENON_OP(kIgammaGradA) = OfTwo({
     .name = "IgammaGradA",
     .inputs = "a: T, x: T",
     .doc = "The derivative of Igamma by a.",
-    .properties = "elementwise, broadcasts, curve",
 });
 TENON_OP(kRandomGammaGrad) = OfTwo({
     .name = "RandomGammaGrad",
     .inputs = "alpha: T, sample: T",
     .outputs = "output: T",
     .doc = "The derivative by alpha of a random number that was drawn from the gamma distribution of that shape.",
-    .properties = "elementwise, broadcasts, curve",
 });
 
 // Scalars, or of the shape that all others have.

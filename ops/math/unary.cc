@@ -21,6 +21,7 @@ consteval tenon_op_definition Unary(OpDefinition op) {
 
 // The ops that carry a gradient, given the function's output y and its gradient dy.
 consteval tenon_op_definition UnaryGrad(OpDefinition op) {
+  op.properties = "elementwise";
   op.inputs = "y: T, dy: T";
   op.outputs = "z: T";
   op.attrs = kRealsAndComplex;
@@ -191,7 +192,6 @@ static void SqrtGradGradient(GradientContext& g) {
 TENON_OP(kSqrtGrad) = UnaryGrad({
     .name = "SqrtGrad",
     .doc = "The gradient of Sqrt: dy * 0.5 / y, where y is Sqrt's output.",
-    .properties = "elementwise",
     .gradient = GradientFunction<SqrtGradGradient>,
 });
 
@@ -213,7 +213,6 @@ static void RsqrtGradGradient(GradientContext& g) {
 TENON_OP(kRsqrtGrad) = UnaryGrad({
     .name = "RsqrtGrad",
     .doc = "The gradient of Rsqrt: dy * -0.5 * y * y * y, where y is Rsqrt's output.",
-    .properties = "elementwise",
     .gradient = GradientFunction<RsqrtGradGradient>,
 });
 
@@ -234,7 +233,6 @@ static void ReciprocalGradGradient(GradientContext& g) {
 TENON_OP(kReciprocalGrad) = UnaryGrad({
     .name = "ReciprocalGrad",
     .doc = "The gradient of Reciprocal: -dy * y * y, where y is Reciprocal's output.",
-    .properties = "elementwise",
     .gradient = GradientFunction<ReciprocalGradGradient>,
 });
 
@@ -253,7 +251,6 @@ static void DecomposeInvGrad(DecomposeContext& d) { d.SetOutput(0, d.Op("Recipro
 TENON_OP(kInvGrad) = UnaryGrad({
     .name = "InvGrad",
     .doc = "The gradient of Inv: -dy * y * y, where y is Inv's output.",
-    .properties = "elementwise",
     .gradient = GradientFunction<ReciprocalGradGradient>,
     .decompose = DecomposeFunction<DecomposeInvGrad>,
 });
@@ -295,7 +292,6 @@ static void TanhGradGradient(GradientContext& g) {
 TENON_OP(kTanhGrad) = UnaryGrad({
     .name = "TanhGrad",
     .doc = "The gradient of Tanh: dy * (1 - y * y), where y is Tanh's output.",
-    .properties = "elementwise",
     .gradient = GradientFunction<TanhGradGradient>,
 });
 
@@ -317,7 +313,6 @@ static void SigmoidGradGradient(GradientContext& g) {
 TENON_OP(kSigmoidGrad) = UnaryGrad({
     .name = "SigmoidGrad",
     .doc = "The gradient of Sigmoid: dy * y * (1 - y), where y is Sigmoid's output.",
-    .properties = "elementwise",
     .gradient = GradientFunction<SigmoidGradGradient>,
 });
 

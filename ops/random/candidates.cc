@@ -16,6 +16,7 @@ static void SamplerShape(ShapeContext& c) {
 }
 
 static consteval tenon_op_definition Sampler(OpDefinition op, tenon_shape_function shape = ShapeFunction<SamplerShape>) {
+  op.properties = "draws";
   op.inputs = "true_classes: int64";
   op.outputs = "sampled_candidates: int64, true_expected_count: float, sampled_expected_count: float";
   if (op.attrs.empty()) op.attrs = "num_true: int >= 1; num_sampled: int >= 1; unique: bool; range_max: int >= 1; seed: int = 0; seed2: int = 0";
@@ -26,23 +27,26 @@ static consteval tenon_op_definition Sampler(OpDefinition op, tenon_shape_functi
 }
 
 TENON_OP(kLogUniformCandidateSampler) =
-    Sampler({.name = "LogUniformCandidateSampler", .doc = "Classes of [0, range_max), low ones more often (Zipf), and how often each is to be expected.", .properties = "draws"});
+    Sampler({.name = "LogUniformCandidateSampler",
+             .doc = "Classes of [0, range_max), low ones more often (Zipf), and how often each is to be expected.",
+             .properties = "draws"});
 TENON_OP(kUniformCandidateSampler) =
-    Sampler({.name = "UniformCandidateSampler", .doc = "Classes of [0, range_max), all equally often, and how often each is to be expected.", .properties = "draws"});
+    Sampler({.name = "UniformCandidateSampler",
+             .doc = "Classes of [0, range_max), all equally often, and how often each is to be expected.",
+             .properties = "draws"});
 TENON_OP(kLearnedUnigramCandidateSampler) = Sampler({
     .name = "LearnedUnigramCandidateSampler",
     .doc = "Classes of [0, range_max), each the more often the more often it was a true class in earlier runs of the node, and how often each is to be expected.",
-    .properties = "draws",
 });
-TENON_OP(kThreadUnsafeUnigramCandidateSampler) =
-    Sampler({.name = "ThreadUnsafeUnigramCandidateSampler", .doc = "LearnedUnigramCandidateSampler, and as safe.", .properties = "draws"});
+TENON_OP(kThreadUnsafeUnigramCandidateSampler) = Sampler({.name = "ThreadUnsafeUnigramCandidateSampler",
+                                                          .doc = "LearnedUnigramCandidateSampler, and as safe.",
+                                                          .properties = "draws"});
 TENON_OP(kFixedUnigramCandidateSampler) = Sampler({
     .name = "FixedUnigramCandidateSampler",
     .attrs = "num_true: int >= 1; num_sampled: int >= 1; unique: bool; range_max: int >= 1; vocab_file: string = ''; distortion: float = 1; num_reserved_ids: int = 0; "
              "num_shards: int >= 1 = 1; shard: int >= 0 = 0; unigrams: list(float) = []; seed: int = 0; seed2: int = 0",
     .doc = "Classes of [0, range_max), each as often as its weight of unigrams, to the power of distortion, says, and how often each is to be expected. The first num_reserved_ids do not "
            "come; of num_shards shards the classes are one. vocab_file is refused: a graph names no files but by inputs.",
-    .properties = "draws",
 });
 
 static void AllShape(ShapeContext& c) {
@@ -58,7 +62,6 @@ TENON_OP(kAllCandidateSampler) = Sampler({
     .name = "AllCandidateSampler",
     .attrs = "num_true: int >= 1; num_sampled: int >= 1; unique: bool; seed: int = 0; seed2: int = 0",
     .doc = "All num_sampled classes, each once.",
-    .properties = "draws",
 }, ShapeFunction<AllShape>);
 
 static void HitsShape(ShapeContext& c) {

@@ -11,6 +11,7 @@ namespace {
 void RandomShape(ShapeContext& c) { c.SetOutput(0, c.WantedShape(0)); }
 
 consteval tenon_op_definition Random(OpDefinition op) {
+  op.properties = "draws";
   op.inputs = "shape: T";
   op.outputs = "output: dtype";
   op.attrs = "seed: int = 0; seed2: int = 0; dtype: {half, bfloat16, float, double}; T: {int32, int64}";
@@ -25,19 +26,16 @@ consteval tenon_op_definition Random(OpDefinition op) {
 TENON_OP(kRandomUniform) = Random({
     .name = "RandomUniform",
     .doc = "Random numbers, equally likely in [0, 1).",
-    .properties = "draws",
 });
 
 TENON_OP(kRandomStandardNormal) = Random({
     .name = "RandomStandardNormal",
     .doc = "Random numbers of the normal distribution with mean 0 and deviation 1.",
-    .properties = "draws",
 });
 
 TENON_OP(kTruncatedNormal) = Random({
     .name = "TruncatedNormal",
     .doc = "RandomStandardNormal without what is more than two deviations from the mean.",
-    .properties = "draws",
 });
 
 static void RandomUniformIntShape(ShapeContext& c) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signature as JSON, for programs that make nodes of it (the form stands in README.md).
+// A signature as JSON, for programs that make nodes of it (the form stands in docs/ops_as_json.md).
 #ifndef TENON_CLI_SIGNATURE_JSON_H_
 #define TENON_CLI_SIGNATURE_JSON_H_
 

@@ -25,8 +25,10 @@ struct Alone {
   Status Add(const Node& call, int32_t output) {
     graph::Builder builder(&graph);
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      graph::AttrMap attrs{{"T", AttrValue::Type(BaseType(call.input_types[i]))}, {"index", AttrValue::Int(static_cast<int64_t>(i))}};
-      TENON_ASSIGN_OR_RETURN(const graph::NodeId argument, builder.AddRole("argument", {}, std::move(attrs), StrCat("argument_", i)));
+      graph::AttrMap attrs{{"T", AttrValue::Type(BaseType(call.input_types[i]))},
+                           {"index", AttrValue::Int(static_cast<int64_t>(i))}};
+      TENON_ASSIGN_OR_RETURN(const graph::NodeId argument,
+                             builder.AddRole("argument", {}, std::move(attrs), StrCat("argument_", i)));
       request.feeds.push_back({argument, 0});
     }
     TENON_ASSIGN_OR_RETURN(const graph::NodeId id, builder.Add(call.op->name, request.feeds, call.attrs));

@@ -8,7 +8,8 @@
 
 namespace tenon::host {
 
-// The shape of an output: that of the body's value where the node is a call. Unknown where the function is not there, or cannot be inlined.
+// The shape of an output: that of the body's value where the node is a call. Unknown where the function is not there,
+// or cannot be inlined.
 Shape ShapeOf(graph::Builder* builder, graph::Edge output);
 
 }  // namespace tenon::host

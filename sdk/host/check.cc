@@ -29,7 +29,8 @@ Fault FaultOfStrings(const tenon_tensor_view& view) {
   for (uint64_t i = 0; i < view.byte_size / sizeof(tenon_string_cell); ++i) {
     bytes += std::min(cells[i].size, kMostBytes + 1);
     if ((cells[i].size != 0 && cells[i].offset > kMostAddress) || bytes > kMostBytes)
-      return {"", "has the string " + std::to_string(i) + " at byte " + std::to_string(cells[i].offset) + ", of " + std::to_string(cells[i].size) + " bytes, which cannot be"};
+      return {"", "has the string " + std::to_string(i) + " at byte " + std::to_string(cells[i].offset) + ", of " +
+                      std::to_string(cells[i].size) + " bytes, which cannot be"};
   }
   return {};
 }
@@ -43,21 +44,26 @@ Fault FaultOfExtent(const tenon_dl_tensor& dl, uint64_t element_bytes) {
     if (dl.shape[i] == 0) return {};
     const int64_t stride = dl.strides == nullptr ? expected : dl.strides[i];
     uint64_t reach = stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride);
-    if (__builtin_mul_overflow(reach, static_cast<uint64_t>(dl.shape[i] - 1), &reach) || __builtin_mul_overflow(reach, element_bytes, &reach) || reach > kMostAddress)
-      return {".strides[" + std::to_string(i) + "]", "is " + std::to_string(stride) + ", with which " + std::to_string(dl.shape[i]) + " elements are more than can be"};
+    if (__builtin_mul_overflow(reach, static_cast<uint64_t>(dl.shape[i] - 1), &reach) ||
+        __builtin_mul_overflow(reach, element_bytes, &reach) || reach > kMostAddress)
+      return {".strides[" + std::to_string(i) + "]", "is " + std::to_string(stride) + ", with which " +
+                                                         std::to_string(dl.shape[i]) +
+                                                         " elements are more than can be"};
     (stride < 0 ? below : above) += reach;
     if (dl.strides == nullptr) expected *= dl.shape[i];
   }
   const auto data = reinterpret_cast<uintptr_t>(dl.data);
   uintptr_t first = 0, last = 0;
-  if (__builtin_add_overflow(data, dl.byte_offset, &first) || first < below || __builtin_add_overflow(first, above, &last))
+  if (__builtin_add_overflow(data, dl.byte_offset, &first) || first < below ||
+      __builtin_add_overflow(first, above, &last))
     return {".data", "has elements before or behind all memory, by its strides and byte_offset"};
   return {};
 }
 
 Fault Rule<tenon_attr_value>::Find(const tenon_attr_value& value) {
   const bool list = (value.kind & TENON_ATTR_LIST) != 0;
-  if (!list && value.count != 1) return {".count", "is " + std::to_string(value.count) + ", of an attribute that is no list"};
+  if (!list && value.count != 1)
+    return {".count", "is " + std::to_string(value.count) + ", of an attribute that is no list"};
   switch (value.kind & ~TENON_ATTR_LIST) {
     case TENON_ATTR_STRING:
     case TENON_ATTR_FUNCTION:
@@ -67,7 +73,8 @@ Fault Rule<tenon_attr_value>::Find(const tenon_attr_value& value) {
     case TENON_ATTR_TENSOR:
       return FaultOfTensors(value);
     default:
-      return FaultOfData<uint8_t>(value);  // numbers, which are any, or an unknown kind, which is refused where it is read
+      // numbers, which are any, or an unknown kind, which is refused where it is read
+      return FaultOfData<uint8_t>(value);
   }
 }
 
@@ -89,7 +96,8 @@ Fault Rule<Whole>::Find(const Whole& whole) {
   const Result<int64_t> bytes = ByteSize(view.dtype, ShapeOf(view));
   if (!bytes.ok()) return {"", "cannot be: " + std::string(bytes.status().message())};
   if (view.byte_size != static_cast<uint64_t>(*bytes))
-    return {".byte_size", "is " + std::to_string(view.byte_size) + ", which is not that of " + TypeName(view.dtype) + ShapeOf(view).ToString()};
+    return {".byte_size", "is " + std::to_string(view.byte_size) + ", which is not that of " + TypeName(view.dtype) +
+                              ShapeOf(view).ToString()};
   fault = FaultOfExtent(view.dl, BytesOfElements(view.dtype, 1)).Within(".dl");
   return !fault && view.dtype == TENON_DT_STRING && view.buffer == nullptr ? FaultOfStrings(view) : std::move(fault);
 }

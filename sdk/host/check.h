@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of app.h's functions, checked before any is read: one line a function, TENON_CHECK(graph, name, out_text). What structs hold is looked
-// at by their Rules here.
+// The arguments of app.h's functions, checked before any is read: one line a function, TENON_CHECK(graph, name,
+// out_text). What structs hold is looked at by their Rules here.
 #ifndef TENON_SDK_HOST_CHECK_H_
 #define TENON_SDK_HOST_CHECK_H_
 
@@ -19,7 +19,8 @@ struct Rule<tenon_plugin_option> {
 template <>
 struct Rule<tenon_runtime_options> {
   static Fault Find(const tenon_runtime_options& o) {
-    return TENON_FAULT_WITHIN(List(o.plugins, o.plugin_count), List(o.plugin_options, o.plugin_option_count), o.task, o.tuning_folder);
+    return TENON_FAULT_WITHIN(List(o.plugins, o.plugin_count), List(o.plugin_options, o.plugin_option_count), o.task,
+                              o.tuning_folder);
   }
 };
 template <>
@@ -28,7 +29,9 @@ struct Rule<tenon_task> {
 };
 template <>
 struct Rule<tenon_worker_options> {
-  static Fault Find(const tenon_worker_options& o) { return TENON_FAULT_WITHIN(List(o.tasks, o.task_count), o.listen, o.credentials); }
+  static Fault Find(const tenon_worker_options& o) {
+    return TENON_FAULT_WITHIN(List(o.tasks, o.task_count), o.listen, o.credentials);
+  }
 };
 template <>
 struct Rule<tenon_attr_value> {
@@ -41,7 +44,8 @@ struct Rule<tenon_attr> {
 template <>
 struct Rule<tenon_node_spec> {
   static Fault Find(const tenon_node_spec& s) {
-    return TENON_FAULT_WITHIN(s.op, s.name, List(s.inputs, s.input_count), List(s.attrs, s.attr_count), List(s.control_inputs, s.control_input_count));
+    return TENON_FAULT_WITHIN(s.op, s.name, List(s.inputs, s.input_count), List(s.attrs, s.attr_count),
+                              List(s.control_inputs, s.control_input_count));
   }
 };
 template <>
@@ -55,8 +59,9 @@ struct Rule<tenon_named_node> {
 template <>
 struct Rule<tenon_function_spec> {
   static Fault Find(const tenon_function_spec& s) {
-    return TENON_FAULT_WITHIN(s.name, s.description, s.body, List(s.inputs, s.input_count), List(s.outputs, s.output_count),
-                              List(s.control_outputs, s.control_output_count), List(s.attrs, s.attr_count), s.gradient);
+    return TENON_FAULT_WITHIN(s.name, s.description, s.body, List(s.inputs, s.input_count),
+                              List(s.outputs, s.output_count), List(s.control_outputs, s.control_output_count),
+                              List(s.attrs, s.attr_count), s.gradient);
   }
 };
 // All that are texts, by their list.
@@ -68,7 +73,8 @@ struct Rule<tenon_session_options> {
 // That all that the dims and strides of elements of so many bytes lead to lies in what addresses can name.
 Fault FaultOfExtent(const tenon_dl_tensor& dl, uint64_t element_bytes);
 
-// A value that is copied: of a type whose elements can be, and as long as its shape says; strings lie in no more than can be.
+// A value that is copied: of a type whose elements can be, and as long as its shape says; strings lie in no more than
+// can be.
 struct Whole {
   explicit Whole(const tenon_tensor_view* given) : view(given) {}
   const tenon_tensor_view* view;

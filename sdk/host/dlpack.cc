@@ -31,9 +31,13 @@ Status CheckPlace(const tenon_dl_tensor& dl, const exec::Device* device) {
   tenon_tensor_view view{};
   view.dl = dl;
   if (exec::LiesIn(view, device)) return Status::Ok();
-  const std::string found = StrCat("the DLPack tensor stands on a device of type ", dl.device_type, ", number ", dl.device_id);
-  if (device == nullptr) return Unimplemented(StrCat(found, "; give it to a session, with the name of its device, or copy it to host memory first"));
-  return InvalidArgument(StrCat(found, "; ", device->name, " is of type ", device->properties.dl_device_type, ", number ", device->properties.dl_device_id));
+  const std::string found =
+      StrCat("the DLPack tensor stands on a device of type ", dl.device_type, ", number ", dl.device_id);
+  if (device == nullptr)
+    return Unimplemented(
+        StrCat(found, "; give it to a session, with the name of its device, or copy it to host memory first"));
+  return InvalidArgument(StrCat(found, "; ", device->name, " is of type ", device->properties.dl_device_type,
+                                ", number ", device->properties.dl_device_id));
 }
 
 Status Check(const tenon_dl_tensor& dl, const exec::Device* device, DType* out_dtype, Shape* out_shape) {
@@ -41,11 +45,12 @@ Status Check(const tenon_dl_tensor& dl, const exec::Device* device, DType* out_d
   TENON_RETURN_IF_ERROR(CheckPlace(dl, device));
   *out_dtype = FromDlType(dl.dtype);
   if (*out_dtype == TENON_DT_INVALID)
-    return InvalidArgument(StrCat("the DLPack tensor has elements of code ", int{dl.dtype.code}, ", ", int{dl.dtype.bits}, " bits and ",
-                                  dl.dtype.lanes, " lanes, which no type here has"));
+    return InvalidArgument(StrCat("the DLPack tensor has elements of code ", int{dl.dtype.code}, ", ",
+                                  int{dl.dtype.bits}, " bits and ", dl.dtype.lanes, " lanes, which no type here has"));
   *out_shape = Shape(tenon_shape{dl.shape, dl.ndim, 0});
   TENON_RETURN_IF_ERROR(out_shape->Validate());
-  if (!out_shape->fully_known()) return InvalidArgument(StrCat("the DLPack tensor has the shape ", out_shape->ToString()));
+  if (!out_shape->fully_known())
+    return InvalidArgument(StrCat("the DLPack tensor has the shape ", out_shape->ToString()));
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(*out_dtype, *out_shape));
   if (dl.data == nullptr && bytes > 0) return InvalidArgument("the DLPack tensor has no data");
   return host::ToStatus(arguments::FaultOfExtent(dl, BytesOfElements(*out_dtype, 1)).Within("dl_tensor"));
@@ -59,7 +64,9 @@ Status FromManaged(Managed* managed, const exec::Device* device, tenon_tensor** 
   TENON_RETURN_IF_ERROR(Check(dl, device, &dtype, &shape));
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(dtype, shape));
   if (!IsContiguous(dl)) {
-    if (SizeOf(dtype) == 0) return Unimplemented(StrCat("the DLPack tensor of ", TypeName(dtype), " has strides; let its library make it contiguous"));
+    if (SizeOf(dtype) == 0)
+      return Unimplemented(
+          StrCat("the DLPack tensor of ", TypeName(dtype), " has strides; let its library make it contiguous"));
     if (device != nullptr) return Unimplemented("the DLPack tensor has strides; let its library make it contiguous");
     tenon_tensor_view view = MakeView(dtype, shape.c(), dl.data, static_cast<uint64_t>(bytes), nullptr);
     view.dl = dl;
@@ -76,8 +83,8 @@ Status FromManaged(Managed* managed, const exec::Device* device, tenon_tensor** 
 
 Status CheckVersion(const tenon_dl_managed_tensor_versioned& managed) {
   if (managed.version_major == TENON_DLPACK_MAJOR) return Status::Ok();
-  return Unimplemented(StrCat("a DLPack tensor of version ", managed.version_major, ".", managed.version_minor, "; this library knows version ",
-                              TENON_DLPACK_MAJOR));
+  return Unimplemented(StrCat("a DLPack tensor of version ", managed.version_major, ".", managed.version_minor,
+                              "; this library knows version ", TENON_DLPACK_MAJOR));
 }
 
 // Of that device's memory; a device that runs on the host's memory has the host's.
@@ -97,7 +104,8 @@ void Forget(Managed* self) {
 template <typename Managed>
 Status ToManaged(tenon_tensor* tensor, Managed** out_managed) {
   if (FromDlType(tensor->view.dl.dtype) == TENON_DT_INVALID)
-    return InvalidArgument(StrCat("a tensor of ", TypeName(tensor->tensor.dtype()), " cannot be shared through DLPack"));
+    return InvalidArgument(
+        StrCat("a tensor of ", TypeName(tensor->tensor.dtype()), " cannot be shared through DLPack"));
   auto* managed = new Managed{};
   managed->dl_tensor = tensor->view.dl;
   managed->manager_ctx = tensor;
@@ -118,7 +126,8 @@ tenon_status* tenon_tensor_from_dlpack(tenon_dl_managed_tensor* managed, tenon_t
   });
 }
 
-tenon_status* tenon_tensor_from_dlpack_versioned(tenon_dl_managed_tensor_versioned* managed, tenon_tensor** out_tensor) {
+tenon_status* tenon_tensor_from_dlpack_versioned(tenon_dl_managed_tensor_versioned* managed,
+                                                 tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(managed, out_tensor);
     TENON_RETURN_IF_ERROR(CheckVersion(*managed));
@@ -126,8 +135,8 @@ tenon_status* tenon_tensor_from_dlpack_versioned(tenon_dl_managed_tensor_version
   });
 }
 
-tenon_status* tenon_session_tensor_from_dlpack(tenon_session* session, tenon_span device, tenon_dl_managed_tensor* managed,
-                                               tenon_tensor** out_tensor) {
+tenon_status* tenon_session_tensor_from_dlpack(tenon_session* session, tenon_span device,
+                                               tenon_dl_managed_tensor* managed, tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(session, device, managed, out_tensor);
     return FromManagedOn(session, device, managed, out_tensor);
@@ -135,7 +144,8 @@ tenon_status* tenon_session_tensor_from_dlpack(tenon_session* session, tenon_spa
 }
 
 tenon_status* tenon_session_tensor_from_dlpack_versioned(tenon_session* session, tenon_span device,
-                                                         tenon_dl_managed_tensor_versioned* managed, tenon_tensor** out_tensor) {
+                                                         tenon_dl_managed_tensor_versioned* managed,
+                                                         tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(session, device, managed, out_tensor);
     TENON_RETURN_IF_ERROR(CheckVersion(*managed));

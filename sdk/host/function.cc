@@ -30,7 +30,8 @@ std::vector<FunctionSource::NamedEdge> ReadEdges(const tenon_named_output* edges
   for (uint64_t i = 0; i < count; ++i) {
     const tenon_output& output = edges[i].output;
     const bool fits = output.node >= 0 && output.node <= INT32_MAX;
-    out.push_back({std::string(View(edges[i].name)), {fits ? graph::NodeId(output.node) : graph::NodeId(), output.index}});
+    out.push_back(
+        {std::string(View(edges[i].name)), {fits ? graph::NodeId(output.node) : graph::NodeId(), output.index}});
   }
   return out;
 }
@@ -44,27 +45,30 @@ Result<FunctionSource> ReadSource(const tenon_function_spec& spec) {
   for (uint64_t i = 0; i < spec.control_output_count; ++i) {
     const tenon_named_node& named = spec.control_outputs[i];
     const bool fits = named.node >= 0 && named.node <= INT32_MAX;
-    source.control_outputs.push_back({std::string(View(named.name)), fits ? graph::NodeId(named.node) : graph::NodeId()});
+    source.control_outputs.push_back(
+        {std::string(View(named.name)), fits ? graph::NodeId(named.node) : graph::NodeId()});
   }
   TENON_ASSIGN_OR_RETURN(source.labels, ReadAttrs(spec.attrs, spec.attr_count));
   return source;
 }
 
 // Copies what the function calls of the body's library. All that it calls is there now, so that it is not itself.
-Status TakeCalled(const FunctionDef& function, const graph::FunctionLibrary& of_body, const graph::FunctionLibrary& library,
-                  graph::FunctionLibrary* taken) {
+Status TakeCalled(const FunctionDef& function, const graph::FunctionLibrary& of_body,
+                  const graph::FunctionLibrary& library, graph::FunctionLibrary* taken) {
   for (const FunctionDef::BodyNode& node : function.nodes)
     for (const std::string_view called : graph::CalledBy(node, of_body)) {
       if (of_body.contains(called)) TENON_RETURN_IF_ERROR(graph::CopyFunction(of_body, called, taken));
       if (!taken->contains(called) && !library.contains(called))
         return NotFound(StrCat("node '", node.name, "' (", node.op, ") calls '", called,
-                               "', which is no function here; a function is defined after those that it ", "calls, and so cannot call itself"));
+                               "', which is no function here; a function is defined after those that it ",
+                               "calls, and so cannot call itself"));
     }
   return Status::Ok();
 }
 
 Status Define(tenon_app_graph* graph, const tenon_function_spec& spec) {
-  if (spec.body->runtime != graph->runtime) return InvalidArgument("its body is a graph of another runtime; make the body with the graph's runtime");
+  if (spec.body->runtime != graph->runtime)
+    return InvalidArgument("its body is a graph of another runtime; make the body with the graph's runtime");
   TENON_ASSIGN_OR_RETURN(FunctionSource source, ReadSource(spec));
   TENON_RETURN_IF_ERROR(graph::CheckFunctionName(graph->graph.registry(), source.name));
   TENON_ASSIGN_OR_RETURN(FunctionDef function, graph::MakeFunction(spec.body->graph, std::move(source)));
@@ -122,17 +126,19 @@ Result<tenon_function_argument> ArgumentOf(const FunctionDef& function, uint32_t
 }
 
 // The attribute of a node that names functions; INVALID_ARGUMENT and OUT_OF_RANGE say what there is.
-Result<const graph::AttrValue*> FunctionAttr(const tenon_app_graph* graph, int64_t node, tenon_span attr, uint64_t index) {
+Result<const graph::AttrValue*> FunctionAttr(const tenon_app_graph* graph, int64_t node, tenon_span attr,
+                                             uint64_t index) {
   if (node < 0 || static_cast<uint64_t>(node) >= graph->graph.size())
     return OutOfRange(StrCat("there is no node ", node, "; the graph has ", graph->graph.size()));
   const graph::Node& n = graph->graph.node(graph::NodeId(node));
   const graph::AttrValue* const value = n.FindAttr(View(attr));
   if (value == nullptr) return NotFound(StrCat(n.Describe(), " has no attribute '", View(attr), "'"));
   if ((value->kind() & ~TENON_ATTR_LIST) != TENON_ATTR_FUNCTION)
-    return InvalidArgument(
-        StrCat(n.Describe(), ": attribute '", View(attr), "' is of kind ", graph::AttrKindName(value->kind()), " and names no function"));
+    return InvalidArgument(StrCat(n.Describe(), ": attribute '", View(attr), "' is of kind ",
+                                  graph::AttrKindName(value->kind()), " and names no function"));
   if (index >= value->size())
-    return OutOfRange(StrCat(n.Describe(), ": attribute '", View(attr), "' names ", value->size(), " functions, and no ", index));
+    return OutOfRange(
+        StrCat(n.Describe(), ": attribute '", View(attr), "' names ", value->size(), " functions, and no ", index));
   return value;
 }
 
@@ -151,7 +157,8 @@ Status tenon::host::TakeFunctions(tenon_app_graph* graph, const tenon_node_spec&
   for (uint64_t i = 0; i < spec.attr_count; ++i) {
     const tenon_attr_value& value = spec.attrs[i].value;
     if ((value.kind & ~TENON_ATTR_LIST) != TENON_ATTR_FUNCTION || value.data == nullptr) continue;
-    for (uint64_t k = 0; k < value.count; ++k) TENON_RETURN_IF_ERROR(take(View(static_cast<const tenon_span*>(value.data)[k])));
+    for (uint64_t k = 0; k < value.count; ++k)
+      TENON_RETURN_IF_ERROR(take(View(static_cast<const tenon_span*>(value.data)[k])));
   }
   return Status::Ok();
 }
@@ -181,7 +188,8 @@ tenon_status* tenon_graph_copy_function(tenon_app_graph* graph, const tenon_app_
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, from, name);
     if (from->runtime != graph->runtime)
-      return InvalidArgument(StrCat("copying function '", View(name), "': the graphs are of two runtimes; export and import GraphDefs instead"));
+      return InvalidArgument(StrCat("copying function '", View(name),
+                                    "': the graphs are of two runtimes; export and import GraphDefs instead"));
     graph->functions.clear();
     return graph::CopyFunction(from->graph.library(), View(name), &graph->graph.library());
   });
@@ -202,13 +210,16 @@ tenon_status* tenon_graph_register_gradient(tenon_app_graph* graph, tenon_span o
   });
 }
 
-uint64_t tenon_graph_function_count(const tenon_app_graph* graph) { return graph == nullptr ? 0 : graph->graph.library().size(); }
+uint64_t tenon_graph_function_count(const tenon_app_graph* graph) {
+  return graph == nullptr ? 0 : graph->graph.library().size();
+}
 
 tenon_status* tenon_graph_function(const tenon_app_graph* graph, uint64_t index, tenon_function_info* out_info) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, out_info);
     const graph::FunctionLibrary& library = graph->graph.library();
-    if (index >= library.size()) return OutOfRange(StrCat("there is no function ", index, "; the graph has ", library.size()));
+    if (index >= library.size())
+      return OutOfRange(StrCat("there is no function ", index, "; the graph has ", library.size()));
     if (graph->functions.empty())
       for (const auto& [name, function] : library) graph->functions.push_back(function);
     return Status(host::WriteOut(InfoOfFunction(*graph->functions[index]), out_info));
@@ -223,8 +234,8 @@ tenon_status* tenon_graph_find_function(const tenon_app_graph* graph, tenon_span
   });
 }
 
-tenon_status* tenon_graph_function_argument(const tenon_app_graph* graph, tenon_span function, uint32_t which, uint64_t index,
-                                            tenon_function_argument* out_argument) {
+tenon_status* tenon_graph_function_argument(const tenon_app_graph* graph, tenon_span function, uint32_t which,
+                                            uint64_t index, tenon_function_argument* out_argument) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, function, out_argument);
     TENON_ASSIGN_OR_RETURN(const auto found, Find(graph, function));
@@ -233,19 +244,21 @@ tenon_status* tenon_graph_function_argument(const tenon_app_graph* graph, tenon_
   });
 }
 
-tenon_status* tenon_graph_function_attr(const tenon_app_graph* graph, tenon_span function, tenon_span name, tenon_attr_value* out_value) {
+tenon_status* tenon_graph_function_attr(const tenon_app_graph* graph, tenon_span function, tenon_span name,
+                                        tenon_attr_value* out_value) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, function, name, out_value);
     TENON_ASSIGN_OR_RETURN(const auto found, Find(graph, function));
     const auto it = found->labels.find(View(name));
-    if (it == found->labels.end()) return NotFound(StrCat("function '", found->name, "' has no attribute '", View(name), "'"));
+    if (it == found->labels.end())
+      return NotFound(StrCat("function '", found->name, "' has no attribute '", View(name), "'"));
     *out_value = it->second.c();
     return Status::Ok();
   });
 }
 
-tenon_status* tenon_graph_bind_function(tenon_app_graph* graph, int64_t node, tenon_span attr, uint64_t index, const tenon_attr* bound,
-                                        uint64_t bound_count) {
+tenon_status* tenon_graph_bind_function(tenon_app_graph* graph, int64_t node, tenon_span attr, uint64_t index,
+                                        const tenon_attr* bound, uint64_t bound_count) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, attr, List(bound, bound_count));
     TENON_ASSIGN_OR_RETURN(const graph::AttrValue* const value, FunctionAttr(graph, node, attr, index));
@@ -254,20 +267,22 @@ tenon_status* tenon_graph_bind_function(tenon_app_graph* graph, int64_t node, te
     for (size_t i = 0; i < value->size(); ++i) functions.push_back(value->function(i));
     functions[index].attrs = attrs.empty() ? nullptr : std::make_shared<const graph::AttrMap>(std::move(attrs));
     const bool list = (value->kind() & TENON_ATTR_LIST) != 0;
-    graph->graph.mutable_node(graph::NodeId(node)).attrs.find(View(attr))->second = graph::AttrValue::Functions(std::move(functions), list);
+    graph->graph.mutable_node(graph::NodeId(node)).attrs.find(View(attr))->second =
+        graph::AttrValue::Functions(std::move(functions), list);
     return Status::Ok();
   });
 }
 
-tenon_status* tenon_graph_bound_attr(const tenon_app_graph* graph, int64_t node, tenon_span attr, uint64_t index, tenon_span name,
-                                     tenon_attr_value* out_value) {
+tenon_status* tenon_graph_bound_attr(const tenon_app_graph* graph, int64_t node, tenon_span attr, uint64_t index,
+                                     tenon_span name, tenon_attr_value* out_value) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, attr, name, out_value);
     TENON_ASSIGN_OR_RETURN(const graph::AttrValue* const value, FunctionAttr(graph, node, attr, index));
     const graph::FunctionRef& function = value->function(index);
     const auto found = function.attrs ? function.attrs->find(View(name)) : graph::AttrMap::const_iterator();
     if (!function.attrs || found == function.attrs->end())
-      return NotFound(StrCat("'", View(attr), "' binds no attribute '", View(name), "' of function '", function.name, "'"));
+      return NotFound(
+          StrCat("'", View(attr), "' binds no attribute '", View(name), "' of function '", function.name, "'"));
     *out_value = found->second.c();
     return Status::Ok();
   });

@@ -18,7 +18,9 @@ tenon_app_graph::~tenon_app_graph() = default;
 
 namespace {
 
-bool HasNode(const tenon_app_graph* graph, int64_t node) { return graph != nullptr && node >= 0 && static_cast<uint64_t>(node) < graph->graph.size(); }
+bool HasNode(const tenon_app_graph* graph, int64_t node) {
+  return graph != nullptr && node >= 0 && static_cast<uint64_t>(node) < graph->graph.size();
+}
 
 Status CheckNode(const tenon_app_graph* graph, int64_t node) {
   if (HasNode(graph, node)) return Status::Ok();
@@ -72,7 +74,8 @@ tenon_status* tenon_graph_export(const tenon_app_graph* graph, tenon_text** out_
   });
 }
 
-tenon_status* tenon_graph_add_node(tenon_app_graph* graph, const tenon_node_spec* spec, tenon_span device, int64_t* out_node) {
+tenon_status* tenon_graph_add_node(tenon_app_graph* graph, const tenon_node_spec* spec, tenon_span device,
+                                   int64_t* out_node) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, spec, device, out_node);
     tenon_node_spec known;
@@ -99,7 +102,8 @@ tenon_status* tenon_graph_set_input(tenon_app_graph* graph, int64_t node, int32_
     TENON_RETURN_IF_ERROR(CheckNode(graph, node));
     TENON_ASSIGN_OR_RETURN(const graph::Edge edge, CheckEdge(graph, source));
     const graph::Node& n = graph->graph.node(graph::NodeId(node));
-    if (index < 0 || static_cast<size_t>(index) >= n.inputs.size()) return OutOfRange(StrCat(n.Describe(), " has no input ", index));
+    if (index < 0 || static_cast<size_t>(index) >= n.inputs.size())
+      return OutOfRange(StrCat(n.Describe(), " has no input ", index));
     if (edge.node > n.id && !graph::IsBackEdge(graph->graph.node(edge.node), n))
       return InvalidArgument(StrCat(n.Describe(), ": an edge may lead back only from a next-iteration to a merge"));
     TENON_RETURN_IF_ERROR(graph->graph.SetInput(n.id, index, edge));
@@ -108,7 +112,8 @@ tenon_status* tenon_graph_set_input(tenon_app_graph* graph, int64_t node, int32_
   });
 }
 
-tenon_status* tenon_graph_add_constant(tenon_app_graph* graph, tenon_span name, const tenon_tensor_view* value, tenon_output* out_output) {
+tenon_status* tenon_graph_add_constant(tenon_app_graph* graph, tenon_span name, const tenon_tensor_view* value,
+                                       tenon_output* out_output) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, name, Whole(value), out_output);
     TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::CopyOf(GlobalPool(), *value));
@@ -127,7 +132,9 @@ tenon_status* tenon_graph_find(const tenon_app_graph* graph, tenon_span name, in
   });
 }
 
-int64_t tenon_graph_node_count(const tenon_app_graph* graph) { return graph == nullptr ? 0 : static_cast<int64_t>(graph->graph.size()); }
+int64_t tenon_graph_node_count(const tenon_app_graph* graph) {
+  return graph == nullptr ? 0 : static_cast<int64_t>(graph->graph.size());
+}
 tenon_span tenon_graph_node_name(const tenon_app_graph* graph, int64_t node) {
   return HasNode(graph, node) ? Span(graph->graph.node(graph::NodeId(node)).name) : tenon_span{"", 0};
 }
@@ -144,25 +151,29 @@ int32_t tenon_graph_node_input_count(const tenon_app_graph* graph, int64_t node)
   return HasNode(graph, node) ? static_cast<int32_t>(graph->graph.node(graph::NodeId(node)).inputs.size()) : 0;
 }
 
-tenon_status* tenon_graph_node_input(const tenon_app_graph* graph, int64_t node, int32_t index, tenon_output* out_source) {
+tenon_status* tenon_graph_node_input(const tenon_app_graph* graph, int64_t node, int32_t index,
+                                     tenon_output* out_source) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, out_source);
     TENON_RETURN_IF_ERROR(CheckNode(graph, node));
     const graph::Node& n = graph->graph.node(graph::NodeId(node));
-    if (index < 0 || static_cast<size_t>(index) >= n.inputs.size()) return OutOfRange(StrCat(n.Describe(), " has no input ", index));
+    if (index < 0 || static_cast<size_t>(index) >= n.inputs.size())
+      return OutOfRange(StrCat(n.Describe(), " has no input ", index));
     *out_source = graph::ToC(n.inputs[index]);
     return Status::Ok();
   });
 }
 
-uint64_t tenon_graph_node_control_inputs(const tenon_app_graph* graph, int64_t node, int64_t* out_nodes, uint64_t capacity) {
+uint64_t tenon_graph_node_control_inputs(const tenon_app_graph* graph, int64_t node, int64_t* out_nodes,
+                                         uint64_t capacity) {
   if (!HasNode(graph, node) || TENON_FAULT_AMONG(Array(out_nodes, capacity))) return 0;
   const std::vector<graph::NodeId>& controls = graph->graph.node(graph::NodeId(node)).controls;
   for (size_t i = 0; i < controls.size() && i < capacity; ++i) out_nodes[i] = controls[i].number();
   return controls.size();
 }
 
-tenon_status* tenon_graph_node_attr(const tenon_app_graph* graph, int64_t node, tenon_span name, tenon_attr_value* out_value) {
+tenon_status* tenon_graph_node_attr(const tenon_app_graph* graph, int64_t node, tenon_span name,
+                                    tenon_attr_value* out_value) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, name, out_value);
     TENON_RETURN_IF_ERROR(CheckNode(graph, node));
@@ -180,13 +191,15 @@ tenon_status* tenon_graph_output_shape(const tenon_app_graph* graph, tenon_outpu
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, out_shape);
     TENON_ASSIGN_OR_RETURN(const graph::Edge edge, CheckEdge(graph, output));
-    *out_shape = const_cast<tenon_app_graph*>(graph)->Lend(host::ShapeOf(const_cast<tenon_app_graph*>(graph)->builder.get(), edge));
+    tenon_app_graph* lender = const_cast<tenon_app_graph*>(graph);
+    *out_shape = lender->Lend(host::ShapeOf(lender->builder.get(), edge));
     return Status::Ok();
   });
 }
 
-tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, const tenon_output* ys, uint64_t y_count, const tenon_output* xs,
-                                        uint64_t x_count, const tenon_output* initial, tenon_gradient* out_gradients) {
+tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, const tenon_output* ys, uint64_t y_count,
+                                        const tenon_output* xs, uint64_t x_count, const tenon_output* initial,
+                                        tenon_gradient* out_gradients) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(graph, List(ys, y_count), List(xs, x_count), Array(out_gradients, x_count));
     TENON_ASSIGN_OR_RETURN(std::vector<graph::Edge> y_edges, CheckEdges(graph, ys, y_count));
@@ -207,13 +220,17 @@ void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope) {
   if (TENON_FAULT_AMONG(graph, scope)) return;
   graph->builder->set_scope(std::string(View(scope)));
 }
-tenon_span tenon_graph_get_scope(const tenon_app_graph* graph) { return graph == nullptr ? tenon_span{"", 0} : Span(graph->builder->scope()); }
+tenon_span tenon_graph_get_scope(const tenon_app_graph* graph) {
+  return graph == nullptr ? tenon_span{"", 0} : Span(graph->builder->scope());
+}
 
 void tenon_graph_set_device(tenon_app_graph* graph, tenon_span device) {
   if (TENON_FAULT_AMONG(graph, device)) return;
   graph->builder->set_device(std::string(View(device)));
 }
-tenon_span tenon_graph_get_device(const tenon_app_graph* graph) { return graph == nullptr ? tenon_span{"", 0} : Span(graph->builder->device()); }
+tenon_span tenon_graph_get_device(const tenon_app_graph* graph) {
+  return graph == nullptr ? tenon_span{"", 0} : Span(graph->builder->device());
+}
 
 tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64_t* nodes, uint64_t count) {
   return host::Guard([&]() -> Status {

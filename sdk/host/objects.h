@@ -58,7 +58,8 @@ struct tenon_runtime {
   void OpenForOp(std::string_view op);
   void OpenForKernels(std::string_view op);
   void OpenDevices();
-  // What a device that is not there may be missing for: " (refused: ...)" of packages that bring devices; empty: none was.
+  // What a device that is not there may be missing for: " (refused: ...)" of packages that bring devices; empty: none
+  // was.
   std::string RefusedDevices() const;
   // The package of that id, if there is one.
   void OpenById(const std::string& id);
@@ -81,7 +82,8 @@ struct tenon_runtime {
   void WarnOfRefused(Needs needs);
   // Registers what the loader opened; a failure becomes the package's report.
   tenon::Status Register(const tenon::plugins::OpenResult& opened);
-  tenon::Status RegisterNamed(const tenon::plugins::OpenResult& opened);  // what the caller asked for, which no package need know
+  // what the caller asked for, which no package need know
+  tenon::Status RegisterNamed(const tenon::plugins::OpenResult& opened);
   tenon::plugins::OptionList OptionsFor(std::string_view id) const;
   std::vector<tenon::plugins::LoadReport> Reports() const;
 

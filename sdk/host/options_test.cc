@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every option of a session on its whole way: an application's struct, the C struct, the core's, and what a worker gets of it.
+// Every option of a session on its whole way: an application's struct, the C struct, the core's, and what a worker gets
+// of it.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -71,7 +72,8 @@ session::SessionOptions Read(const SessionOptions& options) {
 }
 
 TEST(SessionOptions, AllArriveInTheCore) {
-  const auto unset = Texts(session::SessionOptions()), read_unset = Texts(Read(SessionOptions())), changed = Texts(Read(Changed()));
+  const auto unset = Texts(session::SessionOptions()), read_unset = Texts(Read(SessionOptions())),
+             changed = Texts(Read(Changed()));
   EXPECT_EQ(unset, read_unset) << "defaults are the same on both sides";
   const std::vector<Row> rows = Rows();
   ASSERT_EQ(rows.size(), changed.size());
@@ -81,7 +83,8 @@ TEST(SessionOptions, AllArriveInTheCore) {
       EXPECT_EQ(changed[i].second, "the " + rows[i].name);
     }
     if (rows[i].kind == "SIZE" || rows[i].kind == "NUMBER") {
-      EXPECT_EQ(changed[i].second, std::to_string(1000 + rows[i].name.substr(rows[i].name.rfind('.') + 1).size())) << rows[i].name;
+      EXPECT_EQ(changed[i].second, std::to_string(1000 + rows[i].name.substr(rows[i].name.rfind('.') + 1).size()))
+          << rows[i].name;
     }
   }
 }
@@ -89,21 +92,25 @@ TEST(SessionOptions, AllArriveInTheCore) {
 TEST(SessionOptions, WorkersGetThoseThatHoldThere) {
   const session::SessionOptions sent = Read(Changed());
   session::SessionOptions received;
-  for (const session::CarriedOption& option : session::Carried(sent)) ASSERT_TRUE(session::SetCarried(option, &received).ok()) << option.name;
+  for (const session::CarriedOption& option : session::Carried(sent))
+    ASSERT_TRUE(session::SetCarried(option, &received).ok()) << option.name;
   const auto unset = Texts(session::SessionOptions()), from = Texts(sent), to = Texts(received);
   const std::vector<Row> rows = Rows();
-  for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(to[i].second, rows[i].reach == "EVERYWHERE" ? from[i].second : unset[i].second) << rows[i].name;
+  for (size_t i = 0; i < rows.size(); ++i)
+    EXPECT_EQ(to[i].second, rows[i].reach == "EVERYWHERE" ? from[i].second : unset[i].second) << rows[i].name;
   EXPECT_TRUE(session::Carried(session::SessionOptions()).empty()) << "what nobody asked for is not sent";
 }
 
 TEST(SessionOptions, WorkersRefuseWhatTheyDoNotKnow) {
   session::SessionOptions options;
-  for (const session::CarriedOption& wrong : {session::CarriedOption{"telepathy", 1, {}}, {"master", 0, "grpc://elsewhere"}, {"debug.partition", 1, {}}}) {
+  for (const session::CarriedOption& wrong :
+       {session::CarriedOption{"telepathy", 1, {}}, {"master", 0, "grpc://elsewhere"}, {"debug.partition", 1, {}}}) {
     const tenon::Status refused = session::SetCarried(wrong, &options);
     EXPECT_EQ(refused.code(), tenon::Code::kUnimplemented) << wrong.name;
     EXPECT_NE(refused.message().find(wrong.name), std::string_view::npos) << refused.message();
   }
-  for (const session::CarriedOption& wrong : {session::CarriedOption{"executor", 2, {}}, {"precision", uint64_t{1} << 32, {}}, {"compile", 2, {}}}) {
+  for (const session::CarriedOption& wrong :
+       {session::CarriedOption{"executor", 2, {}}, {"precision", uint64_t{1} << 32, {}}, {"compile", 2, {}}}) {
     const tenon::Status refused = session::SetCarried(wrong, &options);
     EXPECT_EQ(refused.code(), tenon::Code::kInvalidArgument) << wrong.name;
   }

@@ -67,7 +67,9 @@ Status tenon_runtime::Register(const plugins::OpenResult& result) {
                                      result.report.hint.empty() ? "" : "; ", result.report.hint));
   if (result.report.outcome == plugins::Outcome::kAlreadyLoaded) {
     const auto failure = failures.find(result.report.path);
-    return failure == failures.end() ? Status::Ok() : FailedPrecondition(StrCat(DescribePlugin(result.plugin->id()), " ('", failure->first, "'): ", failure->second.text));
+    return failure == failures.end() ? Status::Ok()
+                                     : FailedPrecondition(StrCat(DescribePlugin(result.plugin->id()), " ('",
+                                                                 failure->first, "'): ", failure->second.text));
   }
   opened.insert(result.plugin->id());
   auto counts = runtime.RegisterPlugin(*result.plugin->descriptor(), result.plugin->self());
@@ -83,7 +85,8 @@ Status tenon_runtime::Register(const plugins::OpenResult& result) {
   report.hint = "what it registers is wrong or not for this host; correct or update it";
   failures[report.path] = report;
   Warn(StrCat(DescribePlugin(result.plugin->id()), " ('", report.path, "') was refused: ", report.text));
-  return Status(counts.status().code(), StrCat(DescribePlugin(result.plugin->id()), " ('", report.path, "'): ", report.text));
+  return Status(counts.status().code(),
+                StrCat(DescribePlugin(result.plugin->id()), " ('", report.path, "'): ", report.text));
 }
 
 void tenon_runtime::Warn(const std::string& text) const {
@@ -91,7 +94,8 @@ void tenon_runtime::Warn(const std::string& text) const {
   Log(TENON_LOG_WARNING, text);
 }
 
-// A package that something needs, and that was refused: what runs instead, if anything does, is not what its user meant.
+// A package that something needs, and that was refused: what runs instead, if anything does, is not what its user
+// meant.
 void tenon_runtime::WarnRefused(const plugins::LoadReport& report) {
   if (!warned.insert(report.path).second) return;
   Warn(StrCat("plugin '", report.path, "' was refused: ", report.text, report.hint.empty() ? "" : "; ", report.hint));
@@ -104,7 +108,8 @@ void tenon_runtime::WarnOfRefused(Needs needs) {
     if (!needs(*package->manifest) || warned.contains(package->path)) continue;
     if (by_path.empty()) by_path = ReportsByPath(loader);
     const auto report = by_path.find(package->path);
-    if (report != by_path.end() && report->second.outcome == plugins::Outcome::kRejected && report->second.reason != plugins::Reason::kDisabled)
+    if (report != by_path.end() && report->second.outcome == plugins::Outcome::kRejected &&
+        report->second.reason != plugins::Reason::kDisabled)
       WarnRefused(report->second);
   }
 }
@@ -130,7 +135,8 @@ void tenon_runtime::NoteRefused() {
     const auto report = by_path.find(package->path);
     if (report == by_path.end()) continue;
     const plugins::LoadReport& found = report->second;
-    NoteOps(*package->manifest, StrCat("plugin '", found.path, "': ", found.text, found.hint.empty() ? "" : "; ", found.hint));
+    NoteOps(*package->manifest,
+            StrCat("plugin '", found.path, "': ", found.text, found.hint.empty() ? "" : "; ", found.hint));
   }
 }
 
@@ -145,7 +151,8 @@ Status tenon_runtime::AddPlugin(const tenon_plugin& plugin) {
 }
 
 Status tenon_runtime::RegisterNamed(const plugins::OpenResult& result) {
-  // Ops that the installed packages have too mean what those say: they come first, and what differs of the file's is refused.
+  // Ops that the installed packages have too mean what those say: they come first, and what differs of the file's is
+  // refused.
   if (result.plugin != nullptr && result.report.outcome == plugins::Outcome::kLoaded)
     for (const std::string& op : OpsOf(*result.plugin->descriptor())) OpenForOp(op);
   return Register(result);
@@ -161,9 +168,12 @@ Status tenon_runtime::OpenNamed(const std::string& id) {
 void tenon_runtime::OpenForOp(std::string_view op) {
   std::lock_guard lock(mutex);
   if (opened_ops.contains(op)) return;
-  const auto has = [op](const plugins::Manifest& manifest) { return std::find(manifest.ops.begin(), manifest.ops.end(), op) != manifest.ops.end(); };
+  const auto has = [op](const plugins::Manifest& manifest) {
+    return std::find(manifest.ops.begin(), manifest.ops.end(), op) != manifest.ops.end();
+  };
   const auto differentiates = [op](const plugins::Manifest& manifest) {
-    return !op.empty() && std::find(manifest.gradients.begin(), manifest.gradients.end(), op) != manifest.gradients.end();
+    return !op.empty() &&
+           std::find(manifest.gradients.begin(), manifest.gradients.end(), op) != manifest.gradients.end();
   };
   bool there = false;
   for (const auto& package : loader.packages()) {
@@ -189,22 +199,26 @@ void tenon_runtime::OpenForKernels(std::string_view op) {
   for (const auto& package : loader.packages()) {
     if (!package->manifest) continue;
     const std::vector<std::string>& kernels = package->manifest->kernels;
-    if (op.empty() ? !kernels.empty() : std::find(kernels.begin(), kernels.end(), op) != kernels.end()) OpenPackage(package->manifest->id);
+    if (op.empty() ? !kernels.empty() : std::find(kernels.begin(), kernels.end(), op) != kernels.end())
+      OpenPackage(package->manifest->id);
   }
 }
 
 void tenon_runtime::OpenDevices() {
   std::lock_guard lock(mutex);
   WarnOfRefused([](const plugins::Manifest& manifest) { return !manifest.devices.empty(); });
-  // A compiler comes with its package's device or kernels, a pass with these or with the package's ops; one without any is for what other packages bring.
+  // A compiler comes with its package's device or kernels, a pass with these or with the package's ops; one without any
+  // is for what other packages bring.
   const auto only_compiles = [](const plugins::Manifest& manifest) {
     const auto is_for_others = [&](const plugins::ManifestCapability& each) {
       return each.id == TENON_CAPABILITY_COMPILER || (each.id == TENON_CAPABILITY_GRAPH_PASS && manifest.ops.empty());
     };
-    return manifest.kernels.empty() && std::any_of(manifest.capabilities.begin(), manifest.capabilities.end(), is_for_others);
+    return manifest.kernels.empty() &&
+           std::any_of(manifest.capabilities.begin(), manifest.capabilities.end(), is_for_others);
   };
   for (const auto& package : loader.packages())
-    if (package->manifest && (!package->manifest->devices.empty() || only_compiles(*package->manifest))) OpenPackage(package->manifest->id);
+    if (package->manifest && (!package->manifest->devices.empty() || only_compiles(*package->manifest)))
+      OpenPackage(package->manifest->id);
 }
 
 std::string tenon_runtime::RefusedDevices() const {
@@ -213,8 +227,11 @@ std::string tenon_runtime::RefusedDevices() const {
   std::string text;
   for (const auto& package : loader.refused()) {
     const auto report = by_path.find(package->path);
-    if (package->manifest->devices.empty() || report == by_path.end() || report->second.outcome != plugins::Outcome::kRejected) continue;
-    text += StrCat(text.empty() ? "" : "; ", package->path.substr(package->path.rfind('/') + 1), ": ", report->second.text, ", ", report->second.hint);
+    if (package->manifest->devices.empty() || report == by_path.end() ||
+        report->second.outcome != plugins::Outcome::kRejected)
+      continue;
+    text += StrCat(text.empty() ? "" : "; ", package->path.substr(package->path.rfind('/') + 1), ": ",
+                   report->second.text, ", ", report->second.hint);
   }
   return text.empty() ? text : StrCat(" (refused: ", text, ")");
 }
@@ -260,20 +277,24 @@ std::vector<plugins::LoadReport> tenon_runtime::Reports() const {
 
 namespace {
 
-// Options of no plugin but of the engine itself: {"tenon", "files", "PATH"} is what file_grants.h understands, and may be given several
-// times; "" grants nothing. Where there is none of it, all files are granted.
+// Options of no plugin but of the engine itself: {"tenon", "files", "PATH"} is what file_grants.h understands, and may
+// be given several times; "" grants nothing. Where there is none of it, all files are granted.
 // {"tenon", "untrusted_plugins", "load"}: libraries that others may write too (plugins/trust.h).
 // {"tenon", "plugin_path", "FOLDER:..."}: is searched after TENON_PLUGIN_PATH, and has its form.
-constexpr std::string_view kEngine = "tenon", kFiles = "files", kUntrusted = "untrusted_plugins", kLoad = "load", kPluginPath = "plugin_path";
+constexpr std::string_view kEngine = "tenon", kFiles = "files", kUntrusted = "untrusted_plugins", kLoad = "load",
+                           kPluginPath = "plugin_path";
 
 Status RestrictFiles(const tenon_runtime& runtime) {
   std::vector<files::FileGrant> grants;
   bool restricted = false;
   for (const auto& [plugin, key, value] : runtime.options) {
     if (plugin != kEngine) continue;
-    if (key == kUntrusted && value != kLoad) return InvalidArgument(StrCat("option '", plugin, ".", key, "' is '", value, "'; it can be: ", kLoad));
+    if (key == kUntrusted && value != kLoad)
+      return InvalidArgument(StrCat("option '", plugin, ".", key, "' is '", value, "'; it can be: ", kLoad));
     if (key == kUntrusted || key == kPluginPath) continue;
-    if (key != kFiles) return NotFound(StrCat("option '", plugin, ".", key, "': the engine's own options are: ", kFiles, ", ", kPluginPath, ", ", kUntrusted));
+    if (key != kFiles)
+      return NotFound(StrCat("option '", plugin, ".", key, "': the engine's own options are: ", kFiles, ", ",
+                             kPluginPath, ", ", kUntrusted));
     restricted = true;
     if (value.empty()) continue;
     TENON_ASSIGN_OR_RETURN(files::FileGrant grant, files::FileGrant::Parse(value));
@@ -283,7 +304,8 @@ Status RestrictFiles(const tenon_runtime& runtime) {
   return Status::Ok();
 }
 
-// Opens the packages that options were given for, so that a mistake shows: what is no package, no option, or no value of it.
+// Opens the packages that options were given for, so that a mistake shows: what is no package, no option, or no value
+// of it.
 Status OpenForOptions(tenon_runtime* runtime) {
   for (const auto& option : runtime->options) {
     if (option[0] == kEngine || runtime->opened.contains(option[0])) continue;
@@ -310,11 +332,15 @@ std::vector<std::string> OpsOf(const tenon_plugin& plugin) {
   std::vector<std::string> out;
   for (uint64_t i = 0; i < plugin.capability_count; ++i) {
     const auto* package = static_cast<const tenon_op_package*>(plugin.capabilities[i].table);
-    if (View(plugin.capabilities[i].id) != TENON_CAPABILITY_OPS || package == nullptr || package->struct_size < sizeof *package) continue;
+    if (View(plugin.capabilities[i].id) != TENON_CAPABILITY_OPS || package == nullptr ||
+        package->struct_size < sizeof *package)
+      continue;
     if (!CheckArray(package->definitions, package->count, "").ok()) continue;
     for (uint64_t k = 0; k < package->count; ++k) {
       const tenon_op_definition* op = package->definitions[k];
-      if (op != nullptr && op->struct_size >= TENON_SIZE_UP_TO(tenon_op_definition, name) && CheckName(op->name, "").ok()) out.emplace_back(View(op->name));
+      if (op != nullptr && op->struct_size >= TENON_SIZE_UP_TO(tenon_op_definition, name) &&
+          CheckName(op->name, "").ok())
+        out.emplace_back(View(op->name));
     }
   }
   return out;
@@ -335,18 +361,21 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
     const tenon_plugin_option& option = options.plugin_options[i];
     if (View(option.plugin) != kEngine) continue;
     if (View(option.key) == kUntrusted) loader.allow_untrusted = View(option.value) == kLoad;
-    if (View(option.key) == kPluginPath) loader.search.more += StrCat(loader.search.more.empty() ? "" : ":", View(option.value));
+    if (View(option.key) == kPluginPath)
+      loader.search.more += StrCat(loader.search.more.empty() ? "" : ":", View(option.value));
   }
   auto runtime = std::make_unique<tenon_runtime>(session::HostTable(), std::move(loader), options.threads);
   for (uint64_t i = 0; i < options.plugin_option_count; ++i) {
     const tenon_plugin_option& option = options.plugin_options[i];
-    runtime->options.push_back({std::string(View(option.plugin)), std::string(View(option.key)), std::string(View(option.value))});
+    runtime->options.push_back(
+        {std::string(View(option.plugin)), std::string(View(option.key)), std::string(View(option.value))});
   }
   if (options.task.size > 0) {
     TENON_ASSIGN_OR_RETURN(std::string task, place::TaskName(View(options.task)));
     runtime->runtime.set_task(std::move(task));
   }
-  if (options.tuning_folder.size > 0) TENON_RETURN_IF_ERROR(runtime->runtime.tuning().UseFolder(std::string(View(options.tuning_folder))));
+  if (options.tuning_folder.size > 0)
+    TENON_RETURN_IF_ERROR(runtime->runtime.tuning().UseFolder(std::string(View(options.tuning_folder))));
   TENON_RETURN_IF_ERROR(RestrictFiles(*runtime));
   runtime->loader.Scan();
   runtime->NoteRefused();
@@ -378,8 +407,18 @@ uint32_t OutcomeCode(plugins::Outcome outcome) {
 
 // The text of a definition, from the plugin itself.
 tenon_op_info InfoOf(const graph::OpDef& op) {
-  return {TENON_HEAD(tenon_op_info), Span(op.name), Span(op.package), op.c->inputs, op.c->outputs, op.c->attrs, Span(op.doc),
-          op.traits, op.c->gradient != nullptr ? 1u : 0u, 0u, Span(op.paths), op.c->properties};
+  return {TENON_HEAD(tenon_op_info),
+          Span(op.name),
+          Span(op.package),
+          op.c->inputs,
+          op.c->outputs,
+          op.c->attrs,
+          Span(op.doc),
+          op.traits,
+          op.c->gradient != nullptr ? 1u : 0u,
+          0u,
+          Span(op.paths),
+          op.c->properties};
 }
 
 // Whether a plugin may still use what is the runtime's: a kernel that has not ended, a device that does not answer.
@@ -388,7 +427,8 @@ bool KeptForEver(const tenon_runtime& runtime) {
   if (!runtime.runtime.keeps_for_ever()) return false;
   latest.store(&runtime);
   const LogScope scope({runtime.runtime.task()});
-  Log(TENON_LOG_WARNING, "the runtime is kept until the process ends: a plugin has not come to an end with what it was given");
+  Log(TENON_LOG_WARNING,
+      "the runtime is kept until the process ends: a plugin has not come to an end with what it was given");
   return true;
 }
 
@@ -411,9 +451,11 @@ void tenon_runtime_release(tenon_runtime* runtime) {
   if (runtime == nullptr) return;
   files::Mounts::The().RemoveOpener(runtime);
   if (KeptForEver(*runtime)) return;
-  // Devices are closed and registries emptied before the loader unloads; what named containers hold in their memory goes first.
+  // Devices are closed and registries emptied before the loader unloads; what named containers hold in their memory
+  // goes first.
   runtime->runtime.DropResources();
-  runtime->loader.ForEachLoaded([runtime](const plugins::LoadedPlugin& plugin) { runtime->runtime.UnregisterPlugin(plugin.id()); });
+  runtime->loader.ForEachLoaded(
+      [runtime](const plugins::LoadedPlugin& plugin) { runtime->runtime.UnregisterPlugin(plugin.id()); });
   if (!KeptForEver(*runtime)) delete runtime;
 }
 
@@ -427,7 +469,8 @@ tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path)
 tenon_status* tenon_runtime_add_plugin(tenon_runtime* runtime, const tenon_plugin* plugin) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(runtime);
-    if (plugin == nullptr) return InvalidArgument("'plugin' is NULL; give its descriptor, as tenon_plugin_query of a library does");
+    if (plugin == nullptr)
+      return InvalidArgument("'plugin' is NULL; give its descriptor, as tenon_plugin_query of a library does");
     return runtime->AddPlugin(*plugin);
   });
 }
@@ -449,13 +492,16 @@ tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id)
     const auto live = [&]() -> std::vector<std::string> {
       const int64_t objects = runtime->runtime.LiveObjects(name);
       if (objects == 0) return {};
-      return {StrCat(objects, " kernels of sessions, open files or named variables; release the callables and sessions that use them, "
-                              "close the files, and destroy the variables (DestroyResourceOp)")};
+      return {StrCat(
+          objects,
+          " kernels of sessions, open files or named variables; release the callables and sessions that use them, "
+          "close the files, and destroy the variables (DestroyResourceOp)")};
     };
     // Nothing of it begins from here on, so that nothing is in use that was not a moment ago.
     if (!runtime->runtime.Retire(name)) {
       const std::vector<std::string> used = live();
-      return FailedPrecondition(StrCat("plugin '", name, "' is in use: ", used.empty() ? "one of its functions is being called" : used[0]));
+      return FailedPrecondition(
+          StrCat("plugin '", name, "' is in use: ", used.empty() ? "one of its functions is being called" : used[0]));
     }
     std::string path;
     for (const plugins::LoadedPlugin* plugin : runtime->loader.loaded()) {

@@ -43,7 +43,8 @@ tenon_text* tenon_text_create(tenon_span text) {
 }
 void tenon_text_release(tenon_text* text) { delete text; }
 
-tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void* data, uint64_t bytes, tenon_tensor** out_tensor) {
+tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void* data, uint64_t bytes,
+                                  tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(Ranked(shape), out_tensor);
     if (!IsPlain(dtype)) return InvalidArgument(StrCat("a tensor of ", TypeName(dtype), " cannot be made from bytes"));
@@ -52,7 +53,8 @@ tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void*
       std::memset(tensor.data(), 0, tensor.byte_size());
     } else {
       if (bytes != tensor.byte_size())
-        return InvalidArgument(StrCat(TypeName(dtype), tensor.shape().ToString(), " has ", tensor.byte_size(), " bytes, ", bytes, " were given"));
+        return InvalidArgument(StrCat(TypeName(dtype), tensor.shape().ToString(), " has ", tensor.byte_size(),
+                                      " bytes, ", bytes, " were given"));
       if (bytes > 0) std::memcpy(tensor.data(), data, bytes);
     }
     *out_tensor = new tenon_tensor(std::move(tensor));
@@ -60,13 +62,15 @@ tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void*
   });
 }
 
-tenon_status* tenon_tensor_create_strings(tenon_shape shape, const tenon_span* strings, uint64_t count, tenon_tensor** out_tensor) {
+tenon_status* tenon_tensor_create_strings(tenon_shape shape, const tenon_span* strings, uint64_t count,
+                                          tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(Ranked(shape), out_tensor);
     // The shape is a possible one, and the count its own, before a string is looked at.
     TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(TENON_DT_STRING, Shape(shape)));
     const uint64_t elements = static_cast<uint64_t>(bytes) / sizeof(tenon_string_cell);
-    if (count != elements) return InvalidArgument(StrCat("shape ", Shape(shape).ToString(), " needs ", elements, " strings, got ", count));
+    if (count != elements)
+      return InvalidArgument(StrCat("shape ", Shape(shape).ToString(), " needs ", elements, " strings, got ", count));
     TENON_CHECK(List(strings, count));
     TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Strings(GlobalPool(), Shape(shape), host::Names(strings, count)));
     *out_tensor = new tenon_tensor(std::move(tensor));
@@ -74,10 +78,14 @@ tenon_status* tenon_tensor_create_strings(tenon_shape shape, const tenon_span* s
   });
 }
 
-const tenon_tensor_view* tenon_tensor_get_view(const tenon_tensor* tensor) { return tensor == nullptr ? nullptr : &tensor->view; }
+const tenon_tensor_view* tenon_tensor_get_view(const tenon_tensor* tensor) {
+  return tensor == nullptr ? nullptr : &tensor->view;
+}
 
 tenon_span tenon_tensor_string(const tenon_tensor* tensor, uint64_t index) {
-  if (tensor == nullptr || tensor->tensor.dtype() != TENON_DT_STRING || index >= static_cast<uint64_t>(tensor->tensor.num_elements())) return {"", 0};
+  if (tensor == nullptr || tensor->tensor.dtype() != TENON_DT_STRING ||
+      index >= static_cast<uint64_t>(tensor->tensor.num_elements()))
+    return {"", 0};
   return Span(tensor->tensor.string(static_cast<int64_t>(index)));
 }
 
@@ -98,7 +106,9 @@ tenon_span tenon_dtype_name(uint32_t dtype) {
   if (const auto it = names->find(dtype); it != names->end()) return Span(it->second);
   return names->size() < kMost ? Span(names->emplace(dtype, TypeName(dtype)).first->second) : Span("vendor");
 }
-uint32_t tenon_dtype_from_name(tenon_span name) { return TENON_FAULT_AMONG(name) ? TENON_DT_INVALID : TypeFromName(View(name)); }
+uint32_t tenon_dtype_from_name(tenon_span name) {
+  return TENON_FAULT_AMONG(name) ? TENON_DT_INVALID : TypeFromName(View(name));
+}
 uint64_t tenon_dtype_size(uint32_t dtype) { return SizeOf(dtype); }
 
 }  // extern "C"

@@ -20,7 +20,8 @@ struct tenon_worker {
 
 extern "C" {
 
-tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_options* options, tenon_worker** out_worker) {
+tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_options* options,
+                                 tenon_worker** out_worker) {
   return host::Guard([&]() -> Status {
     TENON_CHECK(runtime, options, out_worker);
     tenon_worker_options known;
@@ -37,18 +38,25 @@ tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_opti
     if (known.max_sessions != 0) core.max_sessions = known.max_sessions;
     core.memory_limit = known.memory_limit;
     core.max_message_bytes = known.max_message_bytes;
-    // What comes lies in the transport's memory, where a limit of the worker's does not see it: no message has more than all may have.
-    if (core.max_message_bytes == 0 && core.memory_limit != 0) core.max_message_bytes = std::min(core.memory_limit, kUsualMessageBytes);
+    // What comes lies in the transport's memory, where a limit of the worker's does not see it: no message has more
+    // than all may have.
+    if (core.max_message_bytes == 0 && core.memory_limit != 0)
+      core.max_message_bytes = std::min(core.memory_limit, kUsualMessageBytes);
     runtime->OpenDevices();
-    auto started = cluster::Worker::Start(&runtime->runtime, [runtime](const std::string& scheme) { return runtime->FindTransport(scheme); }, std::move(core));
-    if (started.status().code() == Code::kNotFound) return NotFound(StrCat(started.status().message(), runtime->RefusedDevices()));
+    auto started = cluster::Worker::Start(
+        &runtime->runtime, [runtime](const std::string& scheme) { return runtime->FindTransport(scheme); },
+        std::move(core));
+    if (started.status().code() == Code::kNotFound)
+      return NotFound(StrCat(started.status().message(), runtime->RefusedDevices()));
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Worker> worker, std::move(started));
     *out_worker = new tenon_worker{std::move(worker)};
     return Status::Ok();
   });
 }
 
-tenon_span tenon_worker_address(const tenon_worker* worker) { return worker == nullptr ? tenon_span{"", 0} : Span(worker->worker->address()); }
+tenon_span tenon_worker_address(const tenon_worker* worker) {
+  return worker == nullptr ? tenon_span{"", 0} : Span(worker->worker->address());
+}
 
 tenon_status* tenon_worker_stop(tenon_worker* worker, uint64_t timeout_ns) {
   return host::Guard([&]() -> Status {

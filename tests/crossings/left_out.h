@@ -17,11 +17,16 @@ inline constexpr std::array<LeftOut, 0> kLeftOut = {};  // nothing now
 
 // Refusals by name where plain answers, each with the page that says so.
 inline constexpr LeftOut kRefused[] = {
-    {"is inside a loop", "an edge of a turn is neither fed nor fetched (tests/requirements.md, C3): which edges lie in loops is only known when functions are dataflow"},
+    {"is inside a loop",
+     "an edge of a turn is neither fed nor fetched (tests/requirements.md, C3): which edges lie in loops is only known "
+     "when functions are dataflow"},
     {"lies in a branch that was not taken", "as above, of branches"},
-    {"the variants of datasets, queues and the like do not leave their process", "devices that a program names may part them (core/place/README.md)"},
-    {"since an earlier step: name a device for it that has kernels for all that uses it", "state stays where it is (core/place/README.md)"},
-    {"so a function that calls itself, in a branch too, has no end", "calls become nodes before a step (core/README.md)"},
+    {"the variants of datasets, queues and the like do not leave their process",
+     "devices that a program names may part them (docs/placement.md)"},
+    {"since an earlier step: name a device for it that has kernels for all that uses it",
+     "state stays where it is (docs/placement.md)"},
+    {"so a function that calls itself, in a branch too, has no end",
+     "calls become nodes before a step (core/README.md)"},
 };
 inline bool IsRefused(std::string_view text) {
   for (const LeftOut& each : kRefused)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of element-wise nodes as machine code (devices/cpu_codegen): the bits of the nodes one by one, or, of functions that the code computes in ways of its own, numbers within the rounding
-// that devices/cpu_codegen/README.md states. Of AVX-512 and AVX2. TENON_CHAINS=100000 tries so many random graphs. Covers N8.
+// Chains of element-wise nodes as machine code (devices/cpu_codegen): the bits of the nodes one by one, or, of
+// functions that the code computes in ways of its own, numbers within the rounding that
+// devices/cpu_codegen/GENERATED_CODE.md states. Of AVX-512 and AVX2. TENON_CHAINS=100000 tries so many random graphs.
+// Covers N8.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,7 +56,7 @@ double Distance(DType dtype, const uint8_t* a, const uint8_t* b) {
   return places(int16_t{});
 }
 
-// As devices/cpu_codegen/README.md says.
+// As devices/cpu_codegen/GENERATED_CODE.md says.
 double MostPlaces(const std::string& op, DType dtype) {
   static const std::map<std::string, double> kMost = {{"Exp", 2}, {"Expm1", 6}, {"Log", 6}, {"Log1p", 6}, {"Tanh", 8}, {"Sigmoid", 4}, {"Erf", 5}, {"Elu", 6}, {"Selu", 7}, {"Softplus", 8}, {"Xlogy", 8}, {"SoftplusGrad", 5}};
   const auto found = kMost.find(op);

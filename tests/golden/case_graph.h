@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case of one op as a graph: a node, and its inputs as feeds, constants or variables around it. README.md says how a case is written.
+// A case of one op as a graph: a node, and its inputs as feeds, constants or variables around it. CASES.md says how a
+// case is written.
 //
 // The graph's failures stick in it (host/graph.h): a case that cannot be built says so in graph.status().
 #ifndef TENON_TESTS_GOLDEN_CASE_GRAPH_H_

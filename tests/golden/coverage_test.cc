@@ -81,8 +81,10 @@ std::string Table(bool* has_gpus) {
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) AddKernels(Open(name), &kernels);
   *has_gpus = std::any_of(kernels.begin(), kernels.end(), [](const auto& each) { return each.second.contains("GPU"); });
-  std::string table = "| package | ops | with gradient | with shape function | on the host | CPU | GPU | simulator | of other ops | by the engine |\n"
-                      "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+  std::string table =
+      "| package | ops | with gradient | shape function | on the host | CPU | GPU | simulator | of other ops | by the "
+      "engine |\n"
+      "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
   Counts all;
   for (const std::string& name : names) {
     const Counts counts = Count(*static_cast<const tenon_op_package*>(Capability(Open(name), TENON_CAPABILITY_OPS)), kernels);

@@ -365,8 +365,9 @@ class GraphCase {
 };
 
 // Of devices/cpu.
-const std::set<std::string> kPlainKernels = {"tenon_cpu.so",         "tenon_cpu_layers.so",  "tenon_cpu_images.so",
-                                             "tenon_cpu_rows.so",    "tenon_cpu_numbers.so", "tenon_cpu_quantized.so", "tenon_cpu_updates.so"};
+const std::set<std::string> kPlainKernels = {"tenon_cpu.so",        "tenon_cpu_layers.so",  "tenon_cpu_images.so",
+                                             "tenon_cpu_rows.so",   "tenon_cpu_numbers.so", "tenon_cpu_quantized.so",
+                                             "tenon_cpu_updates.so"};
 
 RuntimeOptions OptionsFor(Kernels kernels) {
   RuntimeOptions options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays cases through real sessions. The form of a case stands in README.md.
+// Replays cases through real sessions. The form of a case stands in CASES.md.
 //
 // A case has a graph and a session of its own. Every failure is a text: nothing here fails a test or ends a program.
 #ifndef TENON_TESTS_GOLDEN_REPLAY_H_

@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 
 import layers
+import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,10 +21,18 @@ class TheTree(unittest.TestCase):
         cls.tree = layers.Tree(ROOT)
 
     def test_every_check_passes(self):
-        for check in layers.CHECKS:
+        for check in (*layers.CHECKS, *pages.CHECKS):
             with self.subTest(check.__name__):
                 problems = check(self.tree)
                 self.assertFalse(problems, "\n" + "\n".join(problems))
+
+    def test_wide_lines_that_have_become_fewer_are_told(self):
+        print("\n".join(pages.fewer(self.tree)), file=sys.stderr)
+
+    def test_the_walk_finds_the_pages(self):
+        found = pages.pages(ROOT)
+        self.assertTrue({"README.md", "docs/README.md", *pages.WRITTEN_BY_PROGRAMS} <= set(found))
+        self.assertGreater(len(pages.files(ROOT)), len(self.tree.sources))
 
     def test_the_walk_finds_the_sources(self):
         self.assertTrue(any(s.startswith("core/") for s in self.tree.sources) or
@@ -275,6 +284,79 @@ class Planted(unittest.TestCase):
                 self.assertEqual(count, len(self.problems(layers.check_built, {**source, "devices/x/CMakeLists.txt": text})))
         self.assertEqual(1, len(self.problems(layers.check_built, source)))
         self.assertEqual([], self.problems(layers.check_built, {**source, "devices/CMakeLists.txt": 'file(GLOB_RECURSE s "*.cc")'}))
+
+    def test_a_long_readme_is_refused(self):
+        words = "word " * pages.README_WORDS
+        good = {"core/README.md": words, "core/PAGE.md": words * 3}
+        self.assertEqual([], self.problems(pages.check_readme_words, good))
+        refused = self.problems(pages.check_readme_words, {"README.md": words + "more\n", "core/README.md": words})
+        self.assertEqual(1, len(refused))
+        self.assertIn("README.md: 601 words", refused[0])
+
+    def test_a_wide_line_of_a_page_is_refused(self):
+        line = "x" * pages.WIDEST
+        generated = next(iter(pages.WRITTEN_BY_PROGRAMS))
+        good = {"docs/a.md": f"# A\n{line}\n", generated: line + "x\n"}
+        self.assertEqual([], self.problems(pages.check_page_widths, good))
+        for text in (f"{line}x", f"    {line}", f"| {line} |", "\u00e4" * pages.WIDEST + "x"):
+            self.assertEqual(1, len(self.problems(pages.check_page_widths, {"docs/a.md": text})), text)
+
+    def test_a_link_that_leads_nowhere_is_refused(self):
+        there = {"docs/b.md": "# One heading, of two\n\n## Again\n\n## Again\n", "docs/tool.py": ""}
+        for text, count in (("[b](b.md)", 0), ("[b](c.md)", 1), ("[b](../docs/b.md), [c](../c.md)", 1),
+                            ("[b](tool.py)", 0),
+                            ("[x](https://example.com/c.md)", 0), ("`[b](c.md)`", 0), ("```\n[b](c.md)\n```", 0),
+                            ("[b](b.md#one-heading-of-two)", 0), ("[b](b.md#two)", 1), ("# Here\n\n[h](#here)", 0),
+                            ("[h](#there)", 1), ("[b](b.md#again-1)", 0), ("[b](b.md#again-2)", 1),
+                            ("[`b`](b.md) [`c`](c.md)", 1), ("a [two\nlines](c.md)", 1), ("a [two\nlines](b.md)", 0),
+                            ("`[b]\n(c.md)` `[b](c.md)`", 0), ("`\n\n[b](c.md) `", 1)):
+            with self.subTest(text):
+                self.assertEqual(count, len(self.problems(pages.check_links, {**there, "docs/a.md": text})))
+
+    def test_a_page_that_no_other_links_to_is_refused(self):
+        self.assertEqual([], self.problems(pages.check_found, {"core/README.md": "[P](PAGE.md)", "core/PAGE.md": ""}))
+        for text in ("", "`[P](PAGE.md)`", "[P](OTHER.md)"):
+            alone = {"core/README.md": text, "core/PAGE.md": ""}
+            self.assertEqual(1, len(self.problems(pages.check_found, alone)), text)
+        self.assertEqual(1, len(self.problems(pages.check_found, {"core/PAGE.md": "# A\n[P](PAGE.md#a)"})))
+
+    def test_a_page_that_is_named_and_is_not_there_is_refused(self):
+        there = {"docs/b.md": "", "core/docs/c.md": ""}
+        for path, text, count in (("core/a.cc", "// docs/b.md says it", 0), ("core/a.cc", "// docs/x.md says it", 1),
+                                  ("core/a.h", "/* docs/c.md */", 0), ("docs/a.md", "`core/docs/c.md`", 0),
+                                  ("docs/a.md", "`core/README.md`", 1), ("core/a.py", "# as a.md says", 0),
+                                  ("core/CMakeLists.txt", "# docs/x.md", 1), ("core/a.json", "docs/x.md", 0)):
+            with self.subTest(text):
+                self.assertEqual(count, len(self.problems(pages.check_named_pages, {**there, path: text})))
+
+    def test_wide_lines_become_fewer_and_never_more(self):
+        wide = "x" * (pages.WIDEST + 1) + "\n"
+        files = {"core/base/a.cc": wide * 2, "core/base/b_test.cc": wide, "core/exec/c.cc": wide}
+        files["core/base/d.json"] = wide
+        ratchet = {pages.RATCHET: "# A comment\n    3 core/base\n    1 core/exec\n"}
+        self.assertEqual([], self.problems(pages.check_wide_lines, {**files, **ratchet}))
+        self.assertEqual(2, len(self.problems(pages.check_wide_lines, files)))
+        for name in ("e.h", "CMakeLists.txt", "e.py", "e.cmake", "e.cu"):
+            path = f"core/base/{name}"
+            more = self.problems(pages.check_wide_lines, {**files, **ratchet, path: wide})
+            self.assertEqual(1, len(more), path)
+            self.assertIn("core/base: 4 lines of code are wider", more[0])
+        for path in ("sdk/x/include/tenon/a.h", "plugin_api/include/tenon/a.h", "tools/a.py", "a.py"):
+            self.assertEqual(1, len(self.problems(pages.check_wide_lines, {**files, **ratchet, path: wide})), path)
+
+    def test_the_ratchet_is_lowered_and_never_raised(self):
+        wide = "x" * (pages.WIDEST + 1) + "\n"
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for path, text in (("core/base/a.cc", wide), ("core/exec/a.cc", wide * 2), ("core/grad/a.cc", ""),
+                               (pages.RATCHET, "# A comment\n    4 core/base\n    1 core/exec\n    2 core/grad\n")):
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(text)
+            self.assertEqual(2, len(pages.fewer(layers.Tree(folder))))
+            pages.lower(root)
+            self.assertEqual({"core/base": 1, "core/exec": 1}, pages.allowed(root))
+            self.assertEqual("# A comment", (root / pages.RATCHET).read_text().splitlines()[0])
+            self.assertEqual(1, len(pages.check_wide_lines(layers.Tree(folder))))
 
     def test_an_include_in_a_comment_is_no_include(self):
         self.assertEqual([], self.problems(layers.check_rooms, {"core/base/a.h": "/*\n#include <boost/dll.hpp>\n*/"}))

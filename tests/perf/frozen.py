@@ -3,6 +3,7 @@
 """What --freeze brings: a SavedModel of dense layers with variables, run by `tenon run` with and without it, in three precisions.
 
     frozen.py [--layers 6] [--width 768] [--hidden 3072] [--batch 1 8 128] [--rounds 3] [--steps 40] [--core N] [--build build/release]
+              [--json FILE]
 
 The two ways take turns, the least step of all rounds counts, and their outputs have to be equal to the byte. Needs a Python with numpy; the package tenon is the build's.
 """
@@ -61,6 +62,7 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8, 128])
     parser.add_argument("--core", type=int)
+    parser.add_argument("--json", type=pathlib.Path, help="write the figures here too, as figures.py takes them")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     options = parser.parse_args()
     options.build = options.build.resolve()
@@ -70,10 +72,14 @@ def main():
         make(folder, options)
         run(folder, options, "--calibrate", f"x={folder}/x{max(options.batch)}.npy", "--calibration", folder / "ranges.txt")
         print("| batch | precision | variables, ms | frozen, ms | of it |\n| --- | --- | --- | --- | --- |")
+        found = {}
         for batch in options.batch:
             for precision in ("strict", "bfloat16", "int8"):
                 least = measure(folder, options, batch, precision)
+                found[f"{batch}.{precision}"] = {"variables_us": least[0], "frozen_us": least[1]}
                 print(f"| {batch} | {precision} | {least[0] / 1e3:.2f} | {least[1] / 1e3:.2f} | {least[1] / least[0]:.2f} |", flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of some 105 bytes, from a file into tensors: raw, and parsed as Examples, a batch a step; `taskset -c 1` for one core.
+// Records of some 105 bytes, from a file into tensors: raw, and parsed as Examples, a batch a step; `taskset -c 1` for
+// one core.
 //
-// A record is an Example of 60 small integers, a label and a weight. tf.data's rates, measured beside it, stand in README.md.
+// A record is an Example of 60 small integers, a label and a weight. tf.data's rates, measured beside it, stand in
+// FIGURES.md.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 

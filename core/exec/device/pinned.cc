@@ -149,7 +149,8 @@ Result<Tensor> NewPinned(const Device* device, BufferPool* pool, DType dtype, Sh
   if (!memory.ok()) {
     return std::move(memory).status().Annotate(StrCat("a pinned tensor of ", TypeName(dtype), shape.ToString(), kind ? " for " : "", kind ? device->name : ""));
   }
-  Buffer* const buffer = GlobalPool()->Wrap((*memory)->data(), static_cast<uint64_t>(bytes), shape.c(), &DropPinned, memory->get());
+  Buffer* const buffer =
+      GlobalPool()->Wrap((*memory)->data(), static_cast<uint64_t>(bytes), shape.c(), &DropPinned, memory->get());
   memory->release();
   Tensor tensor(dtype, std::move(shape), buffer);
   Enter(buffer);

@@ -32,20 +32,24 @@ typename Optimizer::template Step<Wide<T>> OptimizerStep(const Optimizer& optimi
   for (size_t i = 0; i < kCount; ++i) {
     const int input = Optimizer::kScalars[i] + (kSparse && Optimizer::kScalars[i] > Optimizer::kGradient ? 1 : 0);
     const bool counts = c.input_view(input).dtype == TENON_DT_INT64;
-    scalars[i] = counts ? static_cast<Wide<T>>(static_cast<float>(*c.input<int64_t>(input))) : static_cast<Wide<T>>(*c.input<T>(input));
+    scalars[i] = counts ? static_cast<Wide<T>>(static_cast<float>(*c.input<int64_t>(input)))
+                        : static_cast<Wide<T>>(*c.input<T>(input));
   }
   const typename Optimizer::template Step<Wide<T>> step(optimizer, scalars);
   if constexpr (requires { step.BadScalar(); }) {
-    if (const int bad = step.BadScalar(); bad >= 0) sdk::Fail(TENON_INVALID_ARGUMENT, Optimizer::kBadScalars[bad], ": ", static_cast<double>(scalars[bad]));
+    if (const int bad = step.BadScalar(); bad >= 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT, Optimizer::kBadScalars[bad], ": ", static_cast<double>(scalars[bad]));
   }
   return step;
 }
 
 template <class Optimizer>
 struct ApplyKernel {
-  explicit ApplyKernel(sdk::CreateContext& c) : optimizer(c), lock(sdk::UpdateLock(c)), gives_reference(GivesReference(c)) {}
+  explicit ApplyKernel(sdk::CreateContext& c)
+      : optimizer(c), lock(sdk::UpdateLock(c)), gives_reference(GivesReference(c)) {}
   void Run(sdk::RunContext c) const {
-    OptimizerTypes<Optimizer>::Dispatch(c.input_view(Optimizer::kGradient).dtype, [&]<class T>(Tag<T>) { Apply<T>(c); });
+    OptimizerTypes<Optimizer>::Dispatch(c.input_view(Optimizer::kGradient).dtype,
+                                        [&]<class T>(Tag<T>) { Apply<T>(c); });
     if (gives_reference) *c.output<tenon_resource*>(0) = c.resource(0);
   }
 
@@ -69,7 +73,8 @@ struct ApplyKernel {
     });
   }
 
-  // Begins the update of each variable, the slots inside var's; commits all when function has returned. Where one cannot begin, none has lost its value.
+  // Begins the update of each variable, the slots inside var's; commits all when function has returned. Where one
+  // cannot begin, none has lost its value.
   template <class T, int kLeft, class Function>
   void Begin(sdk::RunContext c, uint32_t dtype, sdk::Dims dims, Function&& function) const {
     constexpr int kIndex = Optimizer::kVariables - kLeft;
@@ -135,7 +140,8 @@ struct ApplyKernel {
 // Rows indices[i] one after the other; a row that comes twice is updated twice.
 template <class Optimizer>
 struct SparseApplyKernel {
-  explicit SparseApplyKernel(sdk::CreateContext& c) : optimizer(c), lock(sdk::UpdateLock(c)), gives_reference(GivesReference(c)) {}
+  explicit SparseApplyKernel(sdk::CreateContext& c)
+      : optimizer(c), lock(sdk::UpdateLock(c)), gives_reference(GivesReference(c)) {}
   void Run(sdk::RunContext c) const {
     const uint32_t dtype = c.input_view(Optimizer::kGradient).dtype;
     OptimizerTypes<Optimizer>::Dispatch(dtype, [&]<class T>(Tag<T>) {
@@ -214,10 +220,12 @@ struct SparseApplyKernel {
 };
 
 template <class Optimizer>
-inline constexpr sdk::Traits kUpdateTraits = {.constraints = sdk::Constraints<typename OptimizerTypes<Optimizer>::template Constraint<"T">>::list};
+inline constexpr sdk::Traits kUpdateTraits = {
+    .constraints = sdk::Constraints<typename OptimizerTypes<Optimizer>::template Constraint<"T">>::list};
 template <class Optimizer>
 inline constexpr sdk::Traits kSparseTraits = {
-    .constraints = sdk::Constraints<typename OptimizerTypes<Optimizer>::template Constraint<"T">, Indices::Constraint<"Tindices">>::list};
+    .constraints = sdk::Constraints<typename OptimizerTypes<Optimizer>::template Constraint<"T">,
+                                    Indices::Constraint<"Tindices">>::list};
 
 template <class Optimizer>
 constexpr tenon_kernel_registration ApplyOptimizer(std::string_view op) {

@@ -102,7 +102,8 @@ template <class Op, class T>
 using Reduced = typename std::conditional_t<kWraps<Op, T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 // A mean is the division of a sum, but for that of integers.
 template <class Op, class T>
-using Reducing = std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_same_v<Accumulator<Op, T>, Wide<T>>, SumOp, Op>;
+using Reducing =
+    std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_same_v<Accumulator<Op, T>, Wide<T>>, SumOp, Op>;
 
 // What whole blocks are added in.
 template <class Op, class A>

@@ -3,18 +3,18 @@
  *
  * A driver enumerates devices of its type. Memory has kinds (device memory, pinned host memory, ...). Work is
  * submitted to queues and runs in order within one queue: each piece begins when the one before it has ended.
- * docs/devices.md tells how a host uses all this.
+ * plugin_api/docs/devices.md tells how a host uses all this.
  *
- * Timelines. A semaphore is a timeline: a value that only grows. Each piece of work belongs to at most one timeline; the
- * host makes one for each step and queue, so that the points of a timeline are signalled in order by one queue. When
- * work fails, its timeline has failed from there on: points reached before stay good, every later point has the failure's
- * status, and work of that timeline that has not begun is not run; where a device cannot leave out what it was given (a
- * GPU's stream), what that work writes is of no account. Work that waits for a failed point fails with the same status.
- * So a failure reaches what depends on it and nothing else: the queue goes on with the work of other timelines.
- * Only a lost device fails everything (UNAVAILABLE from every call, but for host calls).
+ * Timelines. A semaphore is a timeline: a value that only grows. Each piece of work belongs to at most one timeline;
+ * the host makes one for each step and queue, so that the points of a timeline are signalled in order by one queue.
+ * When work fails, its timeline has failed from there on: points reached before stay good, every later point has the
+ * failure's status, and work of that timeline that has not begun is not run; where a device cannot leave out what it
+ * was given (a GPU's stream), what that work writes is of no account. Work that waits for a failed point fails with the
+ * same status. So a failure reaches what depends on it and nothing else: the queue goes on with the work of other
+ * timelines. Only a lost device fails everything (UNAVAILABLE from every call, but for host calls).
  *
- * Lifetimes. Memory that work names (the host's memory of a copy too), a kernel's workspace, its prepared object and the
- * semaphores stay until that work is done; views, frames and submissions end with the call that gets them.
+ * Lifetimes. Memory that work names (the host's memory of a copy too), a kernel's workspace, its prepared object and
+ * the semaphores stay until that work is done; views, frames and submissions end with the call that gets them.
  *
  * A synchronous device (the CPU) has no queues: every queue function is NULL and kernels are done when run() returns.
  */
@@ -76,7 +76,8 @@ typedef struct tenon_memory_kind {
   uint32_t reserved;
 } tenon_memory_kind;
 
-/* Where memory of a copy lies: a device of this driver, or NULL for the host's ordinary memory. The queue is one of either device. */
+/* Where memory of a copy lies: a device of this driver, or NULL for the host's ordinary memory. The queue is one of
+ * either device. */
 typedef struct tenon_copy_args {
   uint32_t struct_size;
   uint32_t must_understand;
@@ -97,7 +98,8 @@ typedef struct tenon_fill_args {
 } tenon_fill_args;
 
 /* status: NULL, or why the point or the queue was not reached. */
-typedef TENON_THREAD(callback) TENON_OWN(take(status)) void (*tenon_notify_function)(void* argument, tenon_status* status);
+typedef TENON_THREAD(callback) TENON_OWN(take(status)) void (*tenon_notify_function)(void* argument,
+                                                                                     tenon_status* status);
 
 /* Capability "tenon.device/1". */
 typedef struct tenon_device_driver {
@@ -121,7 +123,8 @@ typedef struct tenon_device_driver {
   TENON_THREAD(any) TENON_OWN(give(out_data))
   tenon_status* (*allocate)(tenon_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment, tenon_queue* queue,
                             void** out_data);
-  /* Frees: with a queue after the work submitted to it so far; without one now, and no work may still name the memory. */
+  /* Frees: with a queue after the work submitted to it so far; without one now, and no work may still name the
+   * memory. */
   TENON_THREAD(any) TENON_OWN(take(data))
   void (*free)(tenon_device* device, uint32_t kind, void* data, uint64_t bytes, tenon_queue* queue);
   /* Host address of device memory until unmap; NULL function: not mappable, copy it. */
@@ -144,8 +147,8 @@ typedef struct tenon_device_driver {
   /* An empty piece of work that waits and signals. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*queue_barrier)(tenon_queue* queue, const tenon_submission* submission);
-  /* Calls back exactly once on a thread of the driver when the queue gets there. A lost device takes host calls too, and calls
-   * back with UNAVAILABLE: then nothing names any more what the work before them named. */
+  /* Calls back exactly once on a thread of the driver when the queue gets there. A lost device takes host calls too,
+   * and calls back with UNAVAILABLE: then nothing names any more what the work before them named. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*queue_host_call)(tenon_queue* queue, tenon_notify_function function, void* argument,
                                    const tenon_submission* submission);

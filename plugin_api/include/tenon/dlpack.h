@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack's managed tensors, which carry memory and its owner from one library to another (DLPack 1.0, dmlc.github.io/dlpack).
+/* DLPack's managed tensors, which carry memory and its owner from one library to another (DLPack 1.0,
+ * dmlc.github.io/dlpack).
  *
  * The receiver calls deleter(self) once, from any thread, when it needs the memory no more; NULL: nothing to do. The
  * layouts are DLPack's own, so that a pointer from numpy, PyTorch or JAX may be cast to them, and back. */

@@ -38,8 +38,9 @@
 #define TENON_DT_UINT2 32u
 #define TENON_DT_FLOAT4_E2M1FN 33u
 
-/* Numbers that TensorFlow does not have. Packed: elements of 4 or 2 bits lie one behind the other from the lowest bits of the first byte on, whatever the
- * shape; bits behind the last element are 0, and a tensor of n elements takes (n * bits + 7) / 8 bytes. Cast converts from and to the types of one byte. */
+/* Numbers that TensorFlow does not have. Packed: elements of 4 or 2 bits lie one behind the other from the lowest bits
+ * of the first byte on, whatever the shape; bits behind the last element are 0, and a tensor of n elements takes (n *
+ * bits + 7) / 8 bytes. Cast converts from and to the types of one byte. */
 #define TENON_DT_PACKED_INT4 64u
 #define TENON_DT_PACKED_UINT4 65u
 #define TENON_DT_PACKED_INT2 66u
@@ -47,8 +48,9 @@
 #define TENON_DT_PACKED_FLOAT4_E2M1FN 68u
 #define TENON_DT_FLOAT8_E8M0FNU 69u /* one byte: 2^(byte - 127), 255 is NaN; scales of blocks */
 
-/* Types of vendors: plain elements of `bytes` bytes (1 to 255), which the engine moves and only the vendor's kernels understand. number: the vendor's, 0 to
- * 65535; two vendors that choose the same must not meet in one graph. There are no references to them. Name: "vendor<bytes>:<number>". */
+/* Types of vendors: plain elements of `bytes` bytes (1 to 255), which the engine moves and only the vendor's kernels
+ * understand. number: the vendor's, 0 to 65535; two vendors that choose the same must not meet in one graph. There are
+ * no references to them. Name: "vendor<bytes>:<number>". */
 #define TENON_DT_VENDOR_FLAG 0x40000000u
 #define TENON_DT_VENDOR(bytes, number) (TENON_DT_VENDOR_FLAG | ((uint32_t)(bytes) << 16) | (uint32_t)(number))
 

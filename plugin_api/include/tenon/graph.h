@@ -48,18 +48,19 @@ typedef struct tenon_output {
 
 typedef struct tenon_node tenon_node; /* opaque */
 
-/* What ops do to elements, as their definitions say it ("Properties" in tenon/op.h); none: nothing is known. At most one of the first six. */
+/* What ops do to elements, as their definitions say it ("Properties" in tenon/op.h); none: nothing is known. At most
+ * one of the first six. */
 #define TENON_PROPERTY_ELEMENTWISE (UINT64_C(1) << 0) /* an output's element is made of the elements at its place */
-#define TENON_PROPERTY_MOVES (UINT64_C(1) << 1)       /* an output's elements are elements of the inputs, or constants */
+#define TENON_PROPERTY_MOVES (UINT64_C(1) << 1) /* an output's elements are elements of the inputs, or constants */
 #define TENON_PROPERTY_VIEW (UINT64_C(1) << 2)        /* output 0 has the input's elements, in their order */
 #define TENON_PROPERTY_PRODUCT (UINT64_C(1) << 3)     /* sums of products of elements of two inputs */
 #define TENON_PROPERTY_REDUCES (UINT64_C(1) << 4)     /* one element for all along some axes */
 #define TENON_PROPERTY_NORMALIZES (UINT64_C(1) << 5)  /* of the input's shape, by sums over parts of it */
 #define TENON_PROPERTY_BROADCASTS (UINT64_C(1) << 6)  /* of ELEMENTWISE: the inputs' shapes broadcast to the outputs' */
-#define TENON_PROPERTY_EXACT (UINT64_C(1) << 7)       /* rounds nothing: in a type of fewer bits too, an output is what the inputs make it */
-#define TENON_PROPERTY_CURVE (UINT64_C(1) << 8)       /* of ELEMENTWISE: an exponential or the like, whose time is its own and not memory's */
+#define TENON_PROPERTY_EXACT (UINT64_C(1) << 7)       /* rounds nothing: a maximum, a sign, a comparison */
+#define TENON_PROPERTY_CURVE (UINT64_C(1) << 8)       /* of ELEMENTWISE: an exponential or the like */
 #define TENON_PROPERTY_DRAWS (UINT64_C(1) << 9)       /* random numbers, of a state that no input holds */
-#define TENON_PROPERTY_READS_STATE (UINT64_C(1) << 10)   /* a variable's value, or what else a resource holds */
+#define TENON_PROPERTY_READS_STATE (UINT64_C(1) << 10) /* a variable's value, or what else a resource holds */
 #define TENON_PROPERTY_UPDATES_STATE (UINT64_C(1) << 11)
 #define TENON_PROPERTY_KEEPS_NAN (UINT64_C(1) << 12)       /* of ELEMENTWISE: of a NaN it makes NaN */
 #define TENON_PROPERTY_KEEPS_ZERO_SIGN (UINT64_C(1) << 13) /* of ELEMENTWISE: of -0 it makes -0 */
@@ -68,11 +69,14 @@ typedef struct tenon_node_properties {
   uint32_t struct_size;
   uint32_t must_understand;
   uint64_t flags;    /* TENON_PROPERTY_* */
-  /* Bit i: input i of the node is one whose elements the outputs' are made of; the others say how. Bit 63: all from input 63 on. */
+  /* Bit i: input i of the node is one whose elements the outputs' are made of; the others say how. Bit 63: all from
+   * input 63 on. */
   uint64_t elements;
-  /* Bit i: cut along dim 0 together with the other inputs that have a bit, it gives the outputs' rows, cut in the same places. */
+  /* Bit i: cut along dim 0 together with the other inputs that have a bit, it gives the outputs' rows, cut in the same
+   * places. */
   uint64_t rows;
-  /* Of REDUCES: the input that has the axes (int32 or int64), or else, -1, the attribute (int, list(int)); neither: all of them are reduced. */
+  /* Of REDUCES: the input that has the axes (int32 or int64), or else, -1, the attribute (int, list(int)); neither:
+   * all of them are reduced. */
   int32_t axes_input;
   uint32_t reserved;
   tenon_span axes_attr;
@@ -101,7 +105,8 @@ typedef struct tenon_node_services {
   tenon_status* (*output_range)(const tenon_node* node, tenon_span argument, int32_t* out_begin, int32_t* out_count);
   /* The device that the node asks for ("" when none). */
   TENON_THREAD(any) TENON_OWN(borrow) tenon_span (*device)(const tenon_node* node);
-  /* What the node's op says of itself, of this node's inputs: fills what out_properties has room for (its struct_size). */
+  /* What the node's op says of itself, of this node's inputs: fills what out_properties has room for (its struct_size).
+   */
   TENON_THREAD(any) TENON_OWN(borrow) void (*properties)(const tenon_node* node, tenon_node_properties* out_properties);
 } tenon_node_services;
 
@@ -161,7 +166,8 @@ typedef struct tenon_graph_builder {
   tenon_status* (*output_shape)(tenon_graph_builder_context* context, tenon_output output, tenon_shape* out_shape);
   /* The output's value when it is already known and small (an axis); else out_value->dl.data is NULL. */
   TENON_THREAD(any) TENON_OWN(borrow)
-  tenon_status* (*output_value)(tenon_graph_builder_context* context, tenon_output output, tenon_tensor_view* out_value);
+  tenon_status* (*output_value)(tenon_graph_builder_context* context, tenon_output output,
+                                tenon_tensor_view* out_value);
 } tenon_graph_builder;
 
 #ifdef __cplusplus

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models as files, for applications: libtenon_model_c.so, above libtenon.so (app.h).
  *
- * A model file is a GraphDef, a MetaGraphDef or a SavedModel, binary or text, opened and understood. A model is such a file in a session, its
- * variables restored and its initialisation run, whose signatures are called by the names that their author gave:
+ * A model file is a GraphDef, a MetaGraphDef or a SavedModel, binary or text, opened and understood. A model is such a
+ * file in a session, its variables restored and its initialisation run, whose signatures are called by the names that
+ * their author gave:
  *
  *   tenon_model_file_open(path, NULL, &file);
  *   tenon_model_load(runtime, file, NULL, &model);
  *   tenon_model_run(model, TENON_SPAN("serving_default"), NULL, &name, &input, 1, outputs, output_count);
  *
- * Rules, beside those of app.h. A model is a stranger's: nothing but its folder is read, no library is loaded for it, and a signature that is run
- * touches no file, unless the caller lets it (tenon_model_load_options.files). A pointer may be NULL where TENON_NULLABLE names it; another
- * that is NULL is INVALID_ARGUMENT, and so is an index beyond a count. What an info borrows lives as long as the object that was asked. Objects
- * are immutable: any thread may use one, several at once.
+ * Rules, beside those of app.h. A model is a stranger's: nothing but its folder is read, no library is loaded for it,
+ * and a signature that is run touches no file, unless the caller lets it (tenon_model_load_options.files). A pointer
+ * may be NULL where TENON_NULLABLE names it; another that is NULL is INVALID_ARGUMENT, and so is an index beyond a
+ * count. What an info borrows lives as long as the object that was asked. Objects are immutable: any thread may use
+ * one, several at once.
  */
 #ifndef TENON_MODEL_H_
 #define TENON_MODEL_H_
@@ -35,15 +37,17 @@ typedef struct tenon_checkpoint tenon_checkpoint;
 typedef struct tenon_model_open_options {
   uint32_t struct_size;
   uint32_t must_understand;
-  const tenon_span* tags; /* [tag_count] of a SavedModel: the graph that has these and no others. NULL: "serve"; not NULL and 0 of them: one without */
+  const tenon_span* tags; /* [tag_count] of a SavedModel: the graph that has these and no others. NULL: "serve"; not
+                           * NULL and 0 of them: one without */
   uint64_t tag_count;
   uint64_t most_bytes;    /* of the file; a larger one is RESOURCE_EXHAUSTED before it is read. 0: no bound */
 } tenon_model_open_options;
 
-/* path: a file, or a SavedModel's folder. NOT_FOUND, also where there is no graph of the tags, which says which there are; INVALID_ARGUMENT or
- * DATA_LOSS: it is none, and what it is instead where that can be told. */
+/* path: a file, or a SavedModel's folder. NOT_FOUND, also where there is no graph of the tags, which says which there
+ * are; INVALID_ARGUMENT or DATA_LOSS: it is none, and what it is instead where that can be told. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(give(out_file)) TENON_NULLABLE(options)
-tenon_status* tenon_model_file_open(tenon_span path, const tenon_model_open_options* options, tenon_model_file** out_file);
+tenon_status* tenon_model_file_open(tenon_span path, const tenon_model_open_options* options,
+                                    tenon_model_file** out_file);
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(take(file)) TENON_NULLABLE(file)
 void tenon_model_file_release(tenon_model_file* file);
 
@@ -108,12 +112,12 @@ typedef struct tenon_signature_tensor {
 
 /* which: TENON_SIGNATURE_INPUT or TENON_SIGNATURE_OUTPUT; both are sorted by key. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow)
-tenon_status* tenon_model_file_signature_tensor(const tenon_model_file* file, uint64_t signature, uint32_t which, uint64_t index,
-                                                tenon_signature_tensor* out_tensor);
+tenon_status* tenon_model_file_signature_tensor(const tenon_model_file* file, uint64_t signature, uint32_t which,
+                                                uint64_t index, tenon_signature_tensor* out_tensor);
 /* The name in the graph of one part of a sparse or composite tensor. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow)
-tenon_status* tenon_model_file_signature_part(const tenon_model_file* file, uint64_t signature, uint32_t which, uint64_t index, uint64_t part,
-                                              tenon_span* out_tensor);
+tenon_status* tenon_model_file_signature_part(const tenon_model_file* file, uint64_t signature, uint32_t which,
+                                              uint64_t index, uint64_t part, tenon_span* out_tensor);
 
 /* ---- Models ---- */
 
@@ -128,9 +132,11 @@ typedef struct tenon_model_load_options {
   uint32_t reserved;
 } tenon_model_load_options;
 
-/* A session with the graph in it, variables restored, assets fed, initialised. The runtime outlives the model, the file need not. */
+/* A session with the graph in it, variables restored, assets fed, initialised. The runtime outlives the model, the file
+ * need not. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(give(out_model)) TENON_NULLABLE(options)
-tenon_status* tenon_model_load(tenon_runtime* runtime, const tenon_model_file* file, const tenon_model_load_options* options, tenon_model** out_model);
+tenon_status* tenon_model_load(tenon_runtime* runtime, const tenon_model_file* file,
+                               const tenon_model_load_options* options, tenon_model** out_model);
 /* Cancels what runs, and waits for it. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(take(model)) TENON_NULLABLE(model)
 void tenon_model_release(tenon_model* model);
@@ -140,12 +146,15 @@ const tenon_model_file* tenon_model_get_file(const tenon_model* model);
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow) TENON_NULLABLE(model, return)
 tenon_session* tenon_model_get_session(const tenon_model* model);
 
-/* Calls a signature. Inputs by key, in any order: all but those that have a default. out_outputs: [output_count], which must be the signature's, in its
- * order; on failure it is not touched. INVALID_ARGUMENT says what is missing, unknown, given twice or of another type, and which inputs there are. */
+/* Calls a signature. Inputs by key, in any order: all but those that have a default. out_outputs: [output_count], which
+ * must be the signature's, in its order; on failure it is not touched. INVALID_ARGUMENT says what is missing, unknown,
+ * given twice or of another type, and which inputs there are. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(give(out_outputs)) TENON_NULLABLE(options, input_names, inputs, out_outputs)
-tenon_status* tenon_model_run(const tenon_model* model, tenon_span signature, const tenon_run_options* options, const tenon_span* input_names,
-                              const tenon_tensor_view* const* inputs, uint64_t input_count, tenon_tensor** out_outputs, uint64_t output_count);
-/* The same for many calls: a callable that takes every input in the signature's order, and gives every output. It is released before the model. */
+tenon_status* tenon_model_run(const tenon_model* model, tenon_span signature, const tenon_run_options* options,
+                              const tenon_span* input_names, const tenon_tensor_view* const* inputs,
+                              uint64_t input_count, tenon_tensor** out_outputs, uint64_t output_count);
+/* The same for many calls: a callable that takes every input in the signature's order, and gives every output. It is
+ * released before the model. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(give(out_callable)) TENON_NULLABLE(options)
 tenon_status* tenon_model_prepare(const tenon_model* model, tenon_span signature, const tenon_callable_options* options,
                                   tenon_callable** out_callable);
@@ -180,8 +189,9 @@ typedef struct tenon_model_write_options {
   uint32_t reserved;
 } tenon_model_write_options;
 
-/* Writes a SavedModel that TensorFlow loads: what the signatures reach of the graph, with the values that its variables have in the session, which has the
- * graph's nodes; nodes that read variables are added to it. A folder that has its saved_model.pb is whole. ALREADY_EXISTS: the folder has a model. */
+/* Writes a SavedModel that TensorFlow loads: what the signatures reach of the graph, with the values that its variables
+ * have in the session, which has the graph's nodes; nodes that read variables are added to it. A folder that has its
+ * saved_model.pb is whole. ALREADY_EXISTS: the folder has a model. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow)
 tenon_status* tenon_model_write(tenon_runtime* runtime, tenon_session* session, tenon_span graph_def, tenon_span folder,
                                 const tenon_model_write_options* options);
@@ -210,13 +220,15 @@ typedef struct tenon_checkpoint_entry {
 
 /* Sorted by name. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow)
-tenon_status* tenon_checkpoint_get(const tenon_checkpoint* checkpoint, uint64_t index, tenon_checkpoint_entry* out_entry);
+tenon_status* tenon_checkpoint_get(const tenon_checkpoint* checkpoint, uint64_t index,
+                                   tenon_checkpoint_entry* out_entry);
 /* NOT_FOUND names near misses. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow)
 tenon_status* tenon_checkpoint_find(const tenon_checkpoint* checkpoint, tenon_span name, uint64_t* out_index);
 /* The value of one, its checksum verified: DATA_LOSS. */
 TENON_EXPORT TENON_THREAD(any) TENON_OWN(give(out_tensor))
-tenon_status* tenon_checkpoint_read(const tenon_checkpoint* checkpoint, tenon_runtime* runtime, uint64_t index, tenon_tensor** out_tensor);
+tenon_status* tenon_checkpoint_read(const tenon_checkpoint* checkpoint, tenon_runtime* runtime, uint64_t index,
+                                    tenon_tensor** out_tensor);
 
 #ifdef __cplusplus
 }

@@ -6,30 +6,37 @@
  *   attrs             "T: {float, double}; N: int >= 1; axis: int = 0; format: {'NHWC', 'NCHW'} = 'NHWC';
  *                      strides: list(int); shape: shape = unknown; value: tensor; f: func"
  *                     types: string int float bool type shape tensor func list(...); type groups: numbertype,
- *                     realnumbertype, quantizedtype, or {names}. Defaults of lists: [1, 2]; of types: float; of tensors: uint8 [1, 2].
- * Names: TensorFlow's ops have plain ones. A package of anybody else's writes "Vendor>Op", so that no two vendors' meet.
- * Constraints are checked by the host at the earliest moment, so that no kernel repeats them:
+ *                     realnumbertype, quantizedtype, or {names}. Defaults of lists: [1, 2]; of types: float; of
+ *                     tensors: uint8 [1, 2].
+ * Names: TensorFlow's ops have plain ones. A package of anybody else's writes "Vendor>Op", so that no two vendors'
+ * meet. Constraints are checked by the host at the earliest moment, so that no kernel repeats them:
  *   "rank(x) >= 2; dim(bias, 0) == dim(value, -1); rank(axis) <= 1; value(axis) >= -rank(x); numel(y) == 1"
- *   terms: integers, an int attribute's name, rank(x), dim(x, k), numel(x), value(x) (holds for every element of a small
- *   host-memory input), joined by + - *; compared by == != < <= > >=. A term of unknown value defers the check.
- *   "element(indices) < dim(params, 0)" is listed for tests; the kernel checks it. "path(x)": x's strings name files (see TENON_OP_IO).
- * Properties say what an op does to elements. Passes and compilers go by them and by no op's name, so that an op of anybody's gets what
- * theirs gets; an op that says nothing is left as it is. Terms, joined by commas; inputs are named as in `inputs`, a list for all of it:
- *   elementwise, elementwise(x, y)   each element of each output is a function of the elements of x and y at its place, whose shape is the
- *                                    outputs', and of the other inputs as wholes; without names: of all inputs
- *   broadcasts                       beside it: the shapes of x and y broadcast to the outputs' (where the op takes others too: if they do)
- *   moves(x, y)                      each element of each output is one of an element of x or y, or a constant; the other inputs say where
- *   view(x)                          output 0 has x's elements in their order, perhaps in another shape
- *   product(x, y)                    each element is a sum of products of elements of x with elements of y
+ *   terms: integers, an int attribute's name, rank(x), dim(x, k), numel(x), value(x) (holds for every element of a
+ *   small host-memory input), joined by + - *; compared by == != < <= > >=. A term of unknown value defers the check.
+ *   "element(indices) < dim(params, 0)" is listed for tests; the kernel checks it. "path(x)": x's strings name files
+ *   (see TENON_OP_IO).
+ * Properties say what an op does to elements. Passes and compilers go by them and by no op's name, so that an op of
+ * anybody's gets what theirs gets; an op that says nothing is left as it is. Terms, joined by commas; inputs are named
+ * as in `inputs`, a list for all of it:
+ *   elementwise, elementwise(x, y)
+ *                 each element of each output is a function of the elements of x and y at its place, whose shape is the
+ *                 outputs', and of the other inputs as wholes; without names: of all inputs
+ *   broadcasts    beside it: the shapes of x and y broadcast to the outputs'; of an op that takes others too, if so
+ *   moves(x, y)   each element of each output is one of an element of x or y, or a constant; the other inputs say where
+ *   view(x)       output 0 has x's elements in their order, perhaps in another shape
+ *   product(x, y) each element is a sum of products of elements of x with elements of y
  *   reduces(x), reduces(x, axes), reduces(x, axes, keep_dims)
- *                                    one element for all of x along the axes of an input or an attribute; a bool attribute keeps their dims as 1
- *   normalizes(x)                    of x's shape: x's elements by sums over parts of x
- *   rows(x, y)                       cut along dim 0, all at the same places, x and y give the outputs' rows, cut there
- *   exact                            rounds nothing: a maximum, a sign, a comparison. What moves and views is exact without it
- *   curve                            beside elementwise: an exponential or the like, whose time is not memory's
- *   draws                            random numbers, of a state that no input holds
- *   reads_state, updates_state       a variable's value, or what else a resource holds (TENON_OP_WRITES_STATE says the second, too)
- *   keeps_nan, keeps_zero_sign       of elementwise: of a NaN it makes NaN, of -0 it makes -0
+ *                 one element for all of x along the axes of an input or an attribute; a bool attribute keeps their
+ *                 dims as 1
+ *   normalizes(x) of x's shape: x's elements by sums over parts of x
+ *   rows(x, y)    cut along dim 0, all at the same places, x and y give the outputs' rows, cut there
+ *   exact         rounds nothing: a maximum, a sign, a comparison. What moves and views is exact without it
+ *   curve         beside elementwise: an exponential or the like, whose time is not memory's
+ *   draws         random numbers, of a state that no input holds
+ *   reads_state, updates_state
+ *                 a variable's value, or what else a resource holds (TENON_OP_WRITES_STATE says the second, too)
+ *   keeps_nan, keeps_zero_sign
+ *                 of elementwise: of a NaN it makes NaN, of -0 it makes -0
  * At most one of the first six kinds. TENON_PROPERTY_* (tenon/graph.h) are what the host makes of them for a node.
  * A property that a kernel does not keep is an error of the definition: what relies on it computes something else.
  */
@@ -72,8 +79,10 @@ extern "C" {
 #define TENON_OP_WRITES_STATE (UINT64_C(1) << 25) /* writes variables; ordered late among what is ready */
 #define TENON_OP_IO (UINT64_C(1) << 26)           /* files (which: "path(x)" of its constraints), network or clock */
 #define TENON_OP_METADATA (UINT64_C(1) << 27)     /* looks at its inputs' shapes, never at their elements */
-#define TENON_OP_GRADIENT (UINT64_C(1) << 28)     /* attr f: inputs are f's arguments, then gradients of its results; outputs: of its arguments */
-#define TENON_OP_REMOTE (UINT64_C(1) << 29)       /* of a CALL: input 0, a constant, names the device; f's arguments follow it */
+#define TENON_OP_GRADIENT (UINT64_C(1) << 28)     /* attr f: inputs are f's arguments, then gradients of its results;
+                                                   * outputs: of its arguments */
+#define TENON_OP_REMOTE (UINT64_C(1) << 29)       /* of a CALL: input 0, a constant, names the device; f's arguments
+                                                   * follow it */
 
 /* ---- Shape functions ---- */
 typedef struct tenon_shape_context tenon_shape_context; /* opaque */
@@ -98,14 +107,16 @@ typedef struct tenon_shape_services {
   tenon_status* (*set_output_value)(tenon_shape_context* context, int32_t index, const tenon_tensor_view* value);
   /* Shape and dtype of what a resource or reference input refers to; dtype 0 when unknown. */
   TENON_THREAD(any) TENON_OWN(borrow)
-  tenon_status* (*input_handle)(tenon_shape_context* context, int32_t index, tenon_shape* out_shape, uint32_t* out_dtype);
+  tenon_status* (*input_handle)(tenon_shape_context* context, int32_t index, tenon_shape* out_shape,
+                                uint32_t* out_dtype);
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*set_output_handle)(tenon_shape_context* context, int32_t index, tenon_shape shape, uint32_t dtype);
 } tenon_shape_services;
 
 /* self: the instance of the plugin that brought the op (what its load() made), here and in all functions of an op. */
 typedef TENON_THREAD(any) TENON_OWN(borrow)
-tenon_status* (*tenon_shape_function)(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context);
+tenon_status* (*tenon_shape_function)(tenon_plugin_self* self, const tenon_shape_services* services,
+                                      tenon_shape_context* context);
 
 /* ---- Gradients ---- */
 
@@ -161,16 +172,17 @@ typedef struct tenon_cost {
 
 /* Input shapes are fully known; shapes[i].rank -1 for inputs whose shape does not matter. */
 typedef TENON_THREAD(any) TENON_OWN(borrow)
-tenon_status* (*tenon_cost_function)(tenon_plugin_self* self, const tenon_node_services* services, const tenon_node* node,
-                                     const tenon_shape* input_shapes, const tenon_shape* output_shapes,
-                                     tenon_cost* out_cost);
+tenon_status* (*tenon_cost_function)(tenon_plugin_self* self, const tenon_node_services* services,
+                                     const tenon_node* node, const tenon_shape* input_shapes,
+                                     const tenon_shape* output_shapes, tenon_cost* out_cost);
 
 /* ---- Decomposition ---- */
 
 /* The nodes that compute the same as `node`, of inputs [input_count]; out_outputs [output_count] are theirs. */
 typedef TENON_THREAD(any) TENON_OWN(borrow)
-tenon_status* (*tenon_decompose_function)(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services,
-                                          const tenon_node* node, const tenon_output* inputs, tenon_output* out_outputs);
+tenon_status* (*tenon_decompose_function)(tenon_plugin_self* self, const tenon_graph_builder* builder,
+                                          const tenon_node_services* services, const tenon_node* node,
+                                          const tenon_output* inputs, tenon_output* out_outputs);
 
 /* ---- Definition ---- */
 
@@ -182,8 +194,8 @@ typedef struct tenon_op_definition {
   tenon_span outputs;
   tenon_span attrs;
   tenon_span constraints; /* may be empty */
-  /* Comma-separated roles that the op plays for the engine, such as "constant", "sum", "switch"; docs/roles.md lists
-   * them with the signature of each. */
+  /* Comma-separated roles that the op plays for the engine, such as "constant", "sum", "switch";
+   * plugin_api/docs/roles.md lists them with the signature of each. */
   tenon_span roles;
   tenon_span doc;
   uint64_t traits; /* TENON_OP_* */
@@ -191,8 +203,9 @@ typedef struct tenon_op_definition {
   tenon_gradient_function gradient; /* NULL: missing, unless TENON_OP_NO_GRADIENT */
   tenon_cost_function cost;         /* NULL: bytes of inputs and outputs */
   int32_t deprecated_at;            /* GraphDef producer version from which the op is an error; 0: not deprecated */
-  /* The op's own version, from 1 on; 0: it has none. New nodes get it as the attribute "_op_version"; a node of a later version than the
-   * definition's is an error, one of an earlier version runs, and functions of the op may look at the attribute. */
+  /* The op's own version, from 1 on; 0: it has none. New nodes get it as the attribute "_op_version"; a node of a later
+   * version than the definition's is an error, one of an earlier version runs, and functions of the op may look at the
+   * attribute. */
   int32_t version;
   tenon_span deprecation; /* what to use instead */
   /* Other ops that compute the same, built instead of running a kernel where none fits; NULL: none. */

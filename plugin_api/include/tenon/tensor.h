@@ -3,9 +3,10 @@
  *
  * A view does not own. While a call lasts its pointers are valid; to keep the data longer, retain the buffer
  * (tenon_host.buffer_retain); a NULL buffer is memory of the step's plan and cannot be kept (copy it).
- * Data is row-major and contiguous. The host never gives a kernel strides, so that none has to look, and takes none from a kernel; strides stand
- * here for DLPack's sake. A kernel that can use them will say so with a trait of its own, some day. Alignment is a property of the device; kernels may rely on
- * 64 bytes for host tensors that the host allocated, and must not for others: check TENON_VIEW_ALIGNED64. */
+ * Data is row-major and contiguous. The host never gives a kernel strides, so that none has to look, and takes none
+ * from a kernel; strides stand here for DLPack's sake. A kernel that can use them will say so with a trait of its own,
+ * some day. Alignment is a property of the device; kernels may rely on 64 bytes for host tensors that the host
+ * allocated, and must not for others: check TENON_VIEW_ALIGNED64. */
 #ifndef TENON_TENSOR_H_
 #define TENON_TENSOR_H_
 
@@ -70,9 +71,10 @@ typedef struct tenon_shape {
 typedef struct tenon_resource tenon_resource; /* opaque handle of the host: container, name, type */
 
 /* Opaque, immutable value of the host: a type's name, bytes that only who knows the type reads, and elements, which are
- * tensors or empty places. One cell of a variant tensor is a tenon_variant*, NULL or one reference that the tensor's buffer
- * holds; such a tensor always lives in a buffer. Values that were made of one another share what did not change, so that
- * to append an element or to fill an empty place of the newest costs the same whatever the number of elements. */
+ * tensors or empty places. One cell of a variant tensor is a tenon_variant*, NULL or one reference that the tensor's
+ * buffer holds; such a tensor always lives in a buffer. Values that were made of one another share what did not change,
+ * so that to append an element or to fill an empty place of the newest costs the same whatever the number of
+ * elements. */
 typedef struct tenon_variant tenon_variant;
 
 /* Frozen value: what a variant is, valid as long as the variant. */

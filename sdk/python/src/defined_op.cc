@@ -196,8 +196,15 @@ void Make(DefinedOpBox* self, nb::dict given) {
   static std::atomic<uint64_t> last{0};
   const auto text = [&](const char* key) { return nb::cast<std::string>(given[key]); };
   auto op = std::make_unique<DefinedOp>();
-  for (auto [key, to] : {std::pair{"plugin", &op->plugin}, {"name", &op->name}, {"inputs", &op->inputs}, {"outputs", &op->outputs}, {"attrs", &op->attrs},
-                         {"constraints", &op->constraints}, {"doc", &op->doc}, {"properties", &op->properties}, {"gradient", &op->gradient}})
+  for (auto [key, to] : {std::pair{"plugin", &op->plugin},
+                         {"name", &op->name},
+                         {"inputs", &op->inputs},
+                         {"outputs", &op->outputs},
+                         {"attrs", &op->attrs},
+                         {"constraints", &op->constraints},
+                         {"doc", &op->doc},
+                         {"properties", &op->properties},
+                         {"gradient", &op->gradient}})
     *to = text(key);
   if (nb::cast<bool>(given["stateful"])) op->traits |= TENON_OP_STATEFUL;
   if (op->gradient.empty()) op->traits |= nb::cast<bool>(given["differentiable"]) ? 0 : TENON_OP_NO_GRADIENT;

@@ -62,7 +62,8 @@ def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, const
     shape: what is known of the outputs' shapes before a step: the name of an input whose shape they have, a list of such names, or a function that gets the
         inputs' shapes (None: unknown; tuples with None for unknown sizes) and attributes as `function` does and gives a shape, or one for each output.
     stateful: two runs may differ, or do something; else nodes may be merged, and computed before the step.
-    properties: what it does to elements, in the language of tenon/op.h ("elementwise"): by it passes and compilers take the op as they take Tenon's own.
+    properties: what it does to elements, in the language of tenon/op.h ("elementwise"): by it passes and compilers take
+        the op as they take Tenon's own.
     gradient: a function that gets the inputs, then the gradients of the outputs, and attributes, and gives gradients of the inputs (None: zero); both but for
         inputs and outputs that are integers, truth values or strings. False: no gradient flows through the op, which is no error.
 

@@ -117,7 +117,7 @@ def main():
         if missing == GPU:
             sys.exit("make wheel: no plugin of a GPU was built, since this machine has neither nvcc (set CUDA_HOME) nor hipcc (Debian: hipcc, libamdhip64-dev)")
         for name in missing:
-            print(f"make wheel: {name} is left out: it was not built here (devices/{name}/README.md says what it needs)", file=sys.stderr)
+            print(f"make wheel: {name} is left out: it was not built here (docs/gpus.md says what it needs)", file=sys.stderr)
     dist.mkdir(parents=True, exist_ok=True)
     for old in dist.glob("tenon_engine*.whl"):
         old.unlink()

@@ -57,7 +57,7 @@ struct ReverseSequenceKernel {
 using TopKTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 
 // Of each row the places of the largest elements, in the workspace. In rows with NaN, which is neither more nor less than anything and so has no place in
-// the order, TensorFlow's comparisons are made, in its order (ops/README.md, "NaN").
+// the order, TensorFlow's comparisons are made, in its order (docs/numbers.md).
 struct TopKKernel {
   explicit TopKKernel(sdk::CreateContext& c) : sorted(c.Bool("sorted")) {}
   struct Plan {

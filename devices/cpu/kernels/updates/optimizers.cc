@@ -6,7 +6,8 @@ namespace tenon::cpu {
 
 TENON_CPU_KERNEL(SparseApplyMomentum) = ApplyOptimizerToRows<sdk::Momentum>("SparseApplyMomentum");
 TENON_CPU_KERNEL(ResourceSparseApplyMomentum) = ApplyOptimizerToRows<sdk::Momentum>("ResourceSparseApplyMomentum");
-TENON_CPU_KERNEL(ResourceSparseApplyKerasMomentum) = ApplyOptimizerToRows<sdk::KerasMomentum>("ResourceSparseApplyKerasMomentum");
+TENON_CPU_KERNEL(ResourceSparseApplyKerasMomentum) =
+    ApplyOptimizerToRows<sdk::KerasMomentum>("ResourceSparseApplyKerasMomentum");
 TENON_CPU_KERNEL(ApplyAdagrad) = ApplyOptimizer<sdk::Adagrad>("ApplyAdagrad");
 TENON_CPU_KERNEL(ResourceApplyAdagrad) = ApplyOptimizer<sdk::Adagrad>("ResourceApplyAdagrad");
 TENON_CPU_KERNEL(SparseApplyAdagrad) = ApplyOptimizerToRows<sdk::Adagrad>("SparseApplyAdagrad");
@@ -29,7 +30,8 @@ TENON_CPU_KERNEL(ResourceSparseApplyRMSProp) = ApplyOptimizerToRows<sdk::RmsProp
 TENON_CPU_KERNEL(ApplyCenteredRMSProp) = ApplyOptimizer<sdk::CenteredRmsProp>("ApplyCenteredRMSProp");
 TENON_CPU_KERNEL(ResourceApplyCenteredRMSProp) = ApplyOptimizer<sdk::CenteredRmsProp>("ResourceApplyCenteredRMSProp");
 TENON_CPU_KERNEL(SparseApplyCenteredRMSProp) = ApplyOptimizerToRows<sdk::CenteredRmsProp>("SparseApplyCenteredRMSProp");
-TENON_CPU_KERNEL(ResourceSparseApplyCenteredRMSProp) = ApplyOptimizerToRows<sdk::CenteredRmsProp>("ResourceSparseApplyCenteredRMSProp");
+TENON_CPU_KERNEL(ResourceSparseApplyCenteredRMSProp) =
+    ApplyOptimizerToRows<sdk::CenteredRmsProp>("ResourceSparseApplyCenteredRMSProp");
 TENON_CPU_KERNEL(ApplyAddSign) = ApplyOptimizer<sdk::AddSign>("ApplyAddSign");
 TENON_CPU_KERNEL(ResourceApplyAddSign) = ApplyOptimizer<sdk::AddSign>("ResourceApplyAddSign");
 TENON_CPU_KERNEL(ApplyPowerSign) = ApplyOptimizer<sdk::PowerSign>("ApplyPowerSign");
@@ -42,17 +44,23 @@ TENON_CPU_KERNEL(ApplyFtrlV2) = ApplyOptimizer<sdk::FtrlV2>("ApplyFtrlV2");
 TENON_CPU_KERNEL(ResourceApplyFtrlV2) = ApplyOptimizer<sdk::FtrlV2>("ResourceApplyFtrlV2");
 TENON_CPU_KERNEL(SparseApplyFtrlV2) = ApplyOptimizerToRows<sdk::FtrlV2>("SparseApplyFtrlV2");
 TENON_CPU_KERNEL(ResourceSparseApplyFtrlV2) = ApplyOptimizerToRows<sdk::FtrlV2>("ResourceSparseApplyFtrlV2");
-TENON_CPU_KERNEL(ApplyProximalGradientDescent) = ApplyOptimizer<sdk::ProximalGradientDescent>("ApplyProximalGradientDescent");
-TENON_CPU_KERNEL(ResourceApplyProximalGradientDescent) = ApplyOptimizer<sdk::ProximalGradientDescent>("ResourceApplyProximalGradientDescent");
-TENON_CPU_KERNEL(SparseApplyProximalGradientDescent) = ApplyOptimizerToRows<sdk::ProximalGradientDescent>("SparseApplyProximalGradientDescent");
-TENON_CPU_KERNEL(ResourceSparseApplyProximalGradientDescent) = ApplyOptimizerToRows<sdk::ProximalGradientDescent>("ResourceSparseApplyProximalGradientDescent");
+TENON_CPU_KERNEL(ApplyProximalGradientDescent) =
+    ApplyOptimizer<sdk::ProximalGradientDescent>("ApplyProximalGradientDescent");
+TENON_CPU_KERNEL(ResourceApplyProximalGradientDescent) =
+    ApplyOptimizer<sdk::ProximalGradientDescent>("ResourceApplyProximalGradientDescent");
+TENON_CPU_KERNEL(SparseApplyProximalGradientDescent) =
+    ApplyOptimizerToRows<sdk::ProximalGradientDescent>("SparseApplyProximalGradientDescent");
+TENON_CPU_KERNEL(ResourceSparseApplyProximalGradientDescent) =
+    ApplyOptimizerToRows<sdk::ProximalGradientDescent>("ResourceSparseApplyProximalGradientDescent");
 TENON_CPU_KERNEL(ApplyProximalAdagrad) = ApplyOptimizer<sdk::ProximalAdagrad>("ApplyProximalAdagrad");
 TENON_CPU_KERNEL(ResourceApplyProximalAdagrad) = ApplyOptimizer<sdk::ProximalAdagrad>("ResourceApplyProximalAdagrad");
 TENON_CPU_KERNEL(SparseApplyProximalAdagrad) = ApplyOptimizerToRows<sdk::ProximalAdagrad>("SparseApplyProximalAdagrad");
-TENON_CPU_KERNEL(ResourceSparseApplyProximalAdagrad) = ApplyOptimizerToRows<sdk::ProximalAdagrad>("ResourceSparseApplyProximalAdagrad");
+TENON_CPU_KERNEL(ResourceSparseApplyProximalAdagrad) =
+    ApplyOptimizerToRows<sdk::ProximalAdagrad>("ResourceSparseApplyProximalAdagrad");
 TENON_CPU_KERNEL(ApplyAdagradDA) = ApplyOptimizer<sdk::AdagradDualAveraging>("ApplyAdagradDA");
 TENON_CPU_KERNEL(ResourceApplyAdagradDA) = ApplyOptimizer<sdk::AdagradDualAveraging>("ResourceApplyAdagradDA");
 TENON_CPU_KERNEL(SparseApplyAdagradDA) = ApplyOptimizerToRows<sdk::AdagradDualAveraging>("SparseApplyAdagradDA");
-TENON_CPU_KERNEL(ResourceSparseApplyAdagradDA) = ApplyOptimizerToRows<sdk::AdagradDualAveraging>("ResourceSparseApplyAdagradDA");
+TENON_CPU_KERNEL(ResourceSparseApplyAdagradDA) =
+    ApplyOptimizerToRows<sdk::AdagradDualAveraging>("ResourceSparseApplyAdagradDA");
 
 }  // namespace tenon::cpu

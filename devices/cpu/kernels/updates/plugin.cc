@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/family.h"
 
-TENON_CPU_FAMILY("tenon.cpu_updates", "Kernels of the CPU that update variables in ways that few graphs need: further optimizers, rows, slices.")
+TENON_CPU_FAMILY(
+    "tenon.cpu_updates",
+    "Kernels of the CPU that update variables in ways that few graphs need: further optimizers, rows, slices.")

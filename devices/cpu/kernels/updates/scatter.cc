@@ -47,7 +47,8 @@ struct ScatterKernel {
       // Of handles TensorFlow refuses any; of references its process dies of whole numbers.
       if constexpr (kChange == Change::kDivide && (!kReference || std::is_integral_v<T>)) {
         if (count > 0 && std::any_of(delta, delta + given, [](T divisor) { return divisor == T{}; }))
-          sdk::Fail(TENON_INVALID_ARGUMENT, std::is_integral_v<T> ? sdk::ByZero::kInvalidText : "updates must not contain 0");
+          sdk::Fail(TENON_INVALID_ARGUMENT,
+                    std::is_integral_v<T> ? sdk::ByZero::kInvalidText : "updates must not contain 0");
       }
       update.BeginWriting();
       for (int64_t i = 0; i < count; ++i) {
@@ -115,12 +116,14 @@ struct ScatterStringsKernel {
     const int64_t count = sdk::Count(indices), row = sdk::Count(dims.subspan(1));
     const bool one_for_all = updates.dl.ndim == 0;
     if (!one_for_all && sdk::Count(updates) != sdk::Multiply(count, row)) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit ", count, " rows of a variable of shape ", dims);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit ", count,
+                " rows of a variable of shape ", dims);
     }
     for (int64_t i = 0; i < count; ++i) {
       const int64_t to = IndexAt(sdk::Data<void>(indices), indices.dtype, i);
       CheckRow(to, i, dims[0]);
-      for (int64_t j = 0; j < row; ++j) texts[static_cast<size_t>(to * row + j)] = sdk::StringAt(updates, one_for_all ? 0 : i * row + j);
+      for (int64_t j = 0; j < row; ++j)
+        texts[static_cast<size_t>(to * row + j)] = sdk::StringAt(updates, one_for_all ? 0 : i * row + j);
     }
   }
   uint32_t lock;
@@ -139,23 +142,33 @@ constexpr sdk::Traits kResourceScatter = {
 
 TENON_CPU_KERNEL(ScatterAdd) = CpuKernel<ScatterKernel<true, Change::kAdd>>("ScatterAdd", kScatter);
 TENON_CPU_KERNEL(ScatterSub) = CpuKernel<ScatterKernel<true, Change::kSubtract>>("ScatterSub", kScatter);
-TENON_CPU_KERNEL(ResourceScatterAdd) = CpuKernel<ScatterKernel<false, Change::kAdd>>("ResourceScatterAdd", kResourceScatter);
-TENON_CPU_KERNEL(ResourceScatterSub) = CpuKernel<ScatterKernel<false, Change::kSubtract>>("ResourceScatterSub", kResourceScatter);
+TENON_CPU_KERNEL(ResourceScatterAdd) = CpuKernel<ScatterKernel<false, Change::kAdd>>("ResourceScatterAdd",
+                                                                                     kResourceScatter);
+TENON_CPU_KERNEL(ResourceScatterSub) = CpuKernel<ScatterKernel<false, Change::kSubtract>>("ResourceScatterSub",
+                                                                                          kResourceScatter);
 TENON_CPU_KERNEL(ScatterMul) = CpuKernel<ScatterKernel<true, Change::kMultiply>>("ScatterMul", kScatter);
 TENON_CPU_KERNEL(ScatterDiv) = CpuKernel<ScatterKernel<true, Change::kDivide>>("ScatterDiv", kScatter);
 TENON_CPU_KERNEL(ScatterMin) = CpuKernel<ScatterKernel<true, Change::kSmaller>>("ScatterMin", kOrderedScatter);
 TENON_CPU_KERNEL(ScatterMax) = CpuKernel<ScatterKernel<true, Change::kLarger>>("ScatterMax", kOrderedScatter);
-TENON_CPU_KERNEL(ResourceScatterMul) = CpuKernel<ScatterKernel<false, Change::kMultiply>>("ResourceScatterMul", kResourceScatter);
-TENON_CPU_KERNEL(ResourceScatterDiv) = CpuKernel<ScatterKernel<false, Change::kDivide>>("ResourceScatterDiv", kResourceScatter);
-TENON_CPU_KERNEL(ResourceScatterMin) = CpuKernel<ScatterKernel<false, Change::kSmaller>>("ResourceScatterMin", kOrderedResourceScatter);
-TENON_CPU_KERNEL(ResourceScatterMax) = CpuKernel<ScatterKernel<false, Change::kLarger>>("ResourceScatterMax", kOrderedResourceScatter);
+TENON_CPU_KERNEL(ResourceScatterMul) = CpuKernel<ScatterKernel<false, Change::kMultiply>>("ResourceScatterMul",
+                                                                                          kResourceScatter);
+TENON_CPU_KERNEL(ResourceScatterDiv) = CpuKernel<ScatterKernel<false, Change::kDivide>>("ResourceScatterDiv",
+                                                                                        kResourceScatter);
+TENON_CPU_KERNEL(ResourceScatterMin) = CpuKernel<ScatterKernel<false, Change::kSmaller>>("ResourceScatterMin",
+                                                                                         kOrderedResourceScatter);
+TENON_CPU_KERNEL(ResourceScatterMax) = CpuKernel<ScatterKernel<false, Change::kLarger>>("ResourceScatterMax",
+                                                                                        kOrderedResourceScatter);
 TENON_CPU_KERNEL(ScatterUpdate) = CpuKernel<ScatterKernel<true, Change::kPut>>(
-    "ScatterUpdate", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">, Indices::Constraint<"Tindices">>::list});
+    "ScatterUpdate",
+    {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">, Indices::Constraint<"Tindices">>::list});
 TENON_CPU_KERNEL(ScatterUpdateString) = CpuKernel<ScatterStringsKernel<true>>(
-    "ScatterUpdate", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>, Indices::Constraint<"Tindices">>::list});
+    "ScatterUpdate",
+    {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>, Indices::Constraint<"Tindices">>::list});
 TENON_CPU_KERNEL(ResourceScatterUpdateString) = CpuKernel<ScatterStringsKernel<false>>(
-    "ResourceScatterUpdate", {.constraints = sdk::Constraints<sdk::Allowed<"dtype", TENON_DT_STRING>, Indices::Constraint<"Tindices">>::list});
+    "ResourceScatterUpdate",
+    {.constraints = sdk::Constraints<sdk::Allowed<"dtype", TENON_DT_STRING>, Indices::Constraint<"Tindices">>::list});
 TENON_CPU_KERNEL(ResourceScatterUpdate) = CpuKernel<ScatterKernel<false, Change::kPut>>(
-    "ResourceScatterUpdate", {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">, Indices::Constraint<"Tindices">>::list});
+    "ResourceScatterUpdate",
+    {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">, Indices::Constraint<"Tindices">>::list});
 
 }  // namespace tenon::cpu

@@ -46,7 +46,8 @@ TEST(TopK, OfEveryTypeIsTheCpus) {
   EXPECT_EQ(Compare(bench, late, 0), "");
 }
 
-// The CPU's answer for NaN is TensorFlow's, which hangs on the order of its comparisons (ops/README.md); no two GPUs would agree on that.
+// The CPU's answer for NaN is TensorFlow's, which hangs on the order of its comparisons (docs/numbers.md); no two GPUs
+// would agree on that.
 TEST(TopK, TakesNanForLessThanAnyNumberAndTheFirstOfEquals) {
   Bench bench;
   const std::vector<float> row = {kNan, 1, -kInfinity, kNan, kInfinity, -0.0f, 0, 1};

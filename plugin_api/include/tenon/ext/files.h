@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host extension "tenon.files/1": files, so that a simulator or a test that fails the n-th write can stand in.
  *
- * Found through tenon_host.get_extension. Paths are bytes without NUL. A path with a scheme ("NAME://...") leads to the file system
- * that a plugin brings (ext/draft/filesystem.h), and to an error that says which plugin is needed where none does; any
- * other path is the operating system's. Every error names the path and the reason; a full disk is RESOURCE_EXHAUSTED, a missing file
- * NOT_FOUND, no permission PERMISSION_DENIED. */
+ * Found through tenon_host.get_extension. Paths are bytes without NUL. A path with a scheme ("NAME://...") leads to the
+ * file system that a plugin brings (ext/draft/filesystem.h), and to an error that says which plugin is needed where
+ * none does; any other path is the operating system's. Every error names the path and the reason; a full disk is
+ * RESOURCE_EXHAUSTED, a missing file NOT_FOUND, no permission PERMISSION_DENIED. */
 #ifndef TENON_EXT_FILES_H_
 #define TENON_EXT_FILES_H_
 

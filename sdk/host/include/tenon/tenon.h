@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tenon for C++ applications: a thin, header-only face over the C API of app.h.
 //
-// The idea: objects own what the C API gives them, and a failure is a value. No function throws, aborts or blocks longer
-// than the C function that it calls; a program compiled without exceptions can use everything here.
+// The idea: objects own what the C API gives them, and a failure is a value. No function throws, aborts or blocks
+// longer than the C function that it calls; a program compiled without exceptions can use everything here.
 //
 //   using namespace tenon::host;
 //   Result<Runtime> runtime = Runtime::Create();          // finds and loads the plugins
@@ -13,8 +13,8 @@
 //   Result<Session> session = Session::Create(*runtime, graph);
 //   Result<std::vector<Tensor>> values = session->Run({{x, batch}}, {y});
 //
-// Rules. Building a graph has no error at each line: the first failure sticks to the graph (Graph::status()), later nodes
-// are not added, and a session refuses the graph with that status. Everything else returns Status or Result<T>.
+// Rules. Building a graph has no error at each line: the first failure sticks to the graph (Graph::status()), later
+// nodes are not added, and a session refuses the graph with that status. Everything else returns Status or Result<T>.
 // Objects are movable handles. A runtime must outlive its graphs and sessions, a session its callables.
 // Threads: as app.h says; different objects may be used from different threads, one graph from one thread at a time.
 #ifndef TENON_TENON_H_

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an author of plugins in C writes again and again: elements of a view, attributes by their kind, scalars, strings, errors with numbers
- * in them. All are inline functions over the plugin ABI; C++ authors have tenon/sdk. After load() only, as tenon_plugin_error.
+/* What an author of plugins in C writes again and again: elements of a view, attributes by their kind, scalars,
+ * strings, errors with numbers in them. All are inline functions over the plugin ABI; C++ authors have tenon/sdk. After
+ * load() only, as tenon_plugin_error.
  *
  *   int64_t times = 0;
  *   tenon_status* status = tenon_c_attr_int(args->node_services, args->node, "times", &times);
@@ -34,7 +35,8 @@ static inline uint32_t tenon_c_equal(tenon_span span, const char* text) {
   return span.size == strlen(text) && (span.size == 0 || memcmp(span.data, text, span.size) == 0);
 }
 
-/* A failure whose message is printf's, cut to 1023 bytes; who gets it releases it. Texts of spans: "%.*s", (int)span.size, span.data. */
+/* A failure whose message is printf's, cut to 1023 bytes; who gets it releases it. Texts of spans: "%.*s",
+ * (int)span.size, span.data. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
@@ -71,17 +73,21 @@ static inline int64_t tenon_c_count(const tenon_tensor_view* view) {
   return count;
 }
 
-/* The one element of an int32 or int64 tensor in host memory. INVALID_ARGUMENT says what it is instead. what: "the axis". */
+/* The one element of an int32 or int64 tensor in host memory. INVALID_ARGUMENT says what it is instead. what:
+ * "the axis". */
 static inline tenon_status* tenon_c_integer(const tenon_tensor_view* view, const char* what, int64_t* out_value) {
   const void* data = tenon_c_data(view);
-  if (data == NULL || tenon_c_count(view) != 1) return tenon_c_error(TENON_INVALID_ARGUMENT, "%s must be one number that is there", what);
+  if (data == NULL || tenon_c_count(view) != 1)
+    return tenon_c_error(TENON_INVALID_ARGUMENT, "%s must be one number that is there", what);
   if (view->dtype == TENON_DT_INT32) {
     int32_t value;
     memcpy(&value, data, sizeof(value));
     *out_value = value;
     return NULL;
   }
-  if (view->dtype != TENON_DT_INT64) return tenon_c_error(TENON_INVALID_ARGUMENT, "%s must be int32 or int64, found dtype %u", what, (unsigned)view->dtype);
+  if (view->dtype != TENON_DT_INT64)
+    return tenon_c_error(TENON_INVALID_ARGUMENT, "%s must be int32 or int64, found dtype %u", what,
+                         (unsigned)view->dtype);
   memcpy(out_value, data, sizeof(*out_value));
   return NULL;
 }
@@ -96,17 +102,21 @@ static inline tenon_span tenon_c_string(const tenon_tensor_view* view, int64_t i
   return text;
 }
 
-/* Makes output `index`, which the registration names in dynamic_outputs, a string tensor of that shape; strings [count], copied. */
-static inline tenon_status* tenon_c_set_strings(tenon_frame* frame, int32_t index, tenon_shape shape, const tenon_span* strings, uint64_t count) {
+/* Makes output `index`, which the registration names in dynamic_outputs, a string tensor of that shape; strings
+ * [count], copied. */
+static inline tenon_status* tenon_c_set_strings(tenon_frame* frame, int32_t index, tenon_shape shape,
+                                                const tenon_span* strings, uint64_t count) {
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    if (strings[i].size > UINT64_MAX / 2 - bytes) return tenon_plugin_error(TENON_RESOURCE_EXHAUSTED, "the strings are longer than memory can be");
+    if (strings[i].size > UINT64_MAX / 2 - bytes)
+      return tenon_plugin_error(TENON_RESOURCE_EXHAUSTED, "the strings are longer than memory can be");
     bytes += strings[i].size;
   }
   tenon_status* status = frame->services->alloc_output(frame, index, shape, bytes);
   if (status != NULL) return status;
   const tenon_tensor_view* view = frame->outputs[index];
-  if (tenon_c_count(view) < 0 || (uint64_t)tenon_c_count(view) != count) return tenon_plugin_error(TENON_INTERNAL, "the shape does not have as many elements as there are strings");
+  if (tenon_c_count(view) < 0 || (uint64_t)tenon_c_count(view) != count)
+    return tenon_plugin_error(TENON_INTERNAL, "the shape does not have as many elements as there are strings");
   char* base = (char*)tenon_c_data(view);
   tenon_string_cell* cells = (tenon_string_cell*)(void*)base;
   uint64_t offset = count * sizeof(tenon_string_cell);
@@ -122,24 +132,28 @@ static inline tenon_status* tenon_c_set_strings(tenon_frame* frame, int32_t inde
 /* ---- Attributes ---- */
 
 /* An attribute of that kind (TENON_ATTR_*, with TENON_ATTR_LIST for a list); INVALID_ARGUMENT when it is of another. */
-static inline tenon_status* tenon_c_attr(const tenon_node_services* services, const tenon_node* node, const char* name, uint32_t kind,
-                                         tenon_attr_value* out_value) {
+static inline tenon_status* tenon_c_attr(const tenon_node_services* services, const tenon_node* node, const char* name,
+                                         uint32_t kind, tenon_attr_value* out_value) {
   memset(out_value, 0, sizeof(*out_value));
   tenon_status* status = services->attr(node, tenon_c_span(name), out_value);
   if (status != NULL) return status;
   /* A list without elements is of any kind. */
-  if (out_value->kind == kind || ((out_value->kind & kind & TENON_ATTR_LIST) != 0 && out_value->count == 0)) return NULL;
-  return tenon_c_error(TENON_INVALID_ARGUMENT, "attribute '%s' is of kind %u; %u is wanted", name, (unsigned)out_value->kind, (unsigned)kind);
+  if (out_value->kind == kind || ((out_value->kind & kind & TENON_ATTR_LIST) != 0 && out_value->count == 0))
+    return NULL;
+  return tenon_c_error(TENON_INVALID_ARGUMENT, "attribute '%s' is of kind %u; %u is wanted", name,
+                       (unsigned)out_value->kind, (unsigned)kind);
 }
 
-static inline tenon_status* tenon_c_attr_int(const tenon_node_services* services, const tenon_node* node, const char* name, int64_t* out_value) {
+static inline tenon_status* tenon_c_attr_int(const tenon_node_services* services, const tenon_node* node,
+                                             const char* name, int64_t* out_value) {
   tenon_attr_value value;
   tenon_status* status = tenon_c_attr(services, node, name, TENON_ATTR_INT, &value);
   if (status == NULL) *out_value = *(const int64_t*)value.data;
   return status;
 }
 
-static inline tenon_status* tenon_c_attr_float(const tenon_node_services* services, const tenon_node* node, const char* name, float* out_value) {
+static inline tenon_status* tenon_c_attr_float(const tenon_node_services* services, const tenon_node* node,
+                                               const char* name, float* out_value) {
   tenon_attr_value value;
   tenon_status* status = tenon_c_attr(services, node, name, TENON_ATTR_FLOAT, &value);
   if (status == NULL) *out_value = *(const float*)value.data;
@@ -147,7 +161,8 @@ static inline tenon_status* tenon_c_attr_float(const tenon_node_services* servic
 }
 
 /* out_value: 1 or 0. */
-static inline tenon_status* tenon_c_attr_bool(const tenon_node_services* services, const tenon_node* node, const char* name, uint32_t* out_value) {
+static inline tenon_status* tenon_c_attr_bool(const tenon_node_services* services, const tenon_node* node,
+                                              const char* name, uint32_t* out_value) {
   tenon_attr_value value;
   tenon_status* status = tenon_c_attr(services, node, name, TENON_ATTR_BOOL, &value);
   if (status == NULL) *out_value = *(const uint8_t*)value.data != 0;
@@ -155,7 +170,8 @@ static inline tenon_status* tenon_c_attr_bool(const tenon_node_services* service
 }
 
 /* out_value: TENON_DT_*. */
-static inline tenon_status* tenon_c_attr_type(const tenon_node_services* services, const tenon_node* node, const char* name, uint32_t* out_value) {
+static inline tenon_status* tenon_c_attr_type(const tenon_node_services* services, const tenon_node* node,
+                                              const char* name, uint32_t* out_value) {
   tenon_attr_value value;
   tenon_status* status = tenon_c_attr(services, node, name, TENON_ATTR_TYPE, &value);
   if (status == NULL) *out_value = *(const uint32_t*)value.data;
@@ -163,7 +179,8 @@ static inline tenon_status* tenon_c_attr_type(const tenon_node_services* service
 }
 
 /* The span lives as long as the call in which the node was given. */
-static inline tenon_status* tenon_c_attr_string(const tenon_node_services* services, const tenon_node* node, const char* name, tenon_span* out_value) {
+static inline tenon_status* tenon_c_attr_string(const tenon_node_services* services, const tenon_node* node,
+                                                const char* name, tenon_span* out_value) {
   tenon_attr_value value;
   tenon_status* status = tenon_c_attr(services, node, name, TENON_ATTR_STRING, &value);
   if (status == NULL) *out_value = *(const tenon_span*)value.data;
@@ -171,8 +188,8 @@ static inline tenon_status* tenon_c_attr_string(const tenon_node_services* servi
 }
 
 /* out_values [*out_count] live as long as the call in which the node was given. */
-static inline tenon_status* tenon_c_attr_ints(const tenon_node_services* services, const tenon_node* node, const char* name,
-                                              const int64_t** out_values, uint64_t* out_count) {
+static inline tenon_status* tenon_c_attr_ints(const tenon_node_services* services, const tenon_node* node,
+                                              const char* name, const int64_t** out_values, uint64_t* out_count) {
   tenon_attr_value value;
   tenon_status* status = tenon_c_attr(services, node, name, TENON_ATTR_INT | TENON_ATTR_LIST, &value);
   if (status == NULL) {
@@ -195,7 +212,8 @@ static inline tenon_node_properties tenon_c_properties(const tenon_node_services
 /* ---- Graphs ---- */
 
 /* A scalar constant, for gradients and decompositions: float, double, int32 or int64. */
-static inline tenon_status* tenon_c_scalar(const tenon_graph_builder* builder, uint32_t dtype, double number, tenon_output* out_output) {
+static inline tenon_status* tenon_c_scalar(const tenon_graph_builder* builder, uint32_t dtype, double number,
+                                           tenon_output* out_output) {
   const float single = (float)number;
   const int32_t narrow = (int32_t)number;
   const int64_t wide = (int64_t)number;
@@ -213,7 +231,9 @@ static inline tenon_status* tenon_c_scalar(const tenon_graph_builder* builder, u
     case TENON_DT_DOUBLE: view.dl.data = (void*)&number; break;
     case TENON_DT_INT32: view.dl.data = (void*)&narrow; break;
     case TENON_DT_INT64: view.dl.data = (void*)&wide; break;
-    default: return tenon_c_error(TENON_UNIMPLEMENTED, "a scalar of dtype %u; float, double, int32 and int64 there are", (unsigned)dtype);
+    default:
+      return tenon_c_error(TENON_UNIMPLEMENTED, "a scalar of dtype %u; float, double, int32 and int64 there are",
+                           (unsigned)dtype);
   }
   return builder->add_constant(builder->context, &view, out_output);
 }

@@ -25,12 +25,12 @@
 extern "C" {
 #endif
 
-/* The host's table; NULL before load(). One host serves all runtimes of a process. Whole, as these headers know it: what an older host does
- * not have is NULL in it. */
+/* The host's table; NULL before load(). One host serves all runtimes of a process. Whole, as these headers know it:
+ * what an older host does not have is NULL in it. */
 extern __attribute__((visibility("hidden"))) const tenon_host* tenon_plugin_host;
 
-/* Copies into `target` [target_size], a struct of these headers, what a struct that the host gave has of it; the rest is 0. Both begin with
- * struct_size. */
+/* Copies into `target` [target_size], a struct of these headers, what a struct that the host gave has of it; the rest
+ * is 0. Both begin with struct_size. */
 static inline void tenon_plugin_take(void* target, uint32_t target_size, const void* given) {
   uint32_t size = 0;
   memcpy(&size, given, sizeof(size));
@@ -38,7 +38,8 @@ static inline void tenon_plugin_take(void* target, uint32_t target_size, const v
   memcpy(target, given, size < target_size ? size : target_size);
 }
 
-/* A failure, which who gets it releases: code is a TENON_* of status.h, text a NUL-terminated string, which is copied. After load() only. */
+/* A failure, which who gets it releases: code is a TENON_* of status.h, text a NUL-terminated string, which is copied.
+ * After load() only. */
 static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) {
   tenon_span message = {text, 0};
   while (text[message.size] != '\0') ++message.size;
@@ -47,13 +48,15 @@ static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) 
 
 #define TENON_PLUGIN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The entry point. The literals are strings: the id is the package's name for ever ("vendor.what"), the version is for people.
- * capability_table is an array of tenon_capability, complete before load(): tenon-manifest reads it without a host. */
+/* The entry point. The literals are strings: the id is the package's name for ever ("vendor.what"), the version is for
+ * people. capability_table is an array of tenon_capability, complete before load(): tenon-manifest reads it without a
+ * host. */
 #define TENON_PLUGIN(id_literal, version_literal, doc_literal, capability_table) \
   TENON_PLUGIN_WITH(id_literal, version_literal, doc_literal, capability_table, NULL, 0, NULL, NULL)
 
-/* The same with options [option_count] and hooks, or NULL: on_load(args, &self), once for each runtime, whose self the plugin's other
- * functions then get; a status other than NULL rejects the plugin, and on_unload(self) is not called for it. */
+/* The same with options [option_count] and hooks, or NULL: on_load(args, &self), once for each runtime, whose self the
+ * plugin's other functions then get; a status other than NULL rejects the plugin, and on_unload(self) is not called for
+ * it. */
 #define TENON_PLUGIN_WITH(id_literal, version_literal, doc_literal, capability_table, option_table, option_count_, \
                           on_load, on_unload)                                                                     \
   const tenon_host* tenon_plugin_host = NULL;                                                                     \
@@ -67,7 +70,9 @@ static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) 
       tenon_plugin_host = &whole;                                                                                 \
     }                                                                                                             \
     *out_self = NULL;                                                                                             \
-    if (args->must_understand != 0) return tenon_plugin_error(TENON_UNIMPLEMENTED, "load() got a feature that this plugin does not know"); \
+    if (args->must_understand != 0) {                                                                             \
+      return tenon_plugin_error(TENON_UNIMPLEMENTED, "load() got a feature that this plugin does not know");      \
+    }                                                                                                             \
     return hook ? hook(args, out_self) : NULL;                                                                    \
   }                                                                                                               \
   static void tenon_plugin_unload_(tenon_plugin_self* self) {                                                     \
@@ -94,7 +99,7 @@ static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) 
   TENON_PLUGIN_EXTERN_C TENON_EXPORT const tenon_plugin* tenon_plugin_query(tenon_query_args* args);              \
   TENON_PLUGIN_EXTERN_C TENON_EXPORT const tenon_plugin* tenon_plugin_query(tenon_query_args* args) {             \
     if (args->host_abi_major != TENON_ABI_MAJOR) {                                                                \
-      const tenon_span text = TENON_SPAN("it was built for ABI " TENON_ABI_TEXT);                                         \
+      const tenon_span text = TENON_SPAN("it was built for ABI " TENON_ABI_TEXT);                                 \
       args->out_reject_code = TENON_REJECT_ABI_MAJOR;                                                             \
       args->out_reject_text = text;                                                                               \
       return NULL;                                                                                                \

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draft capability "tenon.compiler/1": a device takes whole subgraphs. Not frozen until a real user has passed.
  *
- * The compiler reads the graph through the cursor, claims sets of nodes, and says for each node that it refuses why. The
- * host checks that each claim is convex, and that claims do not depend on each other in a circle. compile() is called when
- * shapes are known and gives an executable, which is run like a kernel of the claim's device: one call a step, however many
- * nodes it stands for. A device without queues is the host's: its executables run on the step's thread and may use the
- * frame's parallel_for.
+ * The compiler reads the graph through the cursor, claims sets of nodes, and says for each node that it refuses why.
+ * The host checks that each claim is convex, and that claims do not depend on each other in a circle. compile() is
+ * called when shapes are known and gives an executable, which is run like a kernel of the claim's device: one call a
+ * step, however many nodes it stands for. A device without queues is the host's: its executables run on the step's
+ * thread and may use the frame's parallel_for.
  *
- * A device may have several compilers: the one of the highest priority is asked first, the others for what it left. What compile() of a device without queues refuses
- * runs piece by piece where its kernels can (tile.h), else node by node.
+ * A device may have several compilers: the one of the highest priority is asked first, the others for what it left.
+ * What compile() of a device without queues refuses runs piece by piece where its kernels can (tile.h), else node by
+ * node.
  *
- * Inputs that the claimed nodes' kernels take in the host's memory (host_memory_args) lie there in the executable's frame
- * too; an edge that is taken in both memories is two inputs. The executable and the workspace stay until the work of a run
- * is done. An executable may not change its inputs, but for one that lies where an output lies: where it says that it can take that
- * (out_in_place), and nobody reads the input afterwards, the host may do so, and need not. */
+ * Inputs that the claimed nodes' kernels take in the host's memory (host_memory_args) lie there in the executable's
+ * frame too; an edge that is taken in both memories is two inputs. The executable and the workspace stay until the work
+ * of a run is done. An executable may not change its inputs, but for one that lies where an output lies: where it says
+ * that it can take that (out_in_place), and nobody reads the input afterwards, the host may do so, and need not. */
 #ifndef TENON_EXT_DRAFT_COMPILE_H_
 #define TENON_EXT_DRAFT_COMPILE_H_
 
@@ -60,13 +61,14 @@ typedef struct tenon_compile_args {
   uint32_t precision; /* TENON_PRECISION_* */
   uint32_t threads;   /* that parallel_for may use; at least 1 */
   tenon_compile_context* context;
-  /* Shape, dtype and size of any edge of a claimed node; dl.data is NULL unless the value is constant in this plan (host
-   * memory). Valid until compile() returns. UNIMPLEMENTED from compile(): the nodes run one by one. */
+  /* Shape, dtype and size of any edge of a claimed node; dl.data is NULL unless the value is constant in this plan
+   * (host memory). Valid until compile() returns. UNIMPLEMENTED from compile(): the nodes run one by one. */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*edge)(tenon_compile_context* context, tenon_output output, const tenon_tensor_view** out_view);
   /* Filled by compile(). */
   uint64_t out_workspace_bytes; /* of the device, given to every run */
-  const tenon_in_place* out_in_place; /* [out_in_place_count] inputs and outputs of the frame; live as long as the executable */
+  const tenon_in_place* out_in_place; /* [out_in_place_count] inputs and outputs of the frame; live as long as the
+                                       * executable */
   uint64_t out_in_place_count;
 } tenon_compile_args;
 
@@ -74,7 +76,9 @@ typedef struct tenon_compiler {
   uint32_t struct_size;
   uint32_t must_understand;
   tenon_span device_type;
-  int32_t priority; /* beside those of kernels: nodes whose best kernel has a higher one are not offered; and beside those of other compilers */
+  /* beside those of kernels: nodes whose best kernel has a higher one are not offered; and beside those of other
+   * compilers */
+  int32_t priority;
   uint32_t reserved;
   /* nodes: those placed on the device that it may claim. */
   TENON_THREAD(any) TENON_OWN(borrow)

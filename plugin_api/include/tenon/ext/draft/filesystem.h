@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draft capability "tenon.filesystem/1": where the paths of one scheme lead. Not frozen until a real user has passed.
  *
- * A path "NAME://rest" belongs to the plugin whose table has the scheme NAME; paths without a scheme are the operating system's.
- * Everybody else (ops, the application) goes through tenon.files/1 (ext/files.h), which finds the table by the path's scheme and
- * opens the plugin when it is first asked for. A plugin that is to be found by name alone is called "tenon.files.NAME"; others
- * with this capability are asked afterwards.
+ * A path "NAME://rest" belongs to the plugin whose table has the scheme NAME; paths without a scheme are the operating
+ * system's. Everybody else (ops, the application) goes through tenon.files/1 (ext/files.h), which finds the table by
+ * the path's scheme and opens the plugin when it is first asked for. A plugin that is to be found by name alone is
+ * called "tenon.files.NAME"; others with this capability are asked afterwards.
  *
- * Rules. Paths are whole, with their scheme, so that errors can name them; "." and ".." are the file system's to resolve, and never
- * lead out of it. What each function does is what the function of the same name in tenon_files does, with the same codes. Those
- * that take a path may be called at the same time from any thread, and so may those of different files; one file that is
- * written is used by one thread at a time, one that is read by any number. Durable means: it survives what a machine of this
- * file system does not (for a disk: the loss of power). What a call may not be able to do in good time has the file system's own
- * limit, and then ends with UNAVAILABLE or DEADLINE_EXCEEDED: no call waits for ever. */
+ * Rules. Paths are whole, with their scheme, so that errors can name them; "." and ".." are the file system's to
+ * resolve, and never lead out of it. What each function does is what the function of the same name in tenon_files does,
+ * with the same codes. Those that take a path may be called at the same time from any thread, and so may those of
+ * different files; one file that is written is used by one thread at a time, one that is read by any number. Durable
+ * means: it survives what a machine of this file system does not (for a disk: the loss of power). What a call may not
+ * be able to do in good time has the file system's own limit, and then ends with UNAVAILABLE or DEADLINE_EXCEEDED: no
+ * call waits for ever. */
 #ifndef TENON_EXT_DRAFT_FILESYSTEM_H_
 #define TENON_EXT_DRAFT_FILESYSTEM_H_
 

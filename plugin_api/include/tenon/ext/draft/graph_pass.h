@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draft capability "tenon.graph_pass/1": a pass over the graph of a step, once each of its nodes has a device, before anything of it is planned.
+/* Draft capability "tenon.graph_pass/1": a pass over the graph of a step, once each of its nodes has a device, before
+ * anything of it is planned.
  *
- * For what one node cannot say of itself (tenon_decompose_function does): nodes that mean something together, wherever they stand. A pass
- * names the ops that it is about, or what they say of themselves, gets the nodes of those ops, adds other nodes, and puts their outputs in the nodes' place. What has its nodes
- * in other processes goes there with them: transfers, failures, time lines and cancellation are those of any node.
+ * For what one node cannot say of itself (tenon_decompose_function does): nodes that mean something together, wherever
+ * they stand. A pass names the ops that it is about, or what they say of themselves, gets the nodes of those ops, adds
+ * other nodes, and puts their outputs in the nodes' place. What has its nodes in other processes goes there with them:
+ * transfers, failures, time lines and cancellation are those of any node.
  *
- * A package may provide several. Passes run in the order of their packages' ids, those of one in its order, each once for every step that is planned. A pass is given what those before it
- * have added, never what it adds itself; what it adds is planned near the node that it was begun for. */
+ * A package may provide several. Passes run in the order of their packages' ids, those of one in its order, each once
+ * for every step that is planned. A pass is given what those before it have added, never what it adds itself; what it
+ * adds is planned near the node that it was begun for. */
 #ifndef TENON_EXT_DRAFT_GRAPH_PASS_H_
 #define TENON_EXT_DRAFT_GRAPH_PASS_H_
 
@@ -29,33 +32,42 @@ typedef struct tenon_graph_pass_args {
   /* Those of the pass's ops that the step will run, ascending. A node whose output is fed is not among them. */
   const int64_t* nodes; /* [node_count] */
   uint64_t node_count;
-  /* NULL: there is no such node. Its device is the whole name of the one that it will run on. Valid until the call adds or replaces a node. */
+  /* NULL: there is no such node. Its device is the whole name of the one that it will run on. Valid until the call adds
+   * or replaces a node. */
   TENON_THREAD(step) TENON_OWN(borrow) const tenon_node* (*node)(const struct tenon_graph_pass_args* args, int64_t id);
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*input)(const struct tenon_graph_pass_args* args, int64_t id, int32_t index, tenon_output* out_source);
-  /* Nodes that are added from here on have names below that of node `id`, wait for what it waits for, and run on `device`, a whole name. id -1: they
-   * have names of their own, and wait for nothing but their inputs. */
+  /* Nodes that are added from here on have names below that of node `id`, wait for what it waits for, and run on
+   * `device`, a whole name. id -1: they have names of their own, and wait for nothing but their inputs. */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*begin)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span device);
-  /* Who reads output i of the node gets outputs[i] [count], which is of the same type; the node itself is not run. INVALID_ARGUMENT says what does not fit. */
+  /* Who reads output i of the node gets outputs[i] [count], which is of the same type; the node itself is not run.
+   * INVALID_ARGUMENT says what does not fit. */
   TENON_THREAD(step) TENON_OWN(borrow)
-  tenon_status* (*replace)(const struct tenon_graph_pass_args* args, int64_t id, const tenon_output* outputs, uint64_t count);
+  tenon_status* (*replace)(const struct tenon_graph_pass_args* args, int64_t id, const tenon_output* outputs,
+                           uint64_t count);
   /* The step runs the node, also when nobody reads it. */
-  TENON_THREAD(step) TENON_OWN(borrow) tenon_status* (*add_target)(const struct tenon_graph_pass_args* args, int64_t id);
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*add_target)(const struct tenon_graph_pass_args* args, int64_t id);
   void* host; /* the host's own */
-  /* What the session was asked for: TENON_PRECISION_*, whether compilers get what they claim (0: every kernel runs by itself), and the text of its
-   * calibration; empty: none. */
+  /* What the session was asked for: TENON_PRECISION_*, whether compilers get what they claim (0: every kernel runs by
+   * itself), and the text of its calibration; empty: none. */
   uint32_t precision;
   uint32_t compiles;
   tenon_span calibration;
-  /* Says of the node what became of it and why, for the explanation of the step. A pass of a reduced precision begins the note of a node that computes in it with "in " ("in bfloat16",
-   * "in 8-bit integers: ..."), and that of a product which does not with "stays in float", and after a colon the reason: who counts them (`tenon run --accuracy`) goes by that. */
-  TENON_THREAD(step) TENON_OWN(borrow) tenon_status* (*explain)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span text);
+  /* Says of the node what became of it and why, for the explanation of the step. A pass of a reduced precision begins
+   * the note of a node that computes in it with "in " ("in bfloat16", "in 8-bit integers: ..."), and that of a product
+   * which does not with "stays in float", and after a colon the reason: who counts them (`tenon run --accuracy`) goes
+   * by that. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*explain)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span text);
   /* For how many nodes it waits besides its inputs; 0: there is no such node. */
-  TENON_THREAD(step) TENON_OWN(borrow) int32_t (*control_input_count)(const struct tenon_graph_pass_args* args, int64_t id);
+  TENON_THREAD(step) TENON_OWN(borrow)
+  int32_t (*control_input_count)(const struct tenon_graph_pass_args* args, int64_t id);
   /* The node that it waits for. INVALID_ARGUMENT: there is no such node, or it waits for fewer. */
   TENON_THREAD(step) TENON_OWN(borrow)
-  tenon_status* (*control_input)(const struct tenon_graph_pass_args* args, int64_t id, int32_t index, int64_t* out_source);
+  tenon_status* (*control_input)(const struct tenon_graph_pass_args* args, int64_t id, int32_t index,
+                                 int64_t* out_source);
 } tenon_graph_pass_args;
 
 /* Capability "tenon.graph_pass/1". */
@@ -68,12 +80,12 @@ typedef struct tenon_graph_pass {
   /* A failure is that of the step's planning. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*run)(tenon_plugin_self* self, const tenon_graph_pass_args* args);
-  /* 0: it is called in every session. Else in those alone whose precision is this one. From TENON_PRECISION_INT8 on no kernel honours it by itself: a
-   * session of a precision that no pass is for is refused. */
+  /* 0: it is called in every session. Else in those alone whose precision is this one. From TENON_PRECISION_INT8 on no
+   * kernel honours it by itself: a session of a precision that no pass is for is refused. */
   uint32_t precision;
   uint32_t reserved;
-  /* Nodes whose ops have one of these properties (TENON_PROPERTY_*) are among its nodes too. It is called for graphs that have a node of `ops`; where that is
-   * empty, for graphs that have one of these. */
+  /* Nodes whose ops have one of these properties (TENON_PROPERTY_*) are among its nodes too. It is called for graphs
+   * that have a node of `ops`; where that is empty, for graphs that have one of these. */
   uint64_t properties;
 } tenon_graph_pass;
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draft host extension "tenon.keeping/1": memory of a plugin's own that counts against the session it is for. Found through tenon_host.get_extension. Not frozen until a real
- * user has passed; another number when a function of it changes.
+/* Draft host extension "tenon.keeping/1": memory of a plugin's own that counts against the session it is for. Found
+ * through tenon_host.get_extension. Not frozen until a real user has passed; another number when a function of it
+ * changes.
  *
- * What a kernel keeps beyond its call, in a queue, a table, a buffer of elements, is more than tensors: each is kept in a record, and a stranger's graph may make so many records of
- * one shared tensor as it likes. Whoever keeps a buffer says with keep() how many bytes its record takes; what has no buffer is charged to an account. Both count
- * against the limits that the buffer counts against, and are refused with RESOURCE_EXHAUSTED, which names the limit, before the memory is taken. */
+ * What a kernel keeps beyond its call, in a queue, a table, a buffer of elements, is more than tensors: each is kept in
+ * a record, and a stranger's graph may make so many records of one shared tensor as it likes. Whoever keeps a buffer
+ * says with keep() how many bytes its record takes; what has no buffer is charged to an account. Both count against the
+ * limits that the buffer counts against, and are refused with RESOURCE_EXHAUSTED, which names the limit, before the
+ * memory is taken. */
 #ifndef TENON_EXT_DRAFT_KEEPING_H_
 #define TENON_EXT_DRAFT_KEEPING_H_
 
@@ -17,7 +20,8 @@ extern "C" {
 
 #define TENON_EXTENSION_KEEPING "tenon.keeping/1"
 
-typedef struct tenon_account tenon_account; /* opaque, counted; the host's: the memory of a session. It may outlive that */
+/* opaque, counted; the host's: the memory of a session. It may outlive that */
+typedef struct tenon_account tenon_account;
 
 typedef struct tenon_keeping {
   uint32_t struct_size;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draft device extension "tenon.native_handle/1": the vendor's own handles behind a device and its queues, for kernels of other packages
- * and for libraries of the vendor. Found through tenon_device_driver.get_extension. Not frozen until a real user has passed.
+/* Draft device extension "tenon.native_handle/1": the vendor's own handles behind a device and its queues, for kernels
+ * of other packages and for libraries of the vendor. Found through tenon_device_driver.get_extension. Not frozen until
+ * a real user has passed.
  *
- * A kernel that gives work to a native stream does so inside run(), on the frame's queue; the work is then in the queue's order, of the
- * frame's timeline as far as order goes, and its own failures are the vendor's. While a graph is captured (ext/draft/capture.h) the
- * frame's queue has a stream of its own, which keeps the work. */
+ * A kernel that gives work to a native stream does so inside run(), on the frame's queue; the work is then in the
+ * queue's order, of the frame's timeline as far as order goes, and its own failures are the vendor's. While a graph is
+ * captured (ext/draft/capture.h) the frame's queue has a stream of its own, which keeps the work. */
 #ifndef TENON_EXT_DRAFT_NATIVE_HANDLE_H_
 #define TENON_EXT_DRAFT_NATIVE_HANDLE_H_
 
@@ -25,8 +26,8 @@ typedef struct tenon_native_handle {
   TENON_THREAD(any) TENON_OWN(borrow) int32_t (*ordinal)(tenon_device* device);
   /* CUstream (which cudaStream_t is) or hipStream_t; lives as long as the queue. */
   TENON_THREAD(any) TENON_OWN(borrow) void* (*stream)(tenon_queue* queue);
-  /* What is submitted to the queue from now on begins when what the vendor's stream was given so far has ended. The stream is another
-   * library's, of any GPU of this vendor; the host does not wait. */
+  /* What is submitted to the queue from now on begins when what the vendor's stream was given so far has ended. The
+   * stream is another library's, of any GPU of this vendor; the host does not wait. */
   TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*wait_for)(tenon_queue* queue, void* stream);
 } tenon_native_handle;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draft device extension "tenon.profile/1": what ran when on a device's queues.
  *
- * Every piece of work that a queue finished is one span, or several of its label where the driver tells its parts apart (the
- * kernels of a captured graph), numbered from 0 in the order of finishing; a driver keeps the latest ones. Found through
- * tenon_device_driver.get_extension. */
+ * Every piece of work that a queue finished is one span, or several of its label where the driver tells its parts apart
+ * (the kernels of a captured graph), numbered from 0 in the order of finishing; a driver keeps the latest ones. Found
+ * through tenon_device_driver.get_extension. */
 #ifndef TENON_EXT_DRAFT_PROFILE_H_
 #define TENON_EXT_DRAFT_PROFILE_H_
 
@@ -38,12 +38,12 @@ typedef struct tenon_profile {
   /* Copies the spans numbered from `first` on, at most capacity of them. out_next is the number to go on with; with
    * capacity 0 it is the number that the next span will get. */
   TENON_THREAD(any) TENON_OWN(borrow)
-  void (*read)(tenon_device* device, uint64_t first, tenon_profile_span* out_spans, uint64_t capacity, uint64_t* out_count,
-               uint64_t* out_next);
+  void (*read)(tenon_device* device, uint64_t first, tenon_profile_span* out_spans, uint64_t capacity,
+               uint64_t* out_count, uint64_t* out_next);
   /* Ticks of the device's own clock in a second; 0: it has none. */
   TENON_THREAD(any) TENON_OWN(borrow) double (*ticks_per_second)(tenon_device* device);
-  /* on 1: work that is submitted from now on is recorded; 0: that is not wanted any more. Counted. NULL: all work is recorded
-   * always. */
+  /* on 1: work that is submitted from now on is recorded; 0: that is not wanted any more. Counted. NULL: all work is
+   * recorded always. */
   TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*watch)(tenon_device* device, uint32_t on);
 } tenon_profile;
 

@@ -84,9 +84,11 @@ template <size_t kBytes>
 inline constexpr Crc32cShift kCrc32cShift = MakeCrc32cShift<kBytes>();
 
 #if defined(__x86_64__)
-// Three parts of kBytes at once, as long as there are three: an instruction waits for the one before it, and between them there is time for two more.
+// Three parts of kBytes at once, as long as there are three: an instruction waits for the one before it, and between
+// them there is time for two more.
 template <size_t kBytes>
-__attribute__((target("sse4.2"))) inline uint32_t Crc32cOfThrees(uint32_t crc, const unsigned char*& data, size_t& size) {
+__attribute__((target("sse4.2"))) inline uint32_t Crc32cOfThrees(uint32_t crc, const unsigned char*& data,
+                                                                 size_t& size) {
   const auto shifted = [](uint64_t value) {
     const Crc32cShift& s = kCrc32cShift<kBytes>;
     return s[0][value & 0xff] ^ s[1][value >> 8 & 0xff] ^ s[2][value >> 16 & 0xff] ^ s[3][value >> 24 & 0xff];

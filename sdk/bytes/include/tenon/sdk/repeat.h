@@ -9,7 +9,8 @@
 
 namespace tenon::sdk {
 
-// `count` elements of `size` bytes each, from 1 on, all of them what `element` is; they do not overlap it. Twice as much is copied each time.
+// `count` elements of `size` bytes each, from 1 on, all of them what `element` is; they do not overlap it. Twice as
+// much is copied each time.
 inline void Repeat(char* to, const char* element, size_t size, size_t count) {
   std::memcpy(to, element, size);
   for (size_t done = size, all = count * size; done < all;) {

@@ -125,7 +125,8 @@ class WireReader {
   // The field with its tag, to be copied as it is.
   std::string_view whole() const { return whole_; }
 
-  // The same, of the wire type that the message is known to have there: another one makes it malformed, and gives 0 or empty.
+  // The same, of the wire type that the message is known to have there: another one makes it malformed, and gives 0 or
+  // empty.
   uint64_t varint() { return Expect(0) ? number_ : 0; }
   uint32_t fixed32() { return Expect(5) ? static_cast<uint32_t>(number_) : 0; }
   std::string_view delimited() { return Expect(2) ? bytes_ : std::string_view(); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files: read whole, or replaced as a whole so that a crash leaves the old one or the new one.
 //
-// On the operating system's file system or, for a path "NAME://...", on the one that a plugin brings (tenon/host/files.h). Messages name
-// the file and the reason.
+// On the operating system's file system or, for a path "NAME://...", on the one that a plugin brings
+// (tenon/host/files.h). Messages name the file and the reason.
 #ifndef TENON_DATA_FILE_H_
 #define TENON_DATA_FILE_H_
 
@@ -30,8 +30,8 @@ class ReadLimit {
   uint64_t left_;
 };
 
-// A file mapped for reading (where it cannot be mapped: read); the bytes live as long as the object. What is no ordinary file (a folder, a pipe,
-// a device) is refused by its kind, without waiting for anybody.
+// A file mapped for reading (where it cannot be mapped: read); the bytes live as long as the object. What is no
+// ordinary file (a folder, a pipe, a device) is refused by its kind, without waiting for anybody.
 class MappedFile {
  public:
   static Result<MappedFile> Open(const std::string& path);

@@ -56,7 +56,8 @@ struct FunctionView {
 
 Result<std::vector<FunctionView>> ParseFunctions(const GraphView& graph);
 
-// Of a serialized NodeDef, the `index`th where it stands; FunctionDef; TensorShapeProto (what cannot be read is unknown).
+// Of a serialized NodeDef, the `index`th where it stands; FunctionDef; TensorShapeProto (what cannot be read is
+// unknown).
 Result<NodeView> ParseNodeDef(std::string_view bytes, size_t index);
 Result<FunctionView> ParseFunctionDef(std::string_view bytes);
 Shape ParseTensorShape(std::string_view bytes);

@@ -2,8 +2,8 @@
 // Several arrays in one .npz file: a ZIP archive of .npy files.
 //
 // Read: stored and deflated members, ZIP64 too; checksums are verified, sizes checked before memory is asked for.
-// Encrypted and split archives are refused, and those whose members overlap, which would be more than the file is worth.
-// Written: stored members, so that a reader can map them.
+// Encrypted and split archives are refused, and those whose members overlap, which would be more than the file is
+// worth. Written: stored members, so that a reader can map them.
 #ifndef TENON_DATA_NPZ_H_
 #define TENON_DATA_NPZ_H_
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with the arguments of a C function, before any of them is read: NULL that may not be, spans and lists that are not where they say, ranks and
-// counts that cannot be. A function names its arguments in one line; who may be NULL (TENON_NULLABLE) is left out:
+// What is wrong with the arguments of a C function, before any of them is read: NULL that may not be, spans and lists
+// that are not where they say, ranks and counts that cannot be. A function names its arguments in one line; who may be
+// NULL (TENON_NULLABLE) is left out:
 //
-//   const Fault fault = TENON_FAULT_AMONG(graph, name, List(nodes, count), out_text);   // "'nodes' is NULL, with a count of 3"
+//   // "'nodes' is NULL, with a count of 3"
+//   const Fault fault = TENON_FAULT_AMONG(graph, name, List(nodes, count), out_text);
 //
-// Nothing is copied or allocated by a size before it is known to be possible. For libraries that have C functions above libtenon's, as libtenon itself: a struct
-// of theirs with spans and lists gets a Rule.
+// Nothing is copied or allocated by a size before it is known to be possible. For libraries that have C functions above
+// libtenon's, as libtenon itself: a struct of theirs with spans and lists gets a Rule.
 #ifndef TENON_HOST_ARGUMENTS_H_
 #define TENON_HOST_ARGUMENTS_H_
 
@@ -23,7 +25,7 @@
 
 namespace tenon::arguments {
 
-inline constexpr uint64_t kMostElements = INT32_MAX;          // of a list; nodes, edges and names have numbers in 32 bits
+inline constexpr uint64_t kMostElements = INT32_MAX;  // of a list; nodes, edges and names have numbers in 32 bits
 inline constexpr uint64_t kMostBytes = (uint64_t{1} << 40) - 1;  // of a text, a message, a string
 inline constexpr uint64_t kMostAddress = uint64_t{1} << 47;   // of what one process sees
 
@@ -45,7 +47,8 @@ class Fault {
 
  private:
   struct Words {
-    Words(std::string its_where, std::string its_what, uint32_t its_code) : where(std::move(its_where)), what(std::move(its_what)), code(its_code) {}
+    Words(std::string its_where, std::string its_what, uint32_t its_code)
+        : where(std::move(its_where)), what(std::move(its_what)), code(its_code) {}
     std::string where, what;
     uint32_t code;
   };
@@ -77,8 +80,10 @@ inline std::string NameAt(std::string_view names, size_t index) {
     if (c != ',' || depth != 0) continue;
     if (index == 0) {
       std::string_view name = names.substr(begin, i - begin);
-      if (const size_t inner = name.find('('); inner != std::string_view::npos) name = name.substr(inner + 1, name.find_first_of(",)", inner) - inner - 1);
-      if (const size_t member = name.find_last_of(".> "); member != std::string_view::npos) name.remove_prefix(member + 1);
+      if (const size_t inner = name.find('('); inner != std::string_view::npos)
+        name = name.substr(inner + 1, name.find_first_of(",)", inner) - inner - 1);
+      if (const size_t member = name.find_last_of(".> "); member != std::string_view::npos)
+        name.remove_prefix(member + 1);
       return std::string(name);
     }
     --index;
@@ -132,8 +137,10 @@ struct Array {
 template <typename T>
 struct Rule<Array<T>> {
   static Fault Find(const Array<T>& array) {
-    if (array.count > kMostElements) return {"", "has a count of " + std::to_string(array.count) + ", which is more than can be"};
-    if (array.count > 0 && array.elements == nullptr) return {"", "is NULL, with a count of " + std::to_string(array.count)};
+    if (array.count > kMostElements)
+      return {"", "has a count of " + std::to_string(array.count) + ", which is more than can be"};
+    if (array.count > 0 && array.elements == nullptr)
+      return {"", "is NULL, with a count of " + std::to_string(array.count)};
     return {};
   }
 };
@@ -160,15 +167,18 @@ struct Rule<List<T>> {
 template <>
 struct Rule<tenon_span> {
   static Fault Find(const tenon_span& span) {
-    if (span.size > kMostBytes) return {"", "has a size of " + std::to_string(span.size) + ", which is more than can be"};
+    if (span.size > kMostBytes)
+      return {"", "has a size of " + std::to_string(span.size) + ", which is more than can be"};
     if (span.size > 0 && span.data == nullptr) return {"", "is NULL, with a size of " + std::to_string(span.size)};
     return {};
   }
 };
 
-inline Fault FaultOfRank(int32_t rank, int32_t least, const int64_t* dims, const char* rank_name, const char* dims_name) {
+inline Fault FaultOfRank(int32_t rank, int32_t least, const int64_t* dims, const char* rank_name,
+                         const char* dims_name) {
   if (rank < least || rank > TENON_MAX_RANK)
-    return {rank_name, "is " + std::to_string(rank) + "; a rank is from " + std::to_string(least) + " to " + std::to_string(TENON_MAX_RANK)};
+    return {rank_name, "is " + std::to_string(rank) + "; a rank is from " + std::to_string(least) + " to " +
+                           std::to_string(TENON_MAX_RANK)};
   if (rank > 0 && dims == nullptr) return {dims_name, "is NULL, with a rank of " + std::to_string(rank)};
   return {};
 }
@@ -184,26 +194,32 @@ struct Ranked {
 };
 template <>
 struct Rule<Ranked> {
-  static Fault Find(const Ranked& ranked) { return FaultOfRank(ranked.shape.rank, 0, ranked.shape.dims, ".rank", ".dims"); }
+  static Fault Find(const Ranked& ranked) {
+    return FaultOfRank(ranked.shape.rank, 0, ranked.shape.dims, ".rank", ".dims");
+  }
 };
 
 // Memory that begins somewhere, and ends in what an address can name.
 template <>
 struct Rule<tenon_dl_tensor> {
   static Fault Find(const tenon_dl_tensor& dl) {
-    if (dl.byte_offset > kMostAddress) return {".byte_offset", "is " + std::to_string(dl.byte_offset) + ", which is more than can be"};
+    if (dl.byte_offset > kMostAddress)
+      return {".byte_offset", "is " + std::to_string(dl.byte_offset) + ", which is more than can be"};
     Fault fault = FaultOfRank(dl.ndim, 0, dl.shape, ".ndim", ".shape");
     for (int32_t i = 0; dl.strides != nullptr && !fault && i < dl.ndim; ++i)
       if (static_cast<uint64_t>(dl.strides[i]) + kMostAddress > 2 * kMostAddress)
-        fault = {".strides[" + std::to_string(i) + "]", "is " + std::to_string(dl.strides[i]) + ", which is more than can be"};
+        fault = {".strides[" + std::to_string(i) + "]",
+                 "is " + std::to_string(dl.strides[i]) + ", which is more than can be"};
     return fault;
   }
 };
 template <>
 struct Rule<tenon_tensor_view> {
   static Fault Find(const tenon_tensor_view& view) {
-    if (view.byte_size > kMostAddress) return {".byte_size", "is " + std::to_string(view.byte_size) + ", which is more than can be"};
-    if (view.byte_size > 0 && view.dl.data == nullptr) return {".dl.data", "is NULL, with a byte_size of " + std::to_string(view.byte_size)};
+    if (view.byte_size > kMostAddress)
+      return {".byte_size", "is " + std::to_string(view.byte_size) + ", which is more than can be"};
+    if (view.byte_size > 0 && view.dl.data == nullptr)
+      return {".dl.data", "is NULL, with a byte_size of " + std::to_string(view.byte_size)};
     return TENON_FAULT_WITHIN(view.dl);
   }
 };
@@ -219,9 +235,13 @@ Fault ReadSized(const T& given, T* out) {
     if (std::memcmp(&given, out, sizeof(T)) == 0) return {};
     return {".struct_size", "is 0, and other members are not; set it to the struct's sizeof"};
   }
-  if (size < 2 * sizeof(uint32_t) || size % alignof(T) != 0) return {".struct_size", "is " + std::to_string(size) + "; set it to the struct's sizeof"};
+  if (size < 2 * sizeof(uint32_t) || size % alignof(T) != 0)
+    return {".struct_size", "is " + std::to_string(size) + "; set it to the struct's sizeof"};
   if (given.must_understand != 0)
-    return {"", "needs a feature that this library does not have (must_understand " + std::to_string(given.must_understand) + ")", TENON_UNIMPLEMENTED};
+    return {"",
+            "needs a feature that this library does not have (must_understand " +
+                std::to_string(given.must_understand) + ")",
+            TENON_UNIMPLEMENTED};
   std::memcpy(static_cast<void*>(out), &given, std::min<size_t>(size, sizeof(T)));
   return FaultOf(*out);
 }

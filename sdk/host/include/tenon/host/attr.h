@@ -20,13 +20,15 @@
 
 namespace tenon::host {
 
-// The name of a function in the graph's library: of one that Define made (host/function.h), or that Graph::Import brought.
+// The name of a function in the graph's library: of one that Define made (host/function.h), or that Graph::Import
+// brought.
 struct Function {
   std::string name;
 };
 
-// Whether op has the attribute, and of this kind, is seen when the node is added. Integers become int64 and floating-point numbers float32,
-// whatever their width here; texts, shapes and lists are copied, a Tensor shares its elements.
+// Whether op has the attribute, and of this kind, is seen when the node is added. Integers become int64 and
+// floating-point numbers float32, whatever their width here; texts, shapes and lists are copied, a Tensor shares its
+// elements.
 class Attr {
  public:
   Attr(std::string name, std::same_as<bool> auto value) : Attr(std::move(name), std::vector<uint8_t>{value}, false) {}
@@ -59,8 +61,8 @@ class Attr {
 
   const std::string& name() const { return name_; }
 
-  // The attribute as the C API takes it; borrows from this object until it dies, moves, or Get is called again. So Get is for one thread at a
-  // time, const as it is.
+  // The attribute as the C API takes it; borrows from this object until it dies, moves, or Get is called again. So Get
+  // is for one thread at a time, const as it is.
   tenon_attr Get() const {
     tenon_attr attr = {};
     attr.name = Span(name_);

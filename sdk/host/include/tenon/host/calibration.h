@@ -2,15 +2,16 @@
 // The ranges that a graph's values have, found by looking on: what sessions of Precision::kInt8 need.
 //
 //   Calibrator calibrator;
-//   SessionOptions watched{.optimize = false, .watch = true};               // where every node runs by itself, in floats
+//   SessionOptions watched{.optimize = false, .watch = true};  // where every node runs by itself, in floats
 //   for (const auto& batch : batches) {
 //     TENON_TRY(calibrator.Feed("x", View(batch)));
 //     TENON_TRY(session.Run({{"x", View(batch)}}, {y}, {}, {.watch = calibrator.Watch()}).status());
 //   }
 //   SessionOptions options{.precision = Precision::kInt8, .calibration = calibrator.Text()};
 //
-// A range is from the least to the largest element of all batches. Nothing that was seen is cut off, the order of the batches is of no account, and the same batches give the
-// same text; percentiles or moving averages would need a choice of what may be lost. Batches should be what the graph will see: what lies outside of the ranges goes to their ends.
+// A range is from the least to the largest element of all batches. Nothing that was seen is cut off, the order of the
+// batches is of no account, and the same batches give the same text; percentiles or moving averages would need a choice
+// of what may be lost. Batches should be what the graph will see: what lies outside of the ranges goes to their ends.
 #ifndef TENON_HOST_CALIBRATION_H_
 #define TENON_HOST_CALIBRATION_H_
 
@@ -35,7 +36,8 @@ class Calibrator {
   // For RunOptions::watch. Values that are no float32 are passed over.
   std::function<Status(const Watched&)> Watch() const {
     return [found = found_](const Watched& made) {
-      if (made.value.dtype == TENON_DT_FLOAT) found->Widen(std::string(made.node) + ":" + std::to_string(made.output), made.op, made.value);
+      if (made.value.dtype == TENON_DT_FLOAT)
+        found->Widen(std::string(made.node) + ":" + std::to_string(made.output), made.op, made.value);
       return Status();
     };
   }
@@ -58,18 +60,21 @@ class Calibrator {
       text += "# " + std::string(remark.substr(0, end)) + "\n";
       remark.remove_prefix(std::min(remark.size(), end + 1));
     }
-    for (const auto& [tensor, range] : found_->ranges) text += tensor + " " + range.op + " " + Number(range.low) + " " + Number(range.high) + "\n";
+    for (const auto& [tensor, range] : found_->ranges)
+      text += tensor + " " + range.op + " " + Number(range.low) + " " + Number(range.high) + "\n";
     return text;
   }
 
  private:
   struct Range {
     std::string op;
-    float low = std::numeric_limits<float>::infinity(), high = -std::numeric_limits<float>::infinity();  // NaN: one was seen
+    // NaN: one was seen
+    float low = std::numeric_limits<float>::infinity(), high = -std::numeric_limits<float>::infinity();
   };
   struct Found {
     void Widen(const std::string& tensor, std::string_view op, const tenon_tensor_view& value) {
-      const auto* const elements = reinterpret_cast<const float*>(static_cast<const char*>(value.dl.data) + value.dl.byte_offset);
+      const auto* const elements =
+          reinterpret_cast<const float*>(static_cast<const char*>(value.dl.data) + value.dl.byte_offset);
       const size_t count = value.byte_size / sizeof(float);
       Range seen;
       bool numbers = true;

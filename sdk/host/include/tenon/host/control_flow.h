@@ -6,8 +6,8 @@
 //       [&](const std::vector<Output>& v) { return graph.Op("Less", {v[0], ten}); },
 //       [&](const std::vector<Output>& v) { return std::vector{...}; }, {ten}, ...);
 //
-// Rules. A loop's parts may use its variables and invariants alone: a value from outside must be given as an invariant. New
-// constants in a part wait for the part's pivot by themselves.
+// Rules. A loop's parts may use its variables and invariants alone: a value from outside must be given as an invariant.
+// New constants in a part wait for the part's pivot by themselves.
 #ifndef TENON_HOST_CONTROL_FLOW_H_
 #define TENON_HOST_CONTROL_FLOW_H_
 
@@ -20,14 +20,18 @@
 namespace tenon::host {
 
 struct LoopOptions {
-  std::string name = "while";        // of the scope that the loop's nodes stand in, and of the frame; several loops may have one name
-  int64_t parallel_iterations = 10;  // turns that may be under way at once where the loop runs as dataflow; more take more memory
+  std::string name = "while";        // of the scope that the loop's nodes stand in, and of the frame; several loops may
+                                     // have one name
+  int64_t parallel_iterations = 10;  // turns that may be under way at once where the loop runs as dataflow; more take
+                                     // more memory
 };
 
-// Runs body while condition holds; gives the variables' last values, which are the first ones where it never holds. condition and body get
-// the variables, then the invariants; condition gives one bool, body the variables' next values, as many and of the same types. Both are
-// called once, now, to build their part. At least one variable is needed. A failure stands in graph.status().
-inline std::vector<Output> While(Graph& graph, const std::vector<Output>& variables, const std::vector<Output>& invariants,
+// Runs body while condition holds; gives the variables' last values, which are the first ones where it never holds.
+// condition and body get the variables, then the invariants; condition gives one bool, body the variables' next values,
+// as many and of the same types. Both are called once, now, to build their part. At least one variable is needed. A
+// failure stands in graph.status().
+inline std::vector<Output> While(Graph& graph, const std::vector<Output>& variables,
+                                 const std::vector<Output>& invariants,
                                  const std::function<Output(const std::vector<Output>&)>& condition,
                                  const std::function<std::vector<Output>(const std::vector<Output>&)>& body,
                                  const LoopOptions& options = {}) {
@@ -68,17 +72,20 @@ inline std::vector<Output> While(Graph& graph, const std::vector<Output>& variab
         if (value.node() == constant.node()) value = graph.Op("Identity", {constant});
   }
   if (next.size() != variables.size()) {
-    graph.Fail(Status(Code::kInvalidArgument, "While '" + options.name + "': the body gives " + std::to_string(next.size()) +
-                                                  " values for " + std::to_string(variables.size()) + " variables"));
+    graph.Fail(Status(Code::kInvalidArgument, "While '" + options.name + "': the body gives " +
+                                                  std::to_string(next.size()) + " values for " +
+                                                  std::to_string(variables.size()) + " variables"));
     return exits;
   }
-  for (size_t i = 0; i < next.size(); ++i) graph.SetInput(Operation(merges[i]), 1, graph.Op("NextIteration", {next[i]}));
+  for (size_t i = 0; i < next.size(); ++i)
+    graph.SetInput(Operation(merges[i]), 1, graph.Op("NextIteration", {next[i]}));
   return exits;
 }
 
-// predicate ? when_true(inputs) : when_false(inputs); the predicate is one bool. Both functions are called once, now, to build their branch:
-// they get the inputs, alive in the branch that is taken, and give as many values of the same types. A branch may use its inputs alone (or
-// values made from them). Gives nothing, and a failure in graph.status(), where the branches give differently many.
+// predicate ? when_true(inputs) : when_false(inputs); the predicate is one bool. Both functions are called once, now,
+// to build their branch: they get the inputs, alive in the branch that is taken, and give as many values of the same
+// types. A branch may use its inputs alone (or values made from them). Gives nothing, and a failure in graph.status(),
+// where the branches give differently many.
 inline std::vector<Output> Cond(Graph& graph, const Output& predicate, const std::vector<Output>& inputs,
                                 const std::function<std::vector<Output>(const std::vector<Output>&)>& when_true,
                                 const std::function<std::vector<Output>(const std::vector<Output>&)>& when_false,
@@ -99,8 +106,9 @@ inline std::vector<Output> Cond(Graph& graph, const Output& predicate, const std
   }
   std::vector<Output> merged;
   if (results[0].size() != results[1].size()) {
-    graph.Fail(Status(Code::kInvalidArgument, "Cond '" + name + "': the branches give " + std::to_string(results[1].size()) +
-                                                  " and " + std::to_string(results[0].size()) + " values"));
+    graph.Fail(Status(Code::kInvalidArgument, "Cond '" + name + "': the branches give " +
+                                                  std::to_string(results[1].size()) + " and " +
+                                                  std::to_string(results[0].size()) + " values"));
     return merged;
   }
   for (size_t i = 0; i < results[0].size(); ++i) merged.push_back(graph.Op("Merge", {results[0][i], results[1][i]}));

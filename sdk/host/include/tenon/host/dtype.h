@@ -55,8 +55,9 @@ inline DType DTypeFromName(std::string_view name) { return static_cast<DType>(te
 // Bytes of an element; 0 when unknown, and for packed elements.
 inline uint64_t DTypeSize(DType dtype) { return tenon_dtype_size(static_cast<uint32_t>(dtype)); }
 
-// The DType of a C++ type; kInvalid for types that have none. Integers go by size and sign: char and long have one too. Half, bfloat16 and
-// strings have no C++ type here: their elements come as bytes (View, Tensor::FromBytes) and by Tensor::Strings.
+// The DType of a C++ type; kInvalid for types that have none. Integers go by size and sign: char and long have one too.
+// Half, bfloat16 and strings have no C++ type here: their elements come as bytes (View, Tensor::FromBytes) and by
+// Tensor::Strings.
 template <typename T>
 constexpr DType DTypeOf() {
   if constexpr (std::is_same_v<T, float>)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files, on the operating system's or any other file system: "NAME://path" leads to the one that a plugin brings.
 //
-// The files are the process's, the same that ops get (plugin_api's ext/files.h says what each function does). The plugin of a scheme is
-// opened when it is first asked for, so a runtime must be there that has found it, and must stay while its files are open.
-// Different files may be used from different threads, one file that is written from one thread at a time.
-// Errors name the path and the reason: NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (a full disk), and for a scheme that nobody brings
-// which plugin is missing. Offsets and sizes are bytes.
+// The files are the process's, the same that ops get (plugin_api's ext/files.h says what each function does). The
+// plugin of a scheme is opened when it is first asked for, so a runtime must be there that has found it, and must stay
+// while its files are open. Different files may be used from different threads, one file that is written from one
+// thread at a time. Errors name the path and the reason: NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (a full
+// disk), and for a scheme that nobody brings which plugin is missing. Offsets and sizes are bytes.
 #ifndef TENON_HOST_FILES_H_
 #define TENON_HOST_FILES_H_
 
@@ -45,7 +45,8 @@ class File {
   }
   // All of them, behind what was written before.
   Status Write(std::string_view bytes) {
-    return Call(tenon_runtime_files()->write, static_cast<const void*>(bytes.data()), static_cast<uint64_t>(bytes.size()));
+    return Call(tenon_runtime_files()->write, static_cast<const void*>(bytes.data()),
+                static_cast<uint64_t>(bytes.size()));
   }
   // When it returns, what was written survives a loss of power, once the folder is synced too.
   Status Sync() { return Call(tenon_runtime_files()->sync); }
@@ -88,7 +89,9 @@ inline bool PathExists(std::string_view path) { return tenon_runtime_files()->ex
 // The names in a folder, in any order, without "." and "..".
 inline Result<std::vector<std::string>> ListDirectory(std::string_view path) {
   std::vector<std::string> names;
-  const auto add = [](void* to, tenon_span name) { static_cast<std::vector<std::string>*>(to)->emplace_back(Text(name)); };
+  const auto add = [](void* to, tenon_span name) {
+    static_cast<std::vector<std::string>*>(to)->emplace_back(Text(name));
+  };
   TENON_TRY(Status::Take(tenon_runtime_files()->list(Span(path), add, &names)));
   return names;
 }

@@ -7,11 +7,13 @@
 //   Output y = graph.Call(square_sum, {a, b});
 //   std::vector<Gradient> d = graph.Gradients({y}, {a, b});      // through the call
 //
-// A body uses its arguments and what it makes itself: an Output of the graph around is refused by name. It may call functions that the
-// graph has, so those are defined before it, and none calls itself. Calls become the functions' nodes before a step. As attributes, functions
-// are what PartitionedCall, If, Case, While and SymbolicGradient take; Cond, Case and While below write those nodes.
+// A body uses its arguments and what it makes itself: an Output of the graph around is refused by name. It may call
+// functions that the graph has, so those are defined before it, and none calls itself. Calls become the functions'
+// nodes before a step. As attributes, functions are what PartitionedCall, If, Case, While and SymbolicGradient take;
+// Cond, Case and While below write those nodes.
 //
-// A failure, the body's too, stands in graph.status(). Threads: as Graph says; a body is built within the call of Define.
+// A failure, the body's too, stands in graph.status(). Threads: as Graph says; a body is built within the call of
+// Define.
 #ifndef TENON_HOST_FUNCTION_H_
 #define TENON_HOST_FUNCTION_H_
 
@@ -27,7 +29,8 @@ namespace tenon::host {
 
 // An argument of a function that is defined: {DType::kFloat}, {DType::kFloat, {-1, 3}, "x"}.
 struct Argument {
-  Argument(DType argument_dtype, Shape argument_shape = Shape::Unknown(), std::string argument_name = {})  // NOLINT: implicit on purpose
+  // NOLINT: implicit on purpose
+  Argument(DType argument_dtype, Shape argument_shape = Shape::Unknown(), std::string argument_name = {})
       : dtype(argument_dtype), shape(std::move(argument_shape)), name(std::move(argument_name)) {}
   DType dtype;
   Shape shape;       // what the body may know of it; a call is not held to it
@@ -36,12 +39,13 @@ struct Argument {
 
 // What a body gives.
 struct FunctionResults {
-  FunctionResults(Output output) : outputs{std::move(output)} {}                        // NOLINT: implicit on purpose, as the two below
+  FunctionResults(Output output) : outputs{std::move(output)} {}  // NOLINT: implicit on purpose, as the two below
   FunctionResults(const Operation& operation) : outputs{operation} {}                   // NOLINT
   FunctionResults(std::vector<Output> of_function, std::vector<Operation> to_run = {})  // NOLINT
       : outputs(std::move(of_function)), effects(std::move(to_run)) {}
   std::vector<Output> outputs;
-  std::vector<Operation> effects;  // that each call runs, whatever is read of it, as assignments; at the call they are control outputs
+  // that each call runs, whatever is read of it, as assignments; at the call they are control outputs
+  std::vector<Operation> effects;
 };
 
 using FunctionBody = std::function<FunctionResults(Graph& body, const std::vector<Output>& arguments)>;
@@ -49,7 +53,7 @@ using FunctionBody = std::function<FunctionResults(Graph& body, const std::vecto
 struct FunctionOptions {
   std::string description = {};                // for people
   std::vector<std::string> output_names = {};  // empty: "y0", "y1", ...
-  std::string gradient = {};                   // a function of the graph that computes the gradient; empty: it is made of the body
+  std::string gradient = {};  // a function of the graph that computes the gradient; empty: it is made of the body
   Attrs attrs = {};                            // said of the function itself, as {"_noinline", true}
 };
 
@@ -68,14 +72,16 @@ class FunctionMaker {
                 const FunctionOptions& options) {
     TENON_TRY(body_.status());
     if (!options.output_names.empty() && options.output_names.size() != results.outputs.size())
-      return Status(Code::kInvalidArgument,
-                    std::to_string(options.output_names.size()) + " names for " + std::to_string(results.outputs.size()) + " outputs");
+      return Status(Code::kInvalidArgument, std::to_string(options.output_names.size()) + " names for " +
+                                                std::to_string(results.outputs.size()) + " outputs");
     TENON_TRY(AddEdges("input", inputs, input_names_, &inputs_));
     std::vector<std::string> output_names = options.output_names, effect_names;
-    for (size_t i = output_names.size(); i < results.outputs.size(); ++i) output_names.push_back("y" + std::to_string(i));
+    for (size_t i = output_names.size(); i < results.outputs.size(); ++i)
+      output_names.push_back("y" + std::to_string(i));
     for (size_t i = 0; i < results.effects.size(); ++i) effect_names.push_back("effect" + std::to_string(i));
     TENON_TRY(AddEdges("output", results.outputs, output_names, &outputs_));
-    for (size_t i = 0; i < results.effects.size(); ++i) effects_.push_back({Span(effect_names[i]), results.effects[i].node()});
+    for (size_t i = 0; i < results.effects.size(); ++i)
+      effects_.push_back({Span(effect_names[i]), results.effects[i].node()});
     for (const Attr& attr : options.attrs) attrs_.push_back(attr.Get());
     tenon_function_spec spec = {};
     spec.struct_size = sizeof(spec);
@@ -95,13 +101,16 @@ class FunctionMaker {
   }
 
  private:
-  Status AddEdges(const char* what, const std::vector<Output>& edges, const std::vector<std::string>& names, std::vector<tenon_named_output>* named) {
+  Status AddEdges(const char* what, const std::vector<Output>& edges, const std::vector<std::string>& names,
+                  std::vector<tenon_named_output>* named) {
     for (size_t i = 0; i < edges.size(); ++i) {
       if (edges[i].graph() != body_.get())
-        return Status(Code::kInvalidArgument,
-                      std::string(what) + " '" + names[i] + "' is " +
-                          (edges[i].valid() ? "'" + edges[i].name() + "' of another graph than the body; pass it to the function as an argument"
-                                            : "no output of a node"));
+        return Status(
+            Code::kInvalidArgument,
+            std::string(what) + " '" + names[i] + "' is " +
+                (edges[i].valid() ? "'" + edges[i].name() +
+                                        "' of another graph than the body; pass it to the function as an argument"
+                                  : "no output of a node"));
       named->push_back({Span(names[i]), edges[i].c_output()});
     }
     return Status();
@@ -116,15 +125,17 @@ class FunctionMaker {
 
 }  // namespace internal
 
-// Defines a function of the graph; `body` is called once, now, with a graph of its own and the arguments in it. Where the graph has one of that
-// name: fine when it is the same, ALREADY_EXISTS when not. The body's scopes, devices and control dependencies are its own.
-inline Function Define(Graph& graph, std::string_view name, const FunctionBody& body, const std::vector<Argument>& arguments,
-                       const FunctionOptions& options = {}) {
+// Defines a function of the graph; `body` is called once, now, with a graph of its own and the arguments in it. Where
+// the graph has one of that name: fine when it is the same, ALREADY_EXISTS when not. The body's scopes, devices and
+// control dependencies are its own.
+inline Function Define(Graph& graph, std::string_view name, const FunctionBody& body,
+                       const std::vector<Argument>& arguments, const FunctionOptions& options = {}) {
   if (!graph.status().ok()) return Function{std::string(name)};
   Graph inside = graph.Body();
   internal::FunctionMaker maker(inside, arguments);
   std::vector<Output> inputs;
-  for (const Argument& argument : arguments) inputs.push_back(inside.Placeholder(maker.input_name(inputs.size()), argument.dtype, argument.shape));
+  for (const Argument& argument : arguments)
+    inputs.push_back(inside.Placeholder(maker.input_name(inputs.size()), argument.dtype, argument.shape));
   const FunctionResults results = body(inside, inputs);
   graph.Fail(maker.Define(graph, name, inputs, results, options).Annotate("function '" + std::string(name) + "'"));
   return Function{std::string(name)};
@@ -155,7 +166,8 @@ inline std::vector<tenon_function_info> Functions(const Graph& graph) {
 }
 
 // which: TENON_FUNCTION_INPUT, .._OUTPUT or .._CONTROL_OUTPUT; borrowed as above.
-inline Result<std::vector<tenon_function_argument>> FunctionArguments(const Graph& graph, const Function& function, uint32_t which) {
+inline Result<std::vector<tenon_function_argument>> FunctionArguments(const Graph& graph, const Function& function,
+                                                                      uint32_t which) {
   TENON_TRY_ASSIGN(const tenon_function_info info, FindFunction(graph, function.name));
   std::vector<tenon_function_argument> arguments(which == TENON_FUNCTION_INPUT    ? info.input_count
                                                  : which == TENON_FUNCTION_OUTPUT ? info.output_count
@@ -167,12 +179,15 @@ inline Result<std::vector<tenon_function_argument>> FunctionArguments(const Grap
   return arguments;
 }
 
-// What the operation's attribute binds of its function's own attributes: {"T", DType::kFloat} of a function for any type.
-inline void BindFunction(Graph& graph, const Operation& operation, std::string_view attr, const Attrs& bound, uint64_t index = 0) {
+// What the operation's attribute binds of its function's own attributes: {"T", DType::kFloat} of a function for any
+// type.
+inline void BindFunction(Graph& graph, const Operation& operation, std::string_view attr, const Attrs& bound,
+                         uint64_t index = 0) {
   std::vector<tenon_attr> c_bound;
   for (const Attr& each : bound) c_bound.push_back(each.Get());
   if (graph.status().ok())
-    graph.Fail(Status::Take(tenon_graph_bind_function(graph.get(), operation.node(), Span(attr), index, c_bound.data(), c_bound.size())));
+    graph.Fail(Status::Take(
+        tenon_graph_bind_function(graph.get(), operation.node(), Span(attr), index, c_bound.data(), c_bound.size())));
 }
 
 namespace internal {
@@ -185,8 +200,10 @@ inline std::vector<DType> ResultTypes(Graph& graph, const Function& function) {
   if (!graph.status().ok()) return types;
   for (const tenon_function_argument& output : *outputs) {
     if (output.dtype == TENON_DT_INVALID || output.number_attr.size != 0)
-      graph.Fail(Status(Code::kInvalidArgument, "function '" + function.name + "': attributes that a caller binds say the type of its result '" +
-                                                    std::string(Text(output.name)) + "'; add the node with AddNode, and BindFunction"));
+      graph.Fail(Status(Code::kInvalidArgument, "function '" + function.name +
+                                                    "': attributes that a caller binds say the type of its result '" +
+                                                    std::string(Text(output.name)) +
+                                                    "'; add the node with AddNode, and BindFunction"));
     types.push_back(static_cast<DType>(output.dtype));
   }
   return types;
@@ -202,38 +219,44 @@ inline bool AnyIsStateful(const Graph& graph, const std::vector<Function>& funct
 
 }  // namespace internal
 
-// The results of branches[index](inputs), of the last branch where there is none of that index; index is one int32. All branches take the inputs and
-// give results of the same types. The branch that is taken runs alone.
-inline std::vector<Output> Case(Graph& graph, const Output& index, const std::vector<Function>& branches, const std::vector<Output>& inputs,
-                                const std::string& name = "case") {
+// The results of branches[index](inputs), of the last branch where there is none of that index; index is one int32. All
+// branches take the inputs and give results of the same types. The branch that is taken runs alone.
+inline std::vector<Output> Case(Graph& graph, const Output& index, const std::vector<Function>& branches,
+                                const std::vector<Output>& inputs, const std::string& name = "case") {
   if (branches.empty()) graph.Fail(Status(Code::kInvalidArgument, "Case '" + name + "': there are no branches"));
   if (!graph.status().ok()) return {};
   std::vector<Output> all{index};
   all.insert(all.end(), inputs.begin(), inputs.end());
   const std::vector<DType> types = internal::ResultTypes(graph, branches[0]);
-  return graph.AddNode(internal::AnyIsStateful(graph, branches) ? "Case" : "StatelessCase", all, {{"branches", branches}, {"Tout", types}}, name)
+  return graph
+      .AddNode(internal::AnyIsStateful(graph, branches) ? "Case" : "StatelessCase", all,
+               {{"branches", branches}, {"Tout", types}}, name)
       .outputs();
 }
 
 // predicate ? when_true(inputs) : when_false(inputs), as Case.
-inline std::vector<Output> Cond(Graph& graph, const Output& predicate, const std::vector<Output>& inputs, const Function& when_true,
-                                const Function& when_false, const std::string& name = "cond") {
+inline std::vector<Output> Cond(Graph& graph, const Output& predicate, const std::vector<Output>& inputs,
+                                const Function& when_true, const Function& when_false,
+                                const std::string& name = "cond") {
   std::vector<Output> all{predicate};
   all.insert(all.end(), inputs.begin(), inputs.end());
   const std::vector<DType> types = internal::ResultTypes(graph, when_true);
   const bool stateful = internal::AnyIsStateful(graph, {when_true, when_false});
-  return graph.AddNode(stateful ? "If" : "StatelessIf", all, {{"then_branch", when_true}, {"else_branch", when_false}, {"Tout", types}}, name)
+  return graph
+      .AddNode(stateful ? "If" : "StatelessIf", all,
+               {{"then_branch", when_true}, {"else_branch", when_false}, {"Tout", types}}, name)
       .outputs();
 }
 
-// The last values of the variables: while condition(variables) holds, variables = body(variables). What the body gives back as it got it costs
-// nothing from turn to turn.
-inline std::vector<Output> While(Graph& graph, const std::vector<Output>& variables, const Function& condition, const Function& body,
-                                 const LoopOptions& options = {}) {
+// The last values of the variables: while condition(variables) holds, variables = body(variables). What the body gives
+// back as it got it costs nothing from turn to turn.
+inline std::vector<Output> While(Graph& graph, const std::vector<Output>& variables, const Function& condition,
+                                 const Function& body, const LoopOptions& options = {}) {
   const bool stateful = internal::AnyIsStateful(graph, {condition, body});
   return graph
       .AddNode(stateful ? "While" : "StatelessWhile", variables,
-               {{"cond", condition}, {"body", body}, {"parallel_iterations", options.parallel_iterations}}, options.name)
+               {{"cond", condition}, {"body", body}, {"parallel_iterations", options.parallel_iterations}},
+               options.name)
       .outputs();
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs: nodes, edges, scopes, control dependencies and gradients.
 //
-// A graph grows by Op() and AddNode(). Attributes that the inputs determine may be left out, and defaults are filled in.
-// The first failure sticks: status() keeps it, and every later node is skipped and gives an invalid Output. So a model is
-// written without a check on each line, and one check before it is run (Session does it).
+// A graph grows by Op() and AddNode(). Attributes that the inputs determine may be left out, and defaults are filled
+// in. The first failure sticks: status() keeps it, and every later node is skipped and gives an invalid Output. So a
+// model is written without a check on each line, and one check before it is run (Session does it).
 //
 //   auto scope = graph.Scope("layer1");                          // names below get "layer1/"
 //   Output y = graph.Op("Relu", {graph.Op("BiasAdd", {graph.Op("MatMul", {x, w}), b})});
@@ -110,7 +110,8 @@ struct Gradient {
   enum class Kind : uint32_t {
     kNone = TENON_GRADIENT_NONE,      // y does not depend on x
     kDense = TENON_GRADIENT_DENSE,    // `dense` has x's shape
-    // Rows `indices` (a vector) of a tensor of shape `dense_shape` (a vector) get the rows of `dense`; a row that stands twice, their sum.
+    // Rows `indices` (a vector) of a tensor of shape `dense_shape` (a vector) get the rows of `dense`; a row that
+    // stands twice, their sum.
     kSlices = TENON_GRADIENT_SLICES,
   };
   Kind kind = Kind::kNone;
@@ -136,7 +137,9 @@ struct GraphState {
     return path;
   }
   void ApplyScope() const { tenon_graph_set_scope(graph, Span(Path())); }
-  void ApplyDevice() const { tenon_graph_set_device(graph, Span(devices.empty() ? std::string_view() : std::string_view(devices.back()))); }
+  void ApplyDevice() const {
+    tenon_graph_set_device(graph, Span(devices.empty() ? std::string_view() : std::string_view(devices.back())));
+  }
   // What nodes of an op ask for, of the innermost guard; empty: nothing.
   std::string_view GradientFor(std::string_view op) const {
     for (auto at = gradients.rbegin(); at != gradients.rend(); ++at)
@@ -181,21 +184,23 @@ class Graph {
     return graph;
   }
 
-  // One that was made through C, and stays its owner's, who outlives this. Begins in the scope and with the control inputs that it has, and
-  // leaves it with them.
+  // One that was made through C, and stays its owner's, who outlives this. Begins in the scope and with the control
+  // inputs that it has, and leaves it with them.
   static Graph Borrow(tenon_app_graph* graph) {
     auto state = std::make_unique<internal::GraphState>();
     state->graph = graph;
     state->owned = false;
-    if (const std::string_view scope = Text(tenon_graph_get_scope(graph)); !scope.empty()) state->scopes.emplace_back(scope);
+    if (const std::string_view scope = Text(tenon_graph_get_scope(graph)); !scope.empty())
+      state->scopes.emplace_back(scope);
     std::vector<int64_t> nodes(tenon_graph_get_control_inputs(graph, nullptr, 0));
     tenon_graph_get_control_inputs(graph, nodes.data(), nodes.size());
     if (!nodes.empty()) state->control_inputs.push_back({std::move(nodes), false});
     return Graph(std::move(state));
   }
 
-  // An empty graph for the body of a function of this one (host/function.h). It knows this one's functions, and nodes in it have the gradients
-  // that OverrideGradient says here; this one stays as it is while the body is built, and longer than it.
+  // An empty graph for the body of a function of this one (host/function.h). It knows this one's functions, and nodes
+  // in it have the gradients that OverrideGradient says here; this one stays as it is while the body is built, and
+  // longer than it.
   Graph Body() const {
     Graph body(std::make_unique<internal::GraphState>());
     if (state_->status.ok()) body.Check(tenon_graph_create_body(get(), &body.state_->graph));
@@ -211,10 +216,12 @@ class Graph {
   void Fail(Status status) {
     if (state_->status.ok()) state_->status = std::move(status);
   }
-  // The first failure, or success, which the graph then forgets: what failed added nothing, so that it can go on. For callers who look after each call.
+  // The first failure, or success, which the graph then forgets: what failed added nothing, so that it can go on. For
+  // callers who look after each call.
   Status TakeStatus() { return std::exchange(state_->status, Status()); }
 
-  // Adds them under their own names, whatever scopes are open. Nothing is added when one of them is wrong, and the graph stays usable.
+  // Adds them under their own names, whatever scopes are open. Nothing is added when one of them is wrong, and the
+  // graph stays usable.
   Status ImportMore(std::string_view graph_def) {
     TENON_TRY(status());
     return Status::Take(tenon_graph_import(get(), Span(graph_def)));
@@ -229,9 +236,9 @@ class Graph {
     return bytes;
   }
 
-  // Adds a node. An empty name becomes the op's; names are made unique ("MatMul_1"), below the open scopes. Inputs stand in the order of the
-  // op's arguments, those of list arguments one after the other. A failure (an unknown op, a type or shape that does not fit, an output of
-  // another graph) adds nothing, and stands in status().
+  // Adds a node. An empty name becomes the op's; names are made unique ("MatMul_1"), below the open scopes. Inputs
+  // stand in the order of the op's arguments, those of list arguments one after the other. A failure (an unknown op, a
+  // type or shape that does not fit, an output of another graph) adds nothing, and stands in status().
   Operation AddNode(std::string_view op, const std::vector<Output>& inputs, const Attrs& attrs = {},
                     std::string_view name = {}) {
     if (!state_->status.ok()) return Operation();
@@ -267,8 +274,9 @@ class Graph {
     return AddNode(function.name, inputs, {}, name);
   }
 
-  // Makes a function of the graph the gradient of an op, or of what asks for it: of nodes under OverrideGradient, or with an attribute "_gradient_op_type" of that name. It takes the node's
-  // inputs, then a gradient of each output, and gives one of each input.
+  // Makes a function of the graph the gradient of an op, or of what asks for it: of nodes under OverrideGradient, or
+  // with an attribute "_gradient_op_type" of that name. It takes the node's inputs, then a gradient of each output, and
+  // gives one of each input.
   void RegisterGradient(std::string_view op_type, const Function& function) {
     if (state_->status.ok()) Check(tenon_graph_register_gradient(get(), Span(op_type), Span(function.name)));
   }
@@ -282,7 +290,8 @@ class Graph {
   Output Placeholder(std::string_view name, DType dtype, const Shape& shape = Shape::Unknown()) {
     return Op("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
   }
-  // Constants: a number, a list of numbers (a vector), elements with a shape, a tensor, a string. The elements are copied into the graph.
+  // Constants: a number, a list of numbers (a vector), elements with a shape, a tensor, a string. The elements are
+  // copied into the graph.
   Output Const(const View& value, std::string_view name = "Const") {
     if (!state_->status.ok()) return Output();
     const tenon_tensor_view view = value.c_view();
@@ -310,9 +319,9 @@ class Graph {
     return ConstOf(Tensor::Strings(values, Shape{static_cast<int64_t>(values.size())}), name);
   }
 
-  // d(sum of ys)/d(xs), one entry an x, in their order; nodes that compute them are added below "gradients/". initial: what the ys' gradients
-  // are, one a y and of its shape, or empty for ones. With a failure in status(), such as an op on the way without a gradient, all are kNone
-  // and no node is added.
+  // d(sum of ys)/d(xs), one entry an x, in their order; nodes that compute them are added below "gradients/". initial:
+  // what the ys' gradients are, one a y and of its shape, or empty for ones. With a failure in status(), such as an op
+  // on the way without a gradient, all are kNone and no node is added.
   std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
                                   const std::vector<Output>& initial = {}) {
     std::vector<Gradient> gradients(xs.size());
@@ -366,7 +375,8 @@ class Graph {
       state.ApplyScope();
     });
   }
-  // For a loop that is built in the scope that is open now: no other loop of the graph has it, though one were built in a scope of the same name.
+  // For a loop that is built in the scope that is open now: no other loop of the graph has it, though one were built in
+  // a scope of the same name.
   std::string FrameName() const {
     const std::string scope = state_->Path();
     return Find(scope + "/Enter").ok() ? scope + "_" + std::to_string(node_count()) : scope;
@@ -379,7 +389,8 @@ class Graph {
   Guard OnlyControlDependencies(const std::vector<Operation>& operations) {
     return PushControlInputs(operations, true);
   }
-  // Nodes below ask for this device, whole or in part ("GPU:0", "/job:ps/task:1"), whatever guards around say; "" asks for none.
+  // Nodes below ask for this device, whole or in part ("GPU:0", "/job:ps/task:1"), whatever guards around say; "" asks
+  // for none.
   Guard Device(std::string_view device) {
     if (!status().ok()) return Guard(nullptr, nullptr);
     state_->devices.emplace_back(device);
@@ -418,7 +429,8 @@ class Graph {
   Operation Refuse(std::string_view op, std::string_view name, size_t index, const Output& input) {
     std::string text = "node '" + std::string(name.empty() ? op : name) + "' (" + std::string(op) + "): input " +
                        std::to_string(index);
-    text += input.valid() ? " is '" + input.name() + "', which belongs to another graph; a function's body gets such a value as an argument"
+    text += input.valid() ? " is '" + input.name() +
+                                "', which belongs to another graph; a function's body gets such a value as an argument"
                           : " is no output of a node";
     Fail(Status(Code::kInvalidArgument, std::move(text)));
     return Operation();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the wrappers that `tenon ops --generate-cpp` makes are built of. Not for use by hand.
 //
-// A wrapper adds one node by Graph::AddNode, so failures stick in the graph. Options of a node are a struct with the name and the attributes
-// that have defaults.
+// A wrapper adds one node by Graph::AddNode, so failures stick in the graph. Options of a node are a struct with the
+// name and the attributes that have defaults.
 #ifndef TENON_HOST_OP_WRAPPER_H_
 #define TENON_HOST_OP_WRAPPER_H_
 

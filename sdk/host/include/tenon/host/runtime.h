@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A runtime: the loaded plugins, and what they brought.
 //
-// Creating one finds the installed plugins. One that was found and cannot be used is no failure of the runtime: the load reports say what
-// was rejected, why, and what to do.
+// Creating one finds the installed plugins. One that was found and cannot be used is no failure of the runtime: the
+// load reports say what was rejected, why, and what to do.
 //
-// Texts in reports and infos are borrowed from the runtime: those of Reports(), Kernels() and Devices() until the same is asked again, by
-// whatever thread; those of ops until their plugin is unloaded. All else may be called from several threads at once. A runtime outlives
-// its graphs, sessions, workers and files.
+// Texts in reports and infos are borrowed from the runtime: those of Reports(), Kernels() and Devices() until the same
+// is asked again, by whatever thread; those of ops until their plugin is unloaded. All else may be called from several
+// threads at once. A runtime outlives its graphs, sessions, workers and files.
 #ifndef TENON_HOST_RUNTIME_H_
 #define TENON_HOST_RUNTIME_H_
 
@@ -36,10 +36,13 @@ struct RuntimeOptions {
   uint32_t threads = 0;    // of a step, the caller's included; 0: as many as cores
   uint32_t log_level = 0;  // TENON_LOG_* + 1, what is below is not written; 0: warnings
   std::string task;        // that this process is in a cluster, "/job:worker/task:1"
-  std::string tuning_folder;  // where kernels keep what they find out, for later processes; this user's alone, 4,096 files at most, of which the oldest go. Empty: nowhere
+  // where kernels keep what they find out, for later processes; this user's alone, 4,096 files at most, of which the
+  // oldest go. Empty: nowhere
+  std::string tuning_folder;
 };
 
-// Whether the op says a property of itself ("Properties" in tenon/op.h), whatever it names beside: Says(op, "elementwise").
+// Whether the op says a property of itself ("Properties" in tenon/op.h), whatever it names beside: Says(op,
+// "elementwise").
 inline bool Says(const tenon_op_info& op, std::string_view property) {
   std::string_view rest = Text(op.properties);
   while (!rest.empty()) {
@@ -55,8 +58,9 @@ inline bool Says(const tenon_op_info& op, std::string_view property) {
 
 class Runtime {
  public:
-  // Of the packages found only manifests are read: each is opened when something of it is first asked for. What RuntimeOptions::plugins names
-  // is opened at once, and so is a package that has options; what is wrong with one of them is the failure of this.
+  // Of the packages found only manifests are read: each is opened when something of it is first asked for. What
+  // RuntimeOptions::plugins names is opened at once, and so is a package that has options; what is wrong with one of
+  // them is the failure of this.
   static Result<Runtime> Create(const RuntimeOptions& options = {}) {
     std::vector<tenon_span> plugins;
     for (const std::string& path : options.plugins) plugins.push_back(Span(path));
@@ -91,8 +95,8 @@ class Runtime {
   Status AddPlugin(const tenon_plugin& plugin) { return Status::Take(tenon_runtime_add_plugin(get(), &plugin)); }
   // Every package that was found; what cannot be opened is in the reports.
   void OpenAll() { tenon_runtime_open_all(get()); }
-  // Takes its ops, kernels and devices out; id: "tenon.cpu". FAILED_PRECONDITION says what of it is still in use: kernels of sessions, open
-  // files, variables. The library stays mapped.
+  // Takes its ops, kernels and devices out; id: "tenon.cpu". FAILED_PRECONDITION says what of it is still in use:
+  // kernels of sessions, open files, variables. The library stays mapped.
   Status UnloadPlugin(std::string_view id) { return Status::Take(tenon_runtime_unload_plugin(get(), Span(id))); }
 
   // One for each file that was looked at, usable or not.

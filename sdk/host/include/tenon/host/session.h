@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions run parts of a graph; a Callable is a part prepared once and run often.
 //
-// Any edge may be fed and any edge fetched, by Output or by name ("node:1", "node"). A target is a node run for its effect.
+// Any edge may be fed and any edge fetched, by Output or by name ("node:1", "node"). A target is a node run for its
+// effect.
 //
 //   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, graph));
 //   TENON_TRY(session.RunTargets({init}));
-//   TENON_TRY_ASSIGN(std::vector<Tensor> values, session.Run({{x, View(batch, {32, 784})}}, {loss, accuracy}, {train}));
+//   TENON_TRY_ASSIGN(std::vector<Tensor> values, session.Run({{x, View(batch, {32, 784})}}, {loss, accuracy},
+//       {train}));
 //
-// Rules. A session must outlive its callables. All but moving and destroying may be called from several threads at once; steps of one session
-// share its variables, and only what the graph orders is ordered. Releasing a session cancels what runs and waits for it.
-// Errors. A failed step gives no fetch; what it has written to variables stays. Beside what kernels say: INVALID_ARGUMENT (a feed of another
-// type or shape), NOT_FOUND (a name, with near misses), DEADLINE_EXCEEDED, CANCELLED, RESOURCE_EXHAUSTED (memory_limit), UNAVAILABLE (a task
-// or a device is lost).
+// Rules. A session must outlive its callables. All but moving and destroying may be called from several threads at
+// once; steps of one session share its variables, and only what the graph orders is ordered. Releasing a session
+// cancels what runs and waits for it. Errors. A failed step gives no fetch; what it has written to variables stays.
+// Beside what kernels say: INVALID_ARGUMENT (a feed of another type or shape), NOT_FOUND (a name, with near misses),
+// DEADLINE_EXCEEDED, CANCELLED, RESOURCE_EXHAUSTED (memory_limit), UNAVAILABLE (a task or a device is lost).
 #ifndef TENON_HOST_SESSION_H_
 #define TENON_HOST_SESSION_H_
 
@@ -52,8 +54,8 @@ struct Feed {
   View value;  // its elements stay until the run returns
 };
 
-// Stops runs from another thread: of those that were given it, all that are under way or begin later end with CANCELLED. It cannot be taken
-// back. It lives until the runs have returned; asynchronous runs need it only to begin.
+// Stops runs from another thread: of those that were given it, all that are under way or begin later end with
+// CANCELLED. It cannot be taken back. It lives until the runs have returned; asynchronous runs need it only to begin.
 class Cancellation {
  public:
   static Result<Cancellation> Create() {
@@ -73,7 +75,8 @@ class Cancellation {
     }
     bool owned = true;
   };
-  explicit Cancellation(tenon_cancellation* cancellation, bool owned = true) : cancellation_(cancellation, Releaser{owned}) {}
+  explicit Cancellation(tenon_cancellation* cancellation, bool owned = true)
+      : cancellation_(cancellation, Releaser{owned}) {}
   std::unique_ptr<tenon_cancellation, Releaser> cancellation_;
 };
 
@@ -87,9 +90,10 @@ struct Watched {
 struct RunOptions {
   std::chrono::nanoseconds timeout{0};         // of the step, planning included; then it is DEADLINE_EXCEEDED. 0: none
   const Cancellation* cancellation = nullptr;  // may be NULL
-  std::string* trace = nullptr;  // gets the trace of a step that succeeds, Chrome's JSON format; slows the step. RunAsync leaves it alone
-  // Shown what each kernel makes, from any thread, several at once; a failure fails the step, an exception too. FAILED_PRECONDITION unless the session
-  // has the option `watch`.
+  // gets the trace of a step that succeeds, Chrome's JSON format; slows the step. RunAsync leaves it alone
+  std::string* trace = nullptr;
+  // Shown what each kernel makes, from any thread, several at once; a failure fails the step, an exception too.
+  // FAILED_PRECONDITION unless the session has the option `watch`.
   std::function<Status(const Watched& made)> watch{};
 };
 
@@ -125,7 +129,8 @@ class CRunOptions {
   static tenon_status* Watch(void* argument, const tenon_watched* made) noexcept {
     const auto& options = *static_cast<const RunOptions*>(argument);
     try {
-      const Status said = options.watch({Text(made->node), Text(made->op), Text(made->device), made->output, *made->value});
+      const Status said =
+          options.watch({Text(made->node), Text(made->op), Text(made->device), made->output, *made->value});
       return said.ok() ? nullptr : tenon_status_create(static_cast<uint32_t>(said.code()), Span(said.message()));
     } catch (const std::exception& thrown) {
       return tenon_status_create(TENON_UNKNOWN, Span(thrown.what()));
@@ -180,7 +185,8 @@ class Callable {
   size_t feed_count() const { return feed_count_; }
   size_t fetch_count() const { return fetch_count_; }
 
-  // On the caller's thread; the fetches in the order of preparing, each in host memory or where Prepare said that it stays.
+  // On the caller's thread; the fetches in the order of preparing, each in host memory or where Prepare said that it
+  // stays.
   Result<std::vector<Tensor>> Run(const std::vector<View>& feeds = {}, const RunOptions& options = {}) const {
     TENON_TRY(CheckCount(feeds.size()));
     internal::CViews views(feeds.size());
@@ -191,17 +197,18 @@ class Callable {
     c_options.Finish();
     return internal::TakeAll(fetches);
   }
-  // Into the caller's memory; nothing is allocated in a steady step. feeds: feed_count() pointers; fetches: fetch_count() writable views of
-  // the right dtype and shape, of plain types only. UNIMPLEMENTED when a fetch stays on a device. After a failure their elements are of no
-  // account.
-  Status RunInto(const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches, const RunOptions& options = {}) const {
+  // Into the caller's memory; nothing is allocated in a steady step. feeds: feed_count() pointers; fetches:
+  // fetch_count() writable views of the right dtype and shape, of plain types only. UNIMPLEMENTED when a fetch stays on
+  // a device. After a failure their elements are of no account.
+  Status RunInto(const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches,
+                 const RunOptions& options = {}) const {
     internal::CRunOptions c_options(options);
     TENON_TRY(Status::Take(tenon_callable_run_into(get(), c_options.get(), feeds, fetches)));
     c_options.Finish();
     return Status();
   }
-  // Returns at once; done is called once, from another thread, and may release the callable. The feeds' memory must live until then. When
-  // this fails itself, done is not called.
+  // Returns at once; done is called once, from another thread, and may release the callable. The feeds' memory must
+  // live until then. When this fails itself, done is not called.
   Status RunAsync(const std::vector<View>& feeds, std::function<void(Result<std::vector<Tensor>>)> done,
                   const RunOptions& options = {}) const {
     TENON_TRY(CheckCount(feeds.size()));
@@ -292,11 +299,11 @@ struct SessionOptions {
   std::string master;       // address of any of its tasks; "": steps run in this process
   std::string credentials;  // of the transport, JSON
   std::chrono::nanoseconds connect_timeout{0};  // until all tasks have answered; 0: ten seconds
-  // Whose session this is. One that begins ends those of the same owner, also of processes that are gone, and waits for their steps:
-  // give one where a session restores state that an earlier attempt may still be changing. "": nobody's.
+  // Whose session this is. One that begins ends those of the same owner, also of processes that are gone, and waits for
+  // their steps: give one where a session restores state that an earlier attempt may still be changing. "": nobody's.
   std::string owner;
-  // What names no container (tenon_session_options): on a cluster it lies in the session's own instead of the workers'; in this process in the runtime's, which outlives
-  // the session and which others see, instead of the session's own.
+  // What names no container (tenon_session_options): on a cluster it lies in the session's own instead of the workers';
+  // in this process in the runtime's, which outlives the session and which others see, instead of the session's own.
   bool isolate = false, share_state = false;
   // How steps run; on a cluster, at its workers.
   uint64_t memory_limit = 0;  // bytes; 0: none
@@ -306,12 +313,15 @@ struct SessionOptions {
   std::string calibration;  // text of a calibration, for Precision::kInt8 (calibration.h)
   bool optimize = true;  // common subexpressions, folding
   bool compile = true;   // devices' compilers may take whole sets of nodes
-  bool capture = true;   // work of a queue that is the same in every step is launched as one piece, where the device can
+  bool capture = true;  // work of a queue that is the same in every step is launched as one piece, where the device can
   bool check_numerics = false;  // the first NaN or infinity that a kernel makes fails its step, and is named; slow
   bool watch = false;           // steps may have RunOptions.watch; slow
-  uint64_t receive_window = 0;  // bytes of large values that a task of a cluster asks others for ahead of need; 0: 8 MiB; UINT64_MAX: all come as soon as they are made
-  std::string device_filters;   // the tasks and devices of the cluster that are used, "/job:ps,/job:worker/task:0"; "": all
-  std::chrono::nanoseconds silence_timeout{0};  // how long a task may say nothing before it is taken for lost; 0: three seconds
+  uint64_t receive_window = 0;  // bytes of large values that a task of a cluster asks others for ahead of need; 0: 8
+                                // MiB; UINT64_MAX: all come as soon as they are made
+  std::string device_filters;   // the tasks and devices of the cluster that are used, "/job:ps,/job:worker/task:0"; "":
+                                // all
+  // how long a task may say nothing before it is taken for lost; 0: three seconds
+  std::chrono::nanoseconds silence_timeout{0};
   DebugOptions debug;
 };
 
@@ -361,8 +371,8 @@ struct Placement {
 
 class Session {
  public:
-  // Without nodes. With a master it connects to the cluster, and waits connect_timeout at most. An option that such a session does not
-  // honour is an error that names it.
+  // Without nodes. With a master it connects to the cluster, and waits connect_timeout at most. An option that such a
+  // session does not honour is an error that names it.
   static Result<Session> Create(const Runtime& runtime, const SessionOptions& options = {}) {
     const internal::CSessionOptions c_options(options);
     tenon_session* session = nullptr;
@@ -383,17 +393,18 @@ class Session {
 
   tenon_session* get() const { return session_.get(); }
 
-  // Adds the nodes whose names the session has not; what it has with the same op stays as it is. The graph is copied, and may go or grow.
-  // ALREADY_EXISTS for a name that the session has with another op, and then nothing is added.
+  // Adds the nodes whose names the session has not; what it has with the same op stays as it is. The graph is copied,
+  // and may go or grow. ALREADY_EXISTS for a name that the session has with another op, and then nothing is added.
   Status Extend(const Graph& graph) {
     TENON_TRY(graph.status());
     return Status::Take(tenon_session_extend_graph(get(), graph.get()));
   }
-  // Adds the nodes of a serialized GraphDef; those that nobody here knows are left out, and an error when they are asked for.
+  // Adds the nodes of a serialized GraphDef; those that nobody here knows are left out, and an error when they are
+  // asked for.
   Status Extend(std::string_view graph_def) { return Status::Take(tenon_session_extend(get(), Span(graph_def))); }
 
-  // One step, on the caller's thread: the fetches in their order, in host memory. What is asked for the first time is planned; the same feeds,
-  // fetches and targets by name are planned once.
+  // One step, on the caller's thread: the fetches in their order, in host memory. What is asked for the first time is
+  // planned; the same feeds, fetches and targets by name are planned once.
   Result<std::vector<Tensor>> Run(const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
                                   const std::vector<Name>& targets = {}, const RunOptions& options = {}) const {
     std::vector<tenon_span> feed_names;
@@ -412,7 +423,8 @@ class Session {
     c_options.Finish();
     return internal::TakeAll(values);
   }
-  // Empties containers where the steps run, "" for the unnamed one: variables lose their values; queues, tables and iterators go. How much was dropped.
+  // Empties containers where the steps run, "" for the unnamed one: variables lose their values; queues, tables and
+  // iterators go. How much was dropped.
   Result<uint64_t> ResetContainers(const std::vector<std::string>& containers = {""}) const {
     std::vector<tenon_span> names;
     for (const std::string& container : containers) names.push_back(Span(container));
@@ -420,19 +432,20 @@ class Session {
     TENON_TRY(Status::Take(tenon_session_reset_containers(get(), names.data(), names.size(), &dropped)));
     return dropped;
   }
-  // For serving: variables are constants to the steps that are prepared from now on, and what is made of them is made once. Steps that write to them are FAILED_PRECONDITION.
-  // UNIMPLEMENTED: the steps run on a cluster.
+  // For serving: variables are constants to the steps that are prepared from now on, and what is made of them is made
+  // once. Steps that write to them are FAILED_PRECONDITION. UNIMPLEMENTED: the steps run on a cluster.
   Status Freeze() const { return Status::Take(tenon_session_freeze(get())); }
   // Runs nodes for their effect.
   Status RunTargets(const std::vector<Name>& targets, const std::vector<Feed>& feeds = {}) const {
     return Run(feeds, {}, targets).status();
   }
-  // feed_devices, fetch_devices: where each lies or stays, "" for host memory; empty: all in host memory. ends: the timeout and the
-  // cancellation that end the preparing; each run has its own.
+  // feed_devices, fetch_devices: where each lies or stays, "" for host memory; empty: all in host memory. ends: the
+  // timeout and the cancellation that end the preparing; each run has its own.
   Result<Callable> Prepare(const std::vector<Name>& feeds, const std::vector<Name>& fetches,
                            const std::vector<Name>& targets = {}, const std::vector<std::string>& feed_devices = {},
                            const std::vector<std::string>& fetch_devices = {}, const RunOptions& ends = {}) const {
-    if ((!feed_devices.empty() && feed_devices.size() != feeds.size()) || (!fetch_devices.empty() && fetch_devices.size() != fetches.size()))
+    if ((!feed_devices.empty() && feed_devices.size() != feeds.size()) ||
+        (!fetch_devices.empty() && fetch_devices.size() != fetches.size()))
       return Status(Code::kInvalidArgument, "give each feed or fetch a device, or none at all");
     const std::vector<tenon_span> feed_names = internal::Spans(feeds);
     const std::vector<tenon_span> fetch_names = internal::Spans(fetches);
@@ -452,21 +465,26 @@ class Session {
                                                  &options, &callable)));
     return Callable(callable, feeds.size(), fetches.size());
   }
-  // A copy in the memory of a device, or in host memory (""). Waits until it is there. The tensor holds something, and may lie in either.
+  // A copy in the memory of a device, or in host memory (""). Waits until it is there. The tensor holds something, and
+  // may lie in either.
   Result<Tensor> CopyTensor(const Tensor& tensor, const std::string& device) const {
     tenon_tensor* copy = nullptr;
     TENON_TRY(Status::Take(tenon_session_copy_tensor(get(), tensor.get(), Span(device), &copy)));
     return Tensor::Take(copy);
   }
-  // Uninitialised memory of the caller's, which the host writes (Tensor::mutable_data) and transfers to and from that device go by best: pinned memory of a GPU; ordinary memory for "" and for
-  // devices that need none. To be fed, and to be run into; not written while a step reads it. Released before the runtime is, also after the session (app.h says all of it).
+  // Uninitialised memory of the caller's, which the host writes (Tensor::mutable_data) and transfers to and from that
+  // device go by best: pinned memory of a GPU; ordinary memory for "" and for devices that need none. To be fed, and to
+  // be run into; not written while a step reads it. Released before the runtime is, also after the session (app.h says
+  // all of it).
   Result<Tensor> PinnedTensor(DType dtype, const Shape& shape, const std::string& device) const {
     tenon_tensor* tensor = nullptr;
-    TENON_TRY(Status::Take(tenon_session_create_pinned_tensor(get(), Span(device), static_cast<uint32_t>(dtype), shape.c_shape(), &tensor)));
+    TENON_TRY(Status::Take(tenon_session_create_pinned_tensor(get(), Span(device), static_cast<uint32_t>(dtype),
+                                                              shape.c_shape(), &tensor)));
     return Tensor::Take(tensor);
   }
-  // Another library's memory of that device, without a copy; taken when it succeeds, else it stays the caller's. What that library still does
-  // to it has ended, or is on a stream that WaitForStream was told of. Elements with strides are refused. Released before the runtime is.
+  // Another library's memory of that device, without a copy; taken when it succeeds, else it stays the caller's. What
+  // that library still does to it has ended, or is on a stream that WaitForStream was told of. Elements with strides
+  // are refused. Released before the runtime is.
   Result<Tensor> FromDLPack(const std::string& device, tenon_dl_managed_tensor* managed) const {
     tenon_tensor* tensor = nullptr;
     TENON_TRY(Status::Take(tenon_session_tensor_from_dlpack(get(), Span(device), managed, &tensor)));
@@ -484,11 +502,12 @@ class Session {
     const std::vector<tenon_span> target_names = internal::Spans(targets);
     tenon_text *json = nullptr, *svg = nullptr, *file = nullptr;
     TENON_TRY(Status::Take(tenon_session_place(get(), feed_names.data(), feed_names.size(), fetch_names.data(),
-                                               fetch_names.size(), target_names.data(), target_names.size(), &json, &svg,
-                                               &file)));
+                                               fetch_names.size(), target_names.data(), target_names.size(), &json,
+                                               &svg, &file)));
     return Placement{internal::TakeText(json), internal::TakeText(svg), internal::TakeText(file)};
   }
-  // What nodes took in traced steps with record_costs, and the costs that it was given: a text for SessionOptions::costs.
+  // What nodes took in traced steps with record_costs, and the costs that it was given: a text for
+  // SessionOptions::costs.
   Result<std::string> Costs() const {
     tenon_text* text = nullptr;
     TENON_TRY(Status::Take(tenon_session_costs(get(), &text)));
@@ -502,8 +521,8 @@ class Session {
     return metrics;
   }
 
-  // The tasks of its cluster, by what they said when they were last heard of; none: its steps run in this process. Their texts live
-  // as long as the session.
+  // The tasks of its cluster, by what they said when they were last heard of; none: its steps run in this process.
+  // Their texts live as long as the session.
   Result<std::vector<tenon_task_state>> Tasks() const {
     std::vector<tenon_task_state> tasks(tenon_session_task_count(get()));
     for (size_t i = 0; i < tasks.size(); ++i) {

@@ -102,8 +102,9 @@ class [[nodiscard]] Result {
 
 }  // namespace tenon::host
 
-// In a function that gives a Status or a Result: TENON_TRY(expression) returns the Status when it failed; TENON_TRY_ASSIGN(target, expression)
-// takes a Result's value, or returns its status. It is several statements: no body of an `if` without braces.
+// In a function that gives a Status or a Result: TENON_TRY(expression) returns the Status when it failed;
+// TENON_TRY_ASSIGN(target, expression) takes a Result's value, or returns its status. It is several statements: no body
+// of an `if` without braces.
 #define TENON_TRY_CONCAT_INNER(a, b) a##b
 #define TENON_TRY_CONCAT(a, b) TENON_TRY_CONCAT_INNER(a, b)
 #define TENON_TRY(expression)                                                                                   \

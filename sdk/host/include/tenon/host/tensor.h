@@ -3,8 +3,9 @@
 //
 // A Tensor shares one immutable, reference-counted value; copying it copies no elements. A View borrows elements from
 // the caller and is what feeds are made of: a Tensor becomes one by itself, and so does any span of numbers with a
-// shape. Elements are row-major. data<T>() is empty when T is not the tensor's type. What a Tensor lends (spans, texts, views) lives as long as
-// one of its copies. Copies may be used from different threads, one object by one thread at a time.
+// shape. Elements are row-major. data<T>() is empty when T is not the tensor's type. What a Tensor lends (spans, texts,
+// views) lives as long as one of its copies. Copies may be used from different threads, one object by one thread at a
+// time.
 #ifndef TENON_HOST_TENSOR_H_
 #define TENON_HOST_TENSOR_H_
 
@@ -40,8 +41,8 @@ class Tensor {
   }
   ~Tensor() { tenon_tensor_release(tensor_); }
 
-  // Copies `bytes` bytes of elements; INVALID_ARGUMENT when they are not what dtype and shape need, or the dtype's elements are no plain memory
-  // (strings, resources, variants). data NULL: zeros.
+  // Copies `bytes` bytes of elements; INVALID_ARGUMENT when they are not what dtype and shape need, or the dtype's
+  // elements are no plain memory (strings, resources, variants). data NULL: zeros.
   static Result<Tensor> FromBytes(DType dtype, const Shape& shape, const void* data, uint64_t bytes) {
     tenon_tensor* tensor = nullptr;
     TENON_TRY(Status::Take(tenon_tensor_create(static_cast<uint32_t>(dtype), shape.c_shape(), data, bytes, &tensor)));
@@ -93,20 +94,22 @@ class Tensor {
     }
     const auto* const cells = reinterpret_cast<const tenon_string_cell*>(base);
     std::vector<tenon_span> strings;
-    for (uint64_t i = 0; i < view.byte_size / sizeof(tenon_string_cell); ++i) strings.push_back({base + cells[i].offset, cells[i].size});
+    for (uint64_t i = 0; i < view.byte_size / sizeof(tenon_string_cell); ++i)
+      strings.push_back({base + cells[i].offset, cells[i].size});
     TENON_TRY(Status::Take(tenon_tensor_create_strings(shape, strings.data(), strings.size(), &tensor)));
     return Take(tensor);
   }
 
-  // Host memory of another library (a "dltensor" capsule's pointer), without a copy but where its elements have strides. Taken when it
-  // succeeds, and its deleter called when the last view of it is gone; else it stays the caller's. A device's: Session::FromDLPack.
+  // Host memory of another library (a "dltensor" capsule's pointer), without a copy but where its elements have
+  // strides. Taken when it succeeds, and its deleter called when the last view of it is gone; else it stays the
+  // caller's. A device's: Session::FromDLPack.
   static Result<Tensor> FromDLPack(tenon_dl_managed_tensor* managed) {
     tenon_tensor* tensor = nullptr;
     TENON_TRY(Status::Take(tenon_tensor_from_dlpack(managed, &tensor)));
     return Take(tensor);
   }
-  // Shares the memory with another library, which reads it only, and calls the result's deleter when it is done with it. Of a tensor that
-  // holds something, of plain elements.
+  // Shares the memory with another library, which reads it only, and calls the result's deleter when it is done with
+  // it. Of a tensor that holds something, of plain elements.
   Result<tenon_dl_managed_tensor*> ToDLPack() const {
     tenon_dl_managed_tensor* managed = nullptr;
     TENON_TRY(Status::Take(tenon_tensor_to_dlpack(tensor_, &managed)));
@@ -175,7 +178,8 @@ class View {
   template <Element T>
   View(const std::vector<T>& values, const Shape& shape) requires(!std::is_same_v<T, bool>)
       : View(std::span<const T>(values), shape) {}
-  // Any plain type: row-major elements, `bytes` of them in all. What does not fit dtype and shape is found where the view is used.
+  // Any plain type: row-major elements, `bytes` of them in all. What does not fit dtype and shape is found where the
+  // view is used.
   View(DType dtype, const Shape& shape, const void* data, uint64_t bytes) : dims_(shape.dims()) {
     view_.dl.data = const_cast<void*>(data);
     view_.dl.device_type = 1;  // DLPack's kDLCPU

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker: this process as a task of a cluster, which runs parts (partitions) of steps for masters until it is destroyed. It has threads of its
-// own; all but moving and destroying may be called from any.
+// Worker: this process as a task of a cluster, which runs parts (partitions) of steps for masters until it is
+// destroyed. It has threads of its own; all but moving and destroying may be called from any.
 #ifndef TENON_HOST_WORKER_H_
 #define TENON_HOST_WORKER_H_
 
@@ -21,16 +21,19 @@ struct ClusterTask {
 // What is more is RESOURCE_EXHAUSTED to whoever asks for it; others go on.
 struct WorkerLimits {
   uint64_t sessions = 0;       // open at once; 0: 64
-  uint64_t memory = 0;         // bytes of all sessions' values, variables and steps, in the host's memory and in each device's; 0: none
+  uint64_t memory = 0;         // bytes of all sessions' values, variables and steps, in the host's memory and in each
+                               // device's; 0: none
   uint64_t message_bytes = 0;  // of one message; 0: 4 GiB
 };
 
 class Worker {
  public:
-  // The runtime was made with a task (RuntimeOptions::task), which is one of `tasks`, and outlives the worker. tasks: the whole cluster, the
-  // same at each. listen: where; "": at the task's address. credentials: of the transport, JSON. It serves when this returns.
-  static Result<Worker> Start(const Runtime& runtime, const std::vector<ClusterTask>& tasks, const std::string& listen = "",
-                              const std::string& credentials = "", const WorkerLimits& limits = {}) {
+  // The runtime was made with a task (RuntimeOptions::task), which is one of `tasks`, and outlives the worker. tasks:
+  // the whole cluster, the same at each. listen: where; "": at the task's address. credentials: of the transport, JSON.
+  // It serves when this returns.
+  static Result<Worker> Start(const Runtime& runtime, const std::vector<ClusterTask>& tasks,
+                              const std::string& listen = "", const std::string& credentials = "",
+                              const WorkerLimits& limits = {}) {
     std::vector<tenon_task> c_tasks;
     for (const ClusterTask& task : tasks) c_tasks.push_back({Span(task.name), Span(task.address)});
     tenon_worker_options options = {};
@@ -49,7 +52,9 @@ class Worker {
   // Where it listens, with the port that the system chose.
   std::string address() const { return std::string(Text(tenon_worker_address(worker_.get()))); }
   // Takes no new steps, and lets those that run end for so long; then cancels them.
-  Status Stop(std::chrono::nanoseconds timeout) { return Status::Take(tenon_worker_stop(worker_.get(), static_cast<uint64_t>(timeout.count()))); }
+  Status Stop(std::chrono::nanoseconds timeout) {
+    return Status::Take(tenon_worker_stop(worker_.get(), static_cast<uint64_t>(timeout.count())));
+  }
   // What it has done, and has now: JSON, as tenon_worker_metrics of app.h describes it.
   Result<std::string> Metrics() const {
     tenon_text* text = nullptr;

@@ -7,7 +7,8 @@
 
 namespace tenon::model {
 
-using host::Code, host::DType, host::Result, host::Runtime, host::Session, host::Shape, host::Status, host::Tensor, host::View;
+using host::Code, host::DType, host::Result, host::Runtime, host::Session, host::Shape, host::Status, host::Tensor,
+    host::View;
 
 }  // namespace tenon::model
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coverage: which ops a model needs, and who has them.
 //
-// What is needed is what some nodes reach, with the bodies of the functions that they call; a function counts once, however
-// often it is called. A whole graph can be asked about as well.
+// What is needed is what some nodes reach, with the bodies of the functions that they call; a function counts once,
+// however often it is called. A whole graph can be asked about as well.
 #ifndef TENON_MODEL_COVERAGE_H_
 #define TENON_MODEL_COVERAGE_H_
 
@@ -29,11 +29,13 @@ struct OpUse {
 };
 
 // Sorted by op. Calls of the graph's own functions are no ops.
-std::vector<OpUse> FindCoverage(const Runtime& runtime, const GraphIndex& graph, const std::vector<const data::NodeView*>& nodes);
+std::vector<OpUse> FindCoverage(const Runtime& runtime, const GraphIndex& graph,
+                                const std::vector<const data::NodeView*>& nodes);
 
 // What a caller of a model reaches: the outputs of one signature, or (nullptr) of all, and what loading runs. A graph
 // without signatures: every node.
-Result<std::vector<const data::NodeView*>> ReachOfModel(const ModelFile& file, const GraphIndex& graph, const Signature* signature);
+Result<std::vector<const data::NodeView*>> ReachOfModel(const ModelFile& file, const GraphIndex& graph,
+                                                        const Signature* signature);
 
 // The same without what loading runs: what the signatures' outputs are made of.
 Result<std::vector<const data::NodeView*>> ReachOfCall(const ModelFile& file, const GraphIndex& graph,

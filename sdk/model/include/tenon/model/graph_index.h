@@ -31,11 +31,13 @@ class GraphIndex {
   const data::NodeView* FindNode(std::string_view name) const;
   const data::FunctionView* FindFunction(std::string_view name) const;
 
-  // The nodes that run for these targets (names of nodes or tensors), where these tensors are fed: inputs are followed up to
-  // what is fed. NOT_FOUND: there is no node of a name.
-  Result<std::vector<const data::NodeView*>> Reach(const std::vector<std::string>& feeds, const std::vector<std::string>& targets) const;
+  // The nodes that run for these targets (names of nodes or tensors), where these tensors are fed: inputs are followed
+  // up to what is fed. NOT_FOUND: there is no node of a name.
+  Result<std::vector<const data::NodeView*>> Reach(const std::vector<std::string>& feeds,
+                                                   const std::vector<std::string>& targets) const;
 
-  // The functions that a node calls or names in attributes, its own op too; each once. Names that the library lacks are left out.
+  // The functions that a node calls or names in attributes, its own op too; each once. Names that the library lacks are
+  // left out.
   std::vector<const data::FunctionView*> FunctionsOf(const data::NodeView& node) const;
 
  private:
@@ -45,7 +47,8 @@ class GraphIndex {
   std::unordered_map<std::string_view, size_t> nodes_by_name_, functions_by_name_;
 };
 
-// The nodes of a function that run when it is called: what its results and control results read, and those that `has_effect` names.
+// The nodes of a function that run when it is called: what its results and control results read, and those that
+// `has_effect` names.
 std::vector<const data::NodeView*> ReachInFunction(const data::FunctionView& function,
                                                     const std::function<bool(const data::NodeView&)>& has_effect);
 

@@ -28,8 +28,8 @@ struct GraphPart {
 
 enum class Devices { kKept, kDropped };
 
-// targets: names of nodes or tensors. NOT_FOUND: there is no node of a name. UNIMPLEMENTED: a function creates variables of its own, which
-// can be neither saved nor restored.
+// targets: names of nodes or tensors. NOT_FOUND: there is no node of a name. UNIMPLEMENTED: a function creates
+// variables of its own, which can be neither saved nor restored.
 Result<GraphPart> CutGraph(const GraphIndex& graph, const std::vector<std::string>& targets, Devices devices);
 
 }  // namespace tenon::model

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MetaGraph: what surrounds a graph in a file: signatures, how to restore its variables, assets, what to run first.
 //
-// Read from a serialized MetaGraphDef, of which views point into the bytes. Nothing in it is trusted: damage is an error, and what
-// is not known is passed over.
+// Read from a serialized MetaGraphDef, of which views point into the bytes. Nothing in it is trusted: damage is an
+// error, and what is not known is passed over.
 #ifndef TENON_MODEL_META_GRAPH_H_
 #define TENON_MODEL_META_GRAPH_H_
 
@@ -27,7 +27,8 @@ struct TensorInfo {
   Kind kind = Kind::kDense;
   // In the graph: of a sparse one the values, the indices and the dense shape; of a composite one all its components.
   std::vector<std::string> parts;
-  std::string_view default_value;  // of a caller who gives none: a serialized TensorProto; empty: there is none (DefaultOf)
+  // of a caller who gives none: a serialized TensorProto; empty: there is none (DefaultOf)
+  std::string_view default_value;
 };
 
 // Whether a value of that shape may be given where one of this is wanted: its rank, and every size that is known.
@@ -70,8 +71,10 @@ struct MetaGraph {
   std::vector<Asset> assets;
   std::string main_op;                // a node to run when the model has been restored; "": none
   std::vector<QueueRunner> queue_runners;  // what fills the queues that steps take from; nobody runs them unasked
-  std::map<std::string, std::vector<std::string>, std::less<>> collections;           // those that list nodes and tensors by name: "train_op", "summary_op", ...
-  std::map<std::string, std::vector<CollectedVariable>, std::less<>> variables;  // "variables", "local_variables", "trainable_variables", "model_variables"
+  // those that list nodes and tensors by name: "train_op", "summary_op", ...
+  std::map<std::string, std::vector<std::string>, std::less<>> collections;
+  // "variables", "local_variables", "trainable_variables", "model_variables"
+  std::map<std::string, std::vector<CollectedVariable>, std::less<>> variables;
   std::string train_op;               // a node that trains one step; "": none is named, or more than one
 
   const Signature* FindSignature(std::string_view name) const;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ModelFile: a graph as it stands in a file or a folder, whatever form it has.
 //
-// Forms: a GraphDef, a MetaGraphDef (`.meta`), and a SavedModel (a folder, or its saved_model.pb); each binary or text. What a
-// file is is told by its name where that says it (.pbtxt, .meta, a folder) and else by its bytes.
+// Forms: a GraphDef, a MetaGraphDef (`.meta`), and a SavedModel (a folder, or its saved_model.pb); each binary or text.
+// What a file is is told by its name where that says it (.pbtxt, .meta, a folder) and else by its bytes.
 //
-// Binary files are mapped, and the graph is a view of the mapping: nothing of it is copied, and weights that stand beside the
-// graph are not touched. Objects are immutable and share what they hold when they are copied; views live as long as any of them.
+// Binary files are mapped, and the graph is a view of the mapping: nothing of it is copied, and weights that stand
+// beside the graph are not touched. Objects are immutable and share what they hold when they are copied; views live as
+// long as any of them.
 #ifndef TENON_MODEL_MODEL_FILE_H_
 #define TENON_MODEL_MODEL_FILE_H_
 
@@ -41,8 +42,8 @@ class ModelFile {
   // With the graph; of a GraphDef nothing but the graph.
   const MetaGraph& meta() const { return meta_; }
   std::string_view graph_def() const { return meta_.graph_def; }
-  // Where the values of the variables stand: a checkpoint's prefix, "<folder>/variables/variables", or that of a `.meta` file
-  // beside which a checkpoint of its name stands. "": nowhere.
+  // Where the values of the variables stand: a checkpoint's prefix, "<folder>/variables/variables", or that of a
+  // `.meta` file beside which a checkpoint of its name stands. "": nowhere.
   const std::string& checkpoint() const { return checkpoint_; }
   // Of a SavedModel; "" of others.
   const std::string& folder() const { return folder_; }

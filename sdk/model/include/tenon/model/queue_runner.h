@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QueueRunner: what TensorFlow's QueueRunnerDef says: which nodes fill a queue, and which close it. train/queue_runner.h runs them.
+// QueueRunner: what TensorFlow's QueueRunnerDef says: which nodes fill a queue, and which close it.
+// train/queue_runner.h runs them.
 #ifndef TENON_MODEL_QUEUE_RUNNER_H_
 #define TENON_MODEL_QUEUE_RUNNER_H_
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Protobuf's text format, of the messages that models are made of, turned into the bytes of the binary form.
 //
-// A table of names, numbers and kinds drives it (message_table.h); nothing of protobuf is linked. Understood: comments, `field { }`
-// and `field: { }`, angle brackets, lists `[a, b]`, enums by name or number, all string escapes, strings in pieces, the
-// separators `,` and `;`, nan and inf, hexadecimal and octal numbers. Fields that the table does not have are passed over with a note.
-// Errors name line and column. The depth of messages is bounded, and so is what a text can ask for: the bytes are hardly more than the text.
+// A table of names, numbers and kinds drives it (message_table.h); nothing of protobuf is linked. Understood: comments,
+// `field { }` and `field: { }`, angle brackets, lists `[a, b]`, enums by name or number, all string escapes, strings in
+// pieces, the separators `,` and `;`, nan and inf, hexadecimal and octal numbers. Fields that the table does not have
+// are passed over with a note. Errors name line and column. The depth of messages is bounded, and so is what a text can
+// ask for: the bytes are hardly more than the text.
 #ifndef TENON_MODEL_TEXT_FORMAT_H_
 #define TENON_MODEL_TEXT_FORMAT_H_
 

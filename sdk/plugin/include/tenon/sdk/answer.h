@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between a C table and the C++ behind it (device.h, compiler.h): how a member's end becomes a status, and how structs
-// that may grow come in and go out.
+// What stands between a C table and the C++ behind it (device.h, compiler.h): how a member's end becomes a status, and
+// how structs that may grow come in and go out.
 #ifndef TENON_SDK_ANSWER_H_
 #define TENON_SDK_ANSWER_H_
 
@@ -46,12 +46,14 @@ inline void LogFailure(tenon_status* failed) noexcept {
   tenon_plugin_host->status_release(failed);
 }
 
-[[nodiscard, gnu::cold]] inline tenon_status* IsNull(const char* what) { return Failure(TENON_INVALID_ARGUMENT, what, " is NULL"); }
+[[nodiscard, gnu::cold]] inline tenon_status* IsNull(const char* what) {
+  return Failure(TENON_INVALID_ARGUMENT, what, " is NULL");
+}
 
 constexpr size_t kStructHead = 2 * sizeof(uint32_t);  // struct_size and must_understand
 
-// A struct of the caller that may grow: *given then has all that is known here. It is the caller's own, or, where that is shorter, *room
-// with zeros behind. A bit of must_understand is one that nobody here knows. what: "a copy".
+// A struct of the caller that may grow: *given then has all that is known here. It is the caller's own, or, where that
+// is shorter, *room with zeros behind. A bit of must_understand is one that nobody here knows. what: "a copy".
 template <class Struct>
 [[nodiscard]] tenon_status* TakeStruct(const char* what, const Struct** given, Struct* room) {
   const Struct* const from = *given;
@@ -79,7 +81,8 @@ template <class Struct, class Function>
   all.struct_size = sizeof all;
   TENON_SDK_RETURN_IF_ERROR(StatusOf([&] { return fill(&all); }));
   const size_t known = std::min<size_t>(out->struct_size, sizeof all);
-  std::memcpy(reinterpret_cast<char*>(out) + kStructHead, reinterpret_cast<const char*>(&all) + kStructHead, known - kStructHead);
+  std::memcpy(reinterpret_cast<char*>(out) + kStructHead, reinterpret_cast<const char*>(&all) + kStructHead,
+              known - kStructHead);
   return nullptr;
 }
 

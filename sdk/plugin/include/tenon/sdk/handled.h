@@ -30,7 +30,9 @@ class Handled : public std::enable_shared_from_this<Object> {
     held.host_ = std::move(object);
     return held.handle();
   }
-  static std::shared_ptr<Object> TakeBack(Opaque* handle) { return std::move(static_cast<Handled*>(Of(handle))->host_); }
+  static std::shared_ptr<Object> TakeBack(Opaque* handle) {
+    return std::move(static_cast<Handled*>(Of(handle))->host_);
+  }
 
  private:
   std::shared_ptr<Object> host_;  // itself, while the host has it

@@ -84,9 +84,10 @@ class NodeContext {
     return range;
   }
 
-  // What the op says of itself (tenon/graph.h); nothing where the host is older than properties. Spans live as long as the op.
+  // What the op says of itself (tenon/graph.h); nothing where the host is older than properties. Spans live as long as
+  // the op.
   tenon_node_properties Properties() const {
-    tenon_node_properties properties = {.struct_size = sizeof(tenon_node_properties), .must_understand = 0, .flags = 0, .elements = 0, .rows = 0, .axes_input = -1, .reserved = 0, .axes_attr = {}, .keep_dims_attr = {}};
+    tenon_node_properties properties = {TENON_HEAD(tenon_node_properties), 0, 0, 0, -1, 0, {}, {}};
     if (TENON_CALLABLE(services_, properties)) services_->properties(node_, &properties);
     return properties;
   }
@@ -100,7 +101,8 @@ class NodeContext {
     return value;
   }
 
-  // Values by the attribute's name. One that the op does not have is the host's failure, one of another kind INTERNAL; both give 0, "", nothing.
+  // Values by the attribute's name. One that the op does not have is the host's failure, one of another kind INTERNAL;
+  // both give 0, "", nothing.
   bool Bool(std::string_view attr) { return Scalar<uint8_t>(attr, TENON_ATTR_BOOL) != 0; }
   int64_t Int(std::string_view attr) { return Scalar<int64_t>(attr, TENON_ATTR_INT); }
   float Float(std::string_view attr) { return Scalar<float>(attr, TENON_ATTR_FLOAT); }

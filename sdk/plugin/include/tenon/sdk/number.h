@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in every element type: float to half and bfloat16 and back, and one element's bytes. For ops, which need no half's arithmetic; kernels
-// have half.h.
+// Numbers in every element type: float to half and bfloat16 and back, and one element's bytes. For ops, which need no
+// half's arithmetic; kernels have half.h.
 #ifndef TENON_SDK_NUMBER_H_
 #define TENON_SDK_NUMBER_H_
 
@@ -62,8 +62,8 @@ struct ElementBytes {
   alignas(16) char bytes[16] = {};
 };
 
-// value as an element of the type, a complex one's imaginary part 0; false when the type holds no numbers. Integers truncate; who calls sees to it
-// that they hold the value.
+// value as an element of the type, a complex one's imaginary part 0; false when the type holds no numbers. Integers
+// truncate; who calls sees to it that they hold the value.
 inline bool EncodeElement(double value, uint32_t dtype, ElementBytes* out) {
   const auto put = [&](auto element) {
     std::memcpy(out->bytes, &element, sizeof(element));
@@ -89,7 +89,8 @@ inline bool EncodeElement(double value, uint32_t dtype, ElementBytes* out) {
   }
 }
 
-// The real element at `data`, which need not be aligned, as a number; false for other types. Beyond 2^53 int64 and uint64 are rounded.
+// The real element at `data`, which need not be aligned, as a number; false for other types. Beyond 2^53 int64 and
+// uint64 are rounded.
 inline bool DecodeElement(const char* data, uint32_t dtype, double* out) {
   const auto get = [&]<class T>(T element) {
     std::memcpy(&element, data, sizeof(element));
@@ -112,7 +113,8 @@ inline bool DecodeElement(const char* data, uint32_t dtype, double* out) {
   }
 }
 
-// The DLPack type {code, bits, lanes} of a dtype, references without their mark; code 255 for types that DLPack does not have.
+// The DLPack type {code, bits, lanes} of a dtype, references without their mark; code 255 for types that DLPack does
+// not have.
 constexpr tenon_dl_data_type DlType(uint32_t dtype) {
   const uint8_t bits = static_cast<uint8_t>(ElementSize(BaseType(dtype)) * 8);
   switch (BaseType(dtype)) {

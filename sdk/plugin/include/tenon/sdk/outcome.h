@@ -30,7 +30,8 @@ inline tenon_status* ToStatus(const Outcome& outcome) {
 // Takes the status over.
 inline Outcome TakeStatus(tenon_status* status) {
   if (status == nullptr) return {};
-  Outcome outcome{tenon_plugin_host->status_code(status), std::string(ToText(tenon_plugin_host->status_message(status)))};
+  Outcome outcome{tenon_plugin_host->status_code(status),
+                  std::string(ToText(tenon_plugin_host->status_message(status)))};
   tenon_plugin_host->status_release(status);
   return outcome;
 }

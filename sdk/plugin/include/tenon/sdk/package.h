@@ -4,10 +4,11 @@
 //   #include "tenon/sdk/package.h"
 //   TENON_OP_PLUGIN("example.powers", "1.0.0", "Squares and cubes.")
 //
-// Whatever the library's files define with TENON_OP (op.h) is the package's. TENON_OP_AND_KERNEL_PLUGIN: and what they define with
-// TENON_KERNEL (kernel.h). A device package, which has a list of kernels by a name of its own, asks for its table alone:
+// Whatever the library's files define with TENON_OP (op.h) is the package's. TENON_OP_AND_KERNEL_PLUGIN: and what they
+// define with TENON_KERNEL (kernel.h). A device package, which has a list of kernels by a name of its own, asks for its
+// table alone:
 //
-//   TENON_KERNEL_PACKAGE(kKernelPackage, example_kernels);    // after extern const tenon_kernel_package kKernelPackage;
+//   TENON_KERNEL_PACKAGE(kKernelPackage, example_kernels);  // after extern const tenon_kernel_package kKernelPackage;
 //
 // The tables are made when the library is opened, in the order of the ops' names.
 #ifndef TENON_SDK_PACKAGE_H_
@@ -22,7 +23,8 @@
 
 namespace tenon::sdk {
 
-// Entries of a list in the order of their names; equal names in the order of the list. Never freed: the host keeps what it was given.
+// Entries of a list in the order of their names; equal names in the order of the list. Never freed: the host keeps what
+// it was given.
 template <class T, class Name>
 std::span<const T* const> SortedList(const T* const* begin, const T* const* end, Name&& name) {
   const std::span<const T*> sorted(new const T*[static_cast<size_t>(end - begin)], static_cast<size_t>(end - begin));
@@ -36,8 +38,10 @@ inline tenon_op_package OpPackageOf(const tenon_op_definition* const* begin, con
   return {TENON_HEAD(tenon_op_package), ops.data(), ops.size()};
 }
 
-inline tenon_kernel_package KernelPackageOf(const tenon_kernel_registration* const* begin, const tenon_kernel_registration* const* end) {
-  const auto kernels = SortedList(begin, end, [](const tenon_kernel_registration& kernel) { return ToText(kernel.op); });
+inline tenon_kernel_package KernelPackageOf(const tenon_kernel_registration* const* begin,
+                                            const tenon_kernel_registration* const* end) {
+  const auto kernels =
+      SortedList(begin, end, [](const tenon_kernel_registration& kernel) { return ToText(kernel.op); });
   return {TENON_HEAD(tenon_kernel_package), kernels.data(), kernels.size()};
 }
 

@@ -54,15 +54,16 @@ std::string Concat(const Parts&... parts) {
 
 // ---- Failures ----
 
-// A status that says what its parts say, which who gets it releases or gives to the host. code: TENON_* of status.h. After load() only.
+// A status that says what its parts say, which who gets it releases or gives to the host. code: TENON_* of status.h.
+// After load() only.
 template <class... Parts>
 [[nodiscard]] tenon_status* Failure(uint32_t code, const Parts&... parts) {
   const std::string text = Concat(parts...);
   return tenon_plugin_host->status_new(code, ToSpan(text));
 }
 
-// Runs function() and gives its tenon_status*; an exception becomes a status: want of memory RESOURCE_EXHAUSTED, another one INTERNAL with its
-// text. A KernelError (kernel.h) has a status of its own, which CurrentFailure takes.
+// Runs function() and gives its tenon_status*; an exception becomes a status: want of memory RESOURCE_EXHAUSTED,
+// another one INTERNAL with its text. A KernelError (kernel.h) has a status of its own, which CurrentFailure takes.
 template <class Function>
 [[nodiscard]] tenon_status* Guard(Function&& function) noexcept {
   try {
@@ -85,7 +86,9 @@ template <class Function>
 // ---- Element types ----
 
 // Without TENON_DT_REF.
-constexpr uint32_t BaseType(uint32_t dtype) { return dtype >= TENON_DT_REF && dtype < 2 * TENON_DT_REF ? dtype - TENON_DT_REF : dtype; }
+constexpr uint32_t BaseType(uint32_t dtype) {
+  return dtype >= TENON_DT_REF && dtype < 2 * TENON_DT_REF ? dtype - TENON_DT_REF : dtype;
+}
 constexpr bool IsComplex(uint32_t dtype) { return dtype == TENON_DT_COMPLEX64 || dtype == TENON_DT_COMPLEX128; }
 constexpr bool IsReal(uint32_t dtype) {
   return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
@@ -176,7 +179,8 @@ constexpr std::string_view TypeName(uint32_t dtype) {
                                          "int2",
                                          "uint2",
                                          "float4_e2m1fn"};
-  constexpr std::string_view kOwnNames[] = {"packed_int4", "packed_uint4", "packed_int2", "packed_uint2", "packed_float4_e2m1fn", "float8_e8m0fnu"};
+  constexpr std::string_view kOwnNames[] = {"packed_int4",  "packed_uint4",         "packed_int2",
+                                            "packed_uint2", "packed_float4_e2m1fn", "float8_e8m0fnu"};
   if ((dtype & TENON_DT_VENDOR_FLAG) != 0) return "a vendor's type";
   const uint32_t base = BaseType(dtype), own = base - TENON_DT_PACKED_INT4;
   if (own < sizeof(kOwnNames) / sizeof(kOwnNames[0])) return kOwnNames[own];
@@ -185,14 +189,15 @@ constexpr std::string_view TypeName(uint32_t dtype) {
 
 // ---- Views ----
 
-// The first element of a view: where it lies. The host may read it when the view has TENON_VIEW_HOST_VISIBLE; whether it is of type T nobody
-// asks.
+// The first element of a view: where it lies. The host may read it when the view has TENON_VIEW_HOST_VISIBLE; whether
+// it is of type T nobody asks.
 template <class T = std::byte>
 T* Data(const tenon_tensor_view& view) {
   return reinterpret_cast<T*>(static_cast<char*>(view.dl.data) + view.dl.byte_offset);
 }
 
-// The elements of a contiguous view of an integer type in host memory, in row-major order; nothing for other types, uint64 among them.
+// The elements of a contiguous view of an integer type in host memory, in row-major order; nothing for other types,
+// uint64 among them.
 inline std::optional<std::vector<int64_t>> IntegersOf(const tenon_tensor_view& view) {
   uint64_t count = 1;
   for (int32_t i = 0; i < view.dl.ndim; ++i) count *= static_cast<uint64_t>(view.dl.shape[i]);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buffers of the testing host: reference counted memory with guard bytes behind it, so that a write beyond the end is seen.
+// The buffers of the testing host: reference counted memory with guard bytes behind it, so that a write beyond the end
+// is seen.
 //
-// Any thread may retain and release. live_buffers counts those that nobody has released yet: a test that compares it before and
-// after sees a leak.
+// Any thread may retain and release. live_buffers counts those that nobody has released yet: a test that compares it
+// before and after sees a leak.
 #ifndef TENON_TESTING_BUFFER_H_
 #define TENON_TESTING_BUFFER_H_
 
@@ -76,7 +77,9 @@ inline tenon_buffer* Share(const tenon_tensor_view& view) {
   return alias;
 }
 // Whether it is host memory of the testing host.
-inline bool OnHost(const tenon_buffer& buffer) { return buffer.home != nullptr ? OnHost(*buffer.home) : !buffer.foreign; }
+inline bool OnHost(const tenon_buffer& buffer) {
+  return buffer.home != nullptr ? OnHost(*buffer.home) : !buffer.foreign;
+}
 // Whether nobody has written behind its end.
 inline bool Intact(const tenon_buffer& buffer) {
   if (buffer.home != nullptr) return Intact(*buffer.home);

@@ -6,8 +6,8 @@
 //   tenon_queue* queue = device.Queue();       // destroyed with the device, unless before
 //   ExpectEq(device.Fill(queue, data, 8, 1, {{{gate, 1}}, timeline, 2}), "");  // waits for gate 1, signals timeline 2
 //
-// A status becomes "CODE: message", and "" is success; where only success makes sense a failure is reported (failure.h). Submissions may be
-// made on any thread, all else on one.
+// A status becomes "CODE: message", and "" is success; where only success makes sense a failure is reported
+// (failure.h). Submissions may be made on any thread, all else on one.
 #ifndef TENON_TESTING_DEVICE_H_
 #define TENON_TESTING_DEVICE_H_
 
@@ -22,7 +22,9 @@
 
 namespace tenon::testing {
 
-inline const tenon_device_driver* DriverOf(const Library& library) { return library.Capability<tenon_device_driver>(TENON_CAPABILITY_DEVICE); }
+inline const tenon_device_driver* DriverOf(const Library& library) {
+  return library.Capability<tenon_device_driver>(TENON_CAPABILITY_DEVICE);
+}
 
 // Points to wait for, the timeline that the work belongs to, and the point that it signals.
 struct Submission {
@@ -83,19 +85,22 @@ class Device {
   }
 
   // Devices of a copy: NULL is the host.
-  std::string Copy(tenon_queue* queue, const void* source, tenon_device* source_device, void* target, tenon_device* target_device, uint64_t bytes,
-                   const Submission& submission = {}) {
+  std::string Copy(tenon_queue* queue, const void* source, tenon_device* source_device, void* target,
+                   tenon_device* target_device, uint64_t bytes, const Submission& submission = {}) {
     const tenon_copy_args args = {TENON_HEAD(tenon_copy_args), source, target, bytes, source_device, target_device};
     return Text(driver->queue_copy(queue, &args, submission.get()));
   }
-  std::string CopyWithin(tenon_queue* queue, const void* source, void* target, uint64_t bytes, const Submission& submission = {}) {
+  std::string CopyWithin(tenon_queue* queue, const void* source, void* target, uint64_t bytes,
+                         const Submission& submission = {}) {
     return Copy(queue, source, device, target, device, bytes, submission);
   }
   std::string Fill(tenon_queue* queue, void* target, uint64_t bytes, uint8_t value, const Submission& submission = {}) {
     const tenon_fill_args args = {TENON_HEAD(tenon_fill_args), target, bytes, &value, 1};
     return Text(driver->queue_fill(queue, &args, submission.get()));
   }
-  std::string Barrier(tenon_queue* queue, const Submission& submission) { return Text(driver->queue_barrier(queue, submission.get())); }
+  std::string Barrier(tenon_queue* queue, const Submission& submission) {
+    return Text(driver->queue_barrier(queue, submission.get()));
+  }
   // What the call was told comes into `out`, which a Finish of the queue makes safe to read.
   std::string HostCall(tenon_queue* queue, std::string* out, const Submission& submission = {}) {
     const auto call = [](void* argument, tenon_status* status) { *static_cast<std::string*>(argument) = Text(status); };
@@ -114,8 +119,12 @@ class Device {
   }
 
   // Between memory of the host and the device; done when they return.
-  void UploadBytes(tenon_queue* queue, const void* source, void* target, uint64_t bytes) { Move(queue, source, nullptr, target, device, bytes); }
-  void DownloadBytes(tenon_queue* queue, const void* source, void* target, uint64_t bytes) { Move(queue, source, device, target, nullptr, bytes); }
+  void UploadBytes(tenon_queue* queue, const void* source, void* target, uint64_t bytes) {
+    Move(queue, source, nullptr, target, device, bytes);
+  }
+  void DownloadBytes(tenon_queue* queue, const void* source, void* target, uint64_t bytes) {
+    Move(queue, source, device, target, nullptr, bytes);
+  }
   template <class T>
   void Upload(tenon_queue* queue, const std::vector<T>& values, void* target) {
     UploadBytes(queue, values.data(), target, values.size() * sizeof(T));
@@ -140,7 +149,8 @@ class Device {
   const tenon_profile* profile = nullptr;
 
  private:
-  void Move(tenon_queue* queue, const void* source, tenon_device* source_device, void* target, tenon_device* target_device, uint64_t bytes) {
+  void Move(tenon_queue* queue, const void* source, tenon_device* source_device, void* target,
+            tenon_device* target_device, uint64_t bytes) {
     tenon_semaphore* const done = Semaphore();
     ExpectEq(Copy(queue, source, source_device, target, target_device, bytes, {{}, done, 1}), "");
     ExpectEq(Wait(done, 1), "");

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs kernels of a device, and those of a reference on the host, which say what is right.
 //
-//   const DeviceCase add = {"AddV2", {}, {Make<float>({2, 1}, {1, 2}), Make<float>({3}, {1, 2, 3})}, {{TENON_DT_FLOAT, {2, 3}}}};
+//   const DeviceCase add = {"AddV2", {}, {Make<float>({2, 1}, {1, 2}), Make<float>({3}, {1, 2, 3})}, {{TENON_DT_FLOAT,
+//       {2, 3}}}};
 //   DeviceBench bench(library, {{"devices", "1"}}, 0, cpu);
 //   ExpectEq(bench.OnDevice(add, &outputs), "");       // "" or the failure; the outputs come back from the device
 //   ExpectEq(Compare(bench, add, 1e-6), "");           // against the reference's kernel
 //
-// Inputs in `host` stay in the host's memory, as the registration's host_memory_args say. Variables are inputs VariableInput(): which ones is
-// said at the run, in their order. Their values lie in the device's memory for the device's kernels. One thread at a time.
+// Inputs in `host` stay in the host's memory, as the registration's host_memory_args say. Variables are inputs
+// VariableInput(): which ones is said at the run, in their order. Their values lie in the device's memory for the
+// device's kernels. One thread at a time.
 #ifndef TENON_TESTING_DEVICE_BENCH_H_
 #define TENON_TESTING_DEVICE_BENCH_H_
 
@@ -37,7 +39,8 @@ struct DeviceCase {
   Node node() const {
     Node made = {op, attributes};
     uint32_t base = TENON_DT_FLOAT;
-    for (auto input = inputs.rbegin(); input != inputs.rend(); ++input) base = input->dtype != TENON_DT_RESOURCE ? input->dtype : base;
+    for (auto input = inputs.rbegin(); input != inputs.rend(); ++input)
+      base = input->dtype != TENON_DT_RESOURCE ? input->dtype : base;
     if (!inputs.empty()) made.attributes.try_emplace("T", Type{base});
     for (const Tensor& input : inputs) made.input_types.push_back(input.dtype);
     for (const Tensor& output : outputs) made.output_types.push_back(output.dtype);
@@ -45,7 +48,9 @@ struct DeviceCase {
   }
 };
 
-inline bool Holds(const std::vector<int>& indices, size_t index) { return std::find(indices.begin(), indices.end(), static_cast<int>(index)) != indices.end(); }
+inline bool Holds(const std::vector<int>& indices, size_t index) {
+  return std::find(indices.begin(), indices.end(), static_cast<int>(index)) != indices.end();
+}
 
 class DeviceBench {
  public:
@@ -116,7 +121,8 @@ class DeviceBench {
     const auto copy = [this](const void* source, void* target, uint64_t bytes) {
       if (bytes > 0) ExpectEq(device.CopyWithin(queue, source, target, bytes), "");
     };
-    return {device.device, queue, timeline, [this](uint64_t bytes, const Dimensions& dims) { return Allocate(bytes, dims); }, copy};
+    return {device.device, queue, timeline,
+            [this](uint64_t bytes, const Dimensions& dims) { return Allocate(bytes, dims); }, copy};
   }
 
  private:
@@ -130,7 +136,9 @@ class DeviceBench {
   const tenon_kernel_package &tested, &expected;
 
  private:
-  tenon_buffer* Allocate(uint64_t bytes, const Dimensions& dims) { return NewForeignBuffer(device.Memory(std::max<uint64_t>(bytes, 1)), bytes, dims); }
+  tenon_buffer* Allocate(uint64_t bytes, const Dimensions& dims) {
+    return NewForeignBuffer(device.Memory(std::max<uint64_t>(bytes, 1)), bytes, dims);
+  }
 
   static std::vector<Tensor> InputsOf(const DeviceCase& given, const Variables& variables) {
     std::vector<Tensor> inputs = given.inputs;
@@ -172,7 +180,8 @@ inline std::string Difference(const std::vector<Tensor>& got, const std::vector<
     for (double x : b) largest = std::isfinite(x) ? std::max(largest, std::fabs(x)) : largest;
     for (size_t k = 0; k < a.size(); ++k) {
       const bool same = a[k] == b[k] || (a[k] != a[k] && b[k] != b[k]) || std::fabs(a[k] - b[k]) <= tolerance * largest;
-      if (!same) return where + "[" + std::to_string(k) + "] is " + std::to_string(a[k]) + ", not " + std::to_string(b[k]);
+      if (!same)
+        return where + "[" + std::to_string(k) + "] is " + std::to_string(a[k]) + ", not " + std::to_string(b[k]);
     }
   }
   return "";
@@ -207,17 +216,24 @@ std::string CompareBy(DeviceBench& bench, const DeviceCase& given, Differ&& diff
 inline std::string Compare(DeviceBench& bench, const DeviceCase& given, double tolerance) {
   const tenon_kernel_registration* const kernel = FindKernel(bench.tested, given.node());
   if (kernel == nullptr) return given.op + " has no kernel";
-  if ((kernel->host_memory_count == 0) != (given.host.empty() && given.host_outputs.empty())) return given.op + ": what is the host's?";
-  return internal::CompareBy(bench, given, [&](const auto& got, const auto& want) { return Difference(got, want, tolerance); });
+  if ((kernel->host_memory_count == 0) != (given.host.empty() && given.host_outputs.empty()))
+    return given.op + ": what is the host's?";
+  return internal::CompareBy(bench, given,
+                             [&](const auto& got, const auto& want) { return Difference(got, want, tolerance); });
 }
 // The same to the byte.
-inline std::string Same(DeviceBench& bench, const DeviceCase& given) { return internal::CompareBy(bench, given, DifferentByte); }
+inline std::string Same(DeviceBench& bench, const DeviceCase& given) {
+  return internal::CompareBy(bench, given, DifferentByte);
+}
 
 // A variable of the same value on the device and on the host.
 struct Twin {
-  Twin(DeviceBench& bench, const Tensor& value) : on_device(Variable::Of(bench.Uploaded(value))), on_cpu(Variable::Of(value)) {}
+  Twin(DeviceBench& bench, const Tensor& value)
+      : on_device(Variable::Of(bench.Uploaded(value))), on_cpu(Variable::Of(value)) {}
   // "" when both have the same value.
-  std::string Differ(DeviceBench& bench, double tolerance) const { return Difference({bench.Downloaded(on_device.value)}, {on_cpu.value}, tolerance); }
+  std::string Differ(DeviceBench& bench, double tolerance) const {
+    return Difference({bench.Downloaded(on_device.value)}, {on_cpu.value}, tolerance);
+  }
   bool Agree(DeviceBench& bench) const { return bench.Downloaded(on_device.value).bytes == on_cpu.value.bytes; }
   Variable on_device, on_cpu;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What device.h asks of every driver with queues, as cases over its built library: memory, order, waits and signals, host calls,
-// failures by the host. What a driver says in its own words is its own test's.
+// What device.h asks of every driver with queues, as cases over its built library: memory, order, waits and signals,
+// host calls, failures by the host. What a driver says in its own words is its own test's.
 //
 //   for (const SuiteCase<DeviceSubject>& one : DeviceCases()) {
 //     const auto failures = FailuresOf([&] { one.run({library, {{"devices", "1"}}, {{"devices", "2"}}}); });
@@ -68,7 +68,8 @@ inline void QueueRepeatsPatternsOfEverySize(const DeviceSubject& subject) {
     const tenon_fill_args args = {TENON_HEAD(tenon_fill_args), data, 100, pattern, size};
     ExpectEq(Text(device.driver->queue_fill(queue, &args, plain.get())), "");
     const auto got = device.Download<uint8_t>(queue, data, 100);
-    for (size_t i = 0; i < got.size(); ++i) ExpectEq(got[i], pattern[i % size], "a pattern of " + std::to_string(size) + " bytes");
+    for (size_t i = 0; i < got.size(); ++i)
+      ExpectEq(got[i], pattern[i % size], "a pattern of " + std::to_string(size) + " bytes");
   }
   const tenon_fill_args args = {TENON_HEAD(tenon_fill_args), data, 9, pattern, 3};
   ExpectEq(Text(device.driver->queue_fill(queue, &args, plain.get())),
@@ -80,7 +81,8 @@ inline void QueueRefusesSubmissionsThatMakeNoSense(const DeviceSubject& subject)
   Device device(plugin, 0), foreign(second, 0);
   tenon_queue* queue = device.Queue();
   ExpectEq(device.Barrier(queue, {{{nullptr, 1}}}), "INVALID_ARGUMENT: wait 0 has no semaphore");
-  ExpectEq(device.Barrier(queue, {{{foreign.Semaphore(), 1}}}), "INVALID_ARGUMENT: wait 0 is for a semaphore of another driver");
+  ExpectEq(device.Barrier(queue, {{{foreign.Semaphore(), 1}}}),
+           "INVALID_ARGUMENT: wait 0 is for a semaphore of another driver");
   ExpectEq(device.Barrier(queue, {{}, nullptr, 3}), "INVALID_ARGUMENT: a signal of 3 without a timeline");
   tenon_submission unknown = {TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, {}};
   unknown.must_understand = 1;
@@ -177,7 +179,8 @@ inline void QueueTakesItemsAgainThatAreDone(const DeviceSubject& subject) {
   for (uint64_t round = 0; round < 50; ++round) {
     for (uint32_t i = 0; i < 300; ++i) {
       data[i] = static_cast<uint32_t>(round) * 1000 + i;
-      ExpectEq(device.Copy(queue, &data[i], nullptr, memory + i * 4, device.device, 4, {{}, s, round * 300 + i + 1}), "");
+      ExpectEq(device.Copy(queue, &data[i], nullptr, memory + i * 4, device.device, 4, {{}, s, round * 300 + i + 1}),
+               "");
     }
     ExpectEq(device.Wait(s, round * 300 + 300), "");
   }
@@ -224,7 +227,9 @@ inline void SemaphoreWakesSeveralThreads(const DeviceSubject& subject) {
   tenon_semaphore* semaphore = device.Semaphore();
   std::vector<std::future<std::string>> waiting;
   for (uint64_t value : {1u, 2u, 3u}) {
-    waiting.push_back(std::async(std::launch::async, [&, value] { return device.Wait(semaphore, value, value == 3 ? UINT64_MAX : After(kPatience)); }));
+    waiting.push_back(std::async(std::launch::async, [&, value] {
+      return device.Wait(semaphore, value, value == 3 ? UINT64_MAX : After(kPatience));
+    }));
   }
   for (uint64_t value : {1u, 2u, 3u}) ExpectEq(Text(device.driver->semaphore_signal(semaphore, value)), "");
   for (auto& one : waiting) ExpectEq(one.get(), "");

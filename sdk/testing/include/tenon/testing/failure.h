@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a test finds wrong, as a value: a text with the file and line of the check. No test framework is needed; each one has a sink
-// that passes failures on (googletest.h is GoogleTest's).
+// What a test finds wrong, as a value: a text with the file and line of the check. No test framework is needed; each
+// one has a sink that passes failures on (googletest.h is GoogleTest's).
 //
 //   ExpectEq(Text(driver->open(self, 0, &device)), "");
 //
@@ -30,7 +30,8 @@ using FailureSink = std::function<void(const Failure&)>;
 
 // Who is told; without anybody a line on stderr.
 inline FailureSink& Sink() {
-  static auto* const sink = new FailureSink([](const Failure& f) { std::fprintf(stderr, "%s:%d: %s\n", f.file.c_str(), f.line, f.text.c_str()); });
+  static auto* const sink = new FailureSink(
+      [](const Failure& f) { std::fprintf(stderr, "%s:%d: %s\n", f.file.c_str(), f.line, f.text.c_str()); });
   return *sink;
 }
 inline void Report(std::string text, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -62,20 +63,25 @@ std::string Print(const T& value) {
 }
 
 // All give whether it was so. about: what else a reader of the failure wants to know.
-inline bool Expect(bool is_so, std::string_view about, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+inline bool Expect(bool is_so, std::string_view about, const char* file = __builtin_FILE(),
+                   int line = __builtin_LINE()) {
   if (!is_so) Report("not so: " + std::string(about), file, line);
   return is_so;
 }
 template <class A, class B>
-bool ExpectEq(const A& got, const B& want, std::string_view about = "", const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+bool ExpectEq(const A& got, const B& want, std::string_view about = "", const char* file = __builtin_FILE(),
+              int line = __builtin_LINE()) {
   if (got == want) return true;
-  Report("found " + Print(got) + ", expected " + Print(want) + (about.empty() ? "" : " (" + std::string(about) + ")"), file, line);
+  Report("found " + Print(got) + ", expected " + Print(want) + (about.empty() ? "" : " (" + std::string(about) + ")"),
+         file, line);
   return false;
 }
 template <class A, class B>
-bool ExpectNe(const A& got, const B& other, std::string_view about = "", const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+bool ExpectNe(const A& got, const B& other, std::string_view about = "", const char* file = __builtin_FILE(),
+              int line = __builtin_LINE()) {
   if (!(got == other)) return true;
-  Report("found " + Print(got) + ", which must not be" + (about.empty() ? "" : " (" + std::string(about) + ")"), file, line);
+  Report("found " + Print(got) + ", which must not be" + (about.empty() ? "" : " (" + std::string(about) + ")"), file,
+         line);
   return false;
 }
 

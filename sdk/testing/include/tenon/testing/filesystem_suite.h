@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file system must do, as cases over its built library: what is written is read, what is not there is said, and no path
-// leads out. What survives a crash is each file system's own test's.
+// What every file system must do, as cases over its built library: what is written is read, what is not there is said,
+// and no path leads out. What survives a crash is each file system's own test's.
 //
 //   for (const SuiteCase<FilesystemSubject>& one : FilesystemCases()) {
 //     const auto failures = FailuresOf([&] { one.run({library, "memory://"}); });
@@ -26,11 +26,14 @@ struct FilesystemSubject {
   Settings settings = {};
 };
 
-// A loaded file system and a new folder in it. Names are relative to the folder; results are "CODE: message", "" is success.
+// A loaded file system and a new folder in it. Names are relative to the folder; results are "CODE: message", "" is
+// success.
 class Folder {
  public:
   explicit Folder(const FilesystemSubject& subject)
-      : loaded_(subject.library, subject.settings), table(*subject.library.Capability<tenon_filesystem>(TENON_CAPABILITY_FILESYSTEM)), self(loaded_.self) {
+      : loaded_(subject.library, subject.settings),
+        table(*subject.library.Capability<tenon_filesystem>(TENON_CAPABILITY_FILESYSTEM)),
+        self(loaded_.self) {
     static std::atomic<int> last{0};
     path = subject.root + "case-" + std::to_string(++last);
     ExpectEq(Make(""), "");
@@ -39,10 +42,14 @@ class Folder {
 
   std::string Make(const std::string& name) const { return Text(table.make_directory(self, Span(At(name)))); }
   std::string Remove(const std::string& name) const { return Text(table.remove(self, Span(At(name)))); }
-  std::string Rename(const std::string& from, const std::string& to) const { return Text(table.rename(self, Span(At(from)), Span(At(to)))); }
+  std::string Rename(const std::string& from, const std::string& to) const {
+    return Text(table.rename(self, Span(At(from)), Span(At(to))));
+  }
   std::string SyncFolder(const std::string& name) const { return Text(table.sync_directory(self, Span(At(name)))); }
   bool Exists(const std::string& name) const { return table.exists(self, Span(At(name))) != 0; }
-  std::string OpenRead(const std::string& name, tenon_file** out) const { return Text(table.open_read(self, Span(At(name)), out)); }
+  std::string OpenRead(const std::string& name, tenon_file** out) const {
+    return Text(table.open_read(self, Span(At(name)), out));
+  }
   // A file with these bytes, and no others.
   std::string Write(const std::string& name, const std::string& bytes) const {
     tenon_file* file = nullptr;
@@ -69,7 +76,9 @@ class Folder {
   // In their order.
   std::vector<std::string> List(const std::string& name) const {
     std::vector<std::string> names;
-    const auto take = [](void* argument, tenon_span each) { static_cast<std::vector<std::string>*>(argument)->push_back(String(each)); };
+    const auto take = [](void* argument, tenon_span each) {
+      static_cast<std::vector<std::string>*>(argument)->push_back(String(each));
+    };
     ExpectEq(Text(table.list(self, Span(At(name)), take, &names)), "");
     std::sort(names.begin(), names.end());
     return names;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The services behind a kernel's frame, as the engine's are: outputs, memory, parallel work, cancellation, resources, variables, and what comes later.
+// The services behind a kernel's frame, as the engine's are: outputs, memory, parallel work, cancellation, resources,
+// variables, and what comes later.
 //
-// parallel_for runs uneven shares one after the other, not in their order, so that a kernel that depends on where a range begins is
-// found. What the engine refuses (a wrong index, set_output of memory that lives in no buffer) is refused here with a status.
-// Variants, calls of functions and traces are not offered. What comes later is in the hands of the test: works.h.
+// parallel_for runs uneven shares one after the other, not in their order, so that a kernel that depends on where a
+// range begins is found. What the engine refuses (a wrong index, set_output of memory that lives in no buffer) is
+// refused here with a status. Variants, calls of functions and traces are not offered. What comes later is in the hands
+// of the test: works.h.
 #ifndef TENON_TESTING_FRAME_H_
 #define TENON_TESTING_FRAME_H_
 
@@ -29,7 +31,8 @@ struct Place {
   tenon_semaphore* timeline = nullptr;
   std::function<tenon_buffer*(uint64_t bytes, const Dimensions& dims)> allocate = NewBuffer;
   // Of memory of the place, done when it returns.
-  std::function<void(const void* source, void* target, uint64_t bytes)> copy = [](const void* source, void* target, uint64_t bytes) {
+  std::function<void(const void* source, void* target, uint64_t bytes)> copy = [](const void* source, void* target,
+                                                                                  uint64_t bytes) {
     if (bytes > 0) std::memcpy(target, source, bytes);
   };
 };
@@ -89,7 +92,8 @@ inline tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape 
 }
 inline tenon_status* SetOutput(tenon_frame* frame, int32_t index, const tenon_tensor_view* view) {
   if (tenon_status* bad = CheckIndex(index, frame->output_count, "the kernel sets output")) return bad;
-  if (view->buffer == nullptr) return NewStatus(TENON_INTERNAL, "set_output of memory that lives in no buffer, and that the kernel must copy");
+  if (view->buffer == nullptr)
+    return NewStatus(TENON_INTERNAL, "set_output of memory that lives in no buffer, and that the kernel must copy");
   if (view->byte_size != BytesOf(view->dtype, Dimensions(view->dl.shape, view->dl.shape + view->dl.ndim))) {
     return NewStatus(TENON_INTERNAL, "set_output of a view whose byte_size is not its shape's");
   }
@@ -99,7 +103,8 @@ inline tenon_status* SetOutput(tenon_frame* frame, int32_t index, const tenon_te
   frame->outputs[index]->dl.byte_offset = given.dl.byte_offset;
   return nullptr;
 }
-inline tenon_status* AllocTensor(tenon_frame*, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) {
+inline tenon_status* AllocTensor(tenon_frame*, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes,
+                                 tenon_tensor_view* out_view) {
   const Dimensions dims(shape.dims, shape.dims + shape.rank);
   *out_view = ViewOf(dtype, NewBuffer(BytesOf(dtype, dims) + extra_bytes, dims));
   return nullptr;
@@ -135,19 +140,24 @@ inline uint64_t CancelSubscribe(tenon_frame* frame, tenon_done_function callback
 // ---- Resources ----
 
 inline tenon_status* InputResource(tenon_frame* frame, int32_t index, tenon_resource** out_handle) {
-  if (tenon_status* bad = CheckIndex(index, frame->input_count, "the kernel asks for the resource of input")) return bad;
+  if (tenon_status* bad = CheckIndex(index, frame->input_count, "the kernel asks for the resource of input"))
+    return bad;
   std::memcpy(out_handle, sdk::Data<char>(*frame->inputs[index]), sizeof *out_handle);
-  return *out_handle != nullptr ? nullptr : NewStatus(TENON_INVALID_ARGUMENT, "input " + std::to_string(index) + " is an empty resource handle");
+  return *out_handle != nullptr
+             ? nullptr
+             : NewStatus(TENON_INVALID_ARGUMENT, "input " + std::to_string(index) + " is an empty resource handle");
 }
-inline tenon_status* ResourceObject(tenon_frame*, tenon_resource* handle, tenon_span type, tenon_status* (*create)(void*, void**), void* argument,
-                                    void (*destroy)(void*), void** out_object) {
+inline tenon_status* ResourceObject(tenon_frame*, tenon_resource* handle, tenon_span type,
+                                    tenon_status* (*create)(void*, void**), void* argument, void (*destroy)(void*),
+                                    void** out_object) {
   if (handle->object == nullptr) {
     if (create == nullptr) return NewStatus(TENON_NOT_FOUND, "the resource does not exist yet");
     if (tenon_status* status = create(argument, &handle->object)) return status;
     handle->destroy = destroy;
     handle->object_type = View(type);
   }
-  if (handle->object_type != View(type)) return NewStatus(TENON_INVALID_ARGUMENT, "the resource is not what this op works on");
+  if (handle->object_type != View(type))
+    return NewStatus(TENON_INVALID_ARGUMENT, "the resource is not what this op works on");
   *out_object = handle->object;
   return nullptr;
 }
@@ -169,8 +179,9 @@ inline tenon_status* VariableRead(tenon_frame* frame, tenon_resource* variable, 
   frame->context->kept.push_back(Retain(out_view->buffer));
   return nullptr;
 }
-inline tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* variable, uint32_t flags, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes,
-                                         tenon_tensor_view* out_old, tenon_tensor_view* out_new) {
+inline tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* variable, uint32_t flags, uint32_t dtype,
+                                         tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_old,
+                                         tenon_tensor_view* out_new) {
   variable->last_flags = flags;
   const bool initialize = (flags & TENON_UPDATE_INITIALIZE) != 0;
   if (!initialize && !variable->initialized) return WithoutAValue();
@@ -185,10 +196,15 @@ inline tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* var
     return nullptr;
   }
   const Place& place = frame->context->place;
-  Tensor& update = frame->context->updates.insert_or_assign(variable, Tensor(dtype, dims, Bytes(place.allocate(BytesOf(dtype, dims) + extra_bytes, dims)))).first->second;
+  Tensor& update =
+      frame->context->updates
+          .insert_or_assign(variable,
+                            Tensor(dtype, dims, Bytes(place.allocate(BytesOf(dtype, dims) + extra_bytes, dims))))
+          .first->second;
   *out_new = update.view();
   if ((flags & TENON_UPDATE_PRESERVE) != 0 && variable->initialized) {
-    place.copy(variable->value.bytes.data(), update.bytes.data(), std::min(variable->value.bytes.size(), update.bytes.size()));
+    place.copy(variable->value.bytes.data(), update.bytes.data(),
+               std::min(variable->value.bytes.size(), update.bytes.size()));
   }
   return nullptr;
 }
@@ -208,24 +224,30 @@ inline void VariableEndUpdate(tenon_frame* frame, tenon_resource* variable, uint
 
 // ---- What comes later ----
 
-inline tenon_status* Schedule(tenon_work* work, uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument, uint64_t* out_token) {
+inline tenon_status* Schedule(tenon_work* work, uint64_t after_ns, uint32_t flags, tenon_done_function function,
+                              void* argument, uint64_t* out_token) {
   if ((flags & ~TENON_WORK_MAY_WAIT) != 0) {
-    return NewStatus(TENON_UNIMPLEMENTED, "the flags " + std::to_string(flags) + " of schedule(); TENON_WORK_MAY_WAIT is known");
+    return NewStatus(TENON_UNIMPLEMENTED,
+                     "the flags " + std::to_string(flags) + " of schedule(); TENON_WORK_MAY_WAIT is known");
   }
   return work->works->Take(work, after_ns, flags != 0, -1, 0, function, argument, out_token);
 }
-inline tenon_status* AwaitDescriptor(tenon_work* work, int32_t descriptor, uint32_t events, uint64_t timeout_ns, tenon_done_function function, void* argument,
-                                     uint64_t* out_token) {
+inline tenon_status* AwaitDescriptor(tenon_work* work, int32_t descriptor, uint32_t events, uint64_t timeout_ns,
+                                     tenon_done_function function, void* argument, uint64_t* out_token) {
   constexpr uint32_t kEvents = TENON_WORK_READABLE | TENON_WORK_WRITABLE;
   if (events == 0 || (events & ~kEvents) != 0) {
-    return NewStatus(TENON_INVALID_ARGUMENT, "the events " + std::to_string(events) + " of await_descriptor(); TENON_WORK_READABLE, TENON_WORK_WRITABLE or both");
+    return NewStatus(TENON_INVALID_ARGUMENT,
+                     "the events " + std::to_string(events) +
+                         " of await_descriptor(); TENON_WORK_READABLE, TENON_WORK_WRITABLE or both");
   }
-  const auto polled = static_cast<short>(((events & TENON_WORK_READABLE) != 0 ? POLLIN : 0) | ((events & TENON_WORK_WRITABLE) != 0 ? POLLOUT : 0));
+  const auto polled = static_cast<short>(((events & TENON_WORK_READABLE) != 0 ? POLLIN : 0) |
+                                         ((events & TENON_WORK_WRITABLE) != 0 ? POLLOUT : 0));
   pollfd one = {descriptor, polled, 0};
   if (descriptor < 0 || poll(&one, 1, 0) < 0 || (one.revents & POLLNVAL) != 0) {
     return NewStatus(TENON_INVALID_ARGUMENT, std::to_string(descriptor) + " is no open descriptor");
   }
-  return work->works->Take(work, timeout_ns == 0 ? Works::kNever : timeout_ns, false, descriptor, polled, function, argument, out_token);
+  return work->works->Take(work, timeout_ns == 0 ? Works::kNever : timeout_ns, false, descriptor, polled, function,
+                           argument, out_token);
 }
 inline tenon_status* BackgroundBegin(tenon_frame* frame, tenon_span name, tenon_work** out_work) {
   const tenon_frame_context& context = *frame->context;
@@ -240,14 +262,16 @@ inline const tenon_work_services* WorkServices() {
     s.await_descriptor = AwaitDescriptor;
     s.forget = [](tenon_work* work, uint64_t token) -> uint32_t { return work->works->Forget(work, token) ? 1 : 0; };
     s.is_cancelled = [](tenon_work* work) -> uint32_t { return work->cancelled() ? 1 : 0; };
-    s.alloc_tensor = [](tenon_work*, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) {
+    s.alloc_tensor = [](tenon_work*, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes,
+                        tenon_tensor_view* out_view) {
       return AllocTensor(nullptr, dtype, shape, extra_bytes, out_view);
     };
     s.call = [](tenon_work*, tenon_function*, const tenon_tensor_view* const*, uint64_t, tenon_tensor_view*, uint64_t) {
       return NewStatus(TENON_UNIMPLEMENTED, "the host for tests calls no functions; try the kernel in a runtime");
     };
-    s.call_into = [](tenon_work* work, tenon_function* function, const tenon_tensor_view* const* arguments, uint64_t argument_count, const tenon_tensor_view* const*,
-                     tenon_tensor_view* out_results, uint64_t result_count) {
+    s.call_into = [](tenon_work* work, tenon_function* function, const tenon_tensor_view* const* arguments,
+                     uint64_t argument_count, const tenon_tensor_view* const*, tenon_tensor_view* out_results,
+                     uint64_t result_count) {
       return WorkServices()->call(work, function, arguments, argument_count, out_results, result_count);
     };
     s.function_signature = [](const tenon_function*, tenon_function_signature* out_info) { *out_info = {}; };
@@ -282,13 +306,17 @@ inline const tenon_frame_services* FrameServices() {
     s.parallel_for = ParallelFor;
     s.is_cancelled = IsCancelled;
     s.cancel_subscribe = CancelSubscribe;
-    s.cancel_unsubscribe = [](tenon_frame* frame, uint64_t) -> uint32_t { return frame->context->on_cancel.exchange(nullptr) != nullptr ? 1 : 0; };
+    s.cancel_unsubscribe = [](tenon_frame* frame, uint64_t) -> uint32_t {
+      return frame->context->on_cancel.exchange(nullptr) != nullptr ? 1 : 0;
+    };
     s.input_resource = InputResource;
     s.resource_object = ResourceObject;
     s.resource_destroy = ResourceDestroy;
     s.step_resource = StepResource;
     s.variable_read = VariableRead;
-    s.variable_is_initialized = [](tenon_frame*, tenon_resource* handle) -> uint32_t { return handle->initialized || handle->object != nullptr ? 1 : 0; };
+    s.variable_is_initialized = [](tenon_frame*, tenon_resource* handle) -> uint32_t {
+      return handle->initialized || handle->object != nullptr ? 1 : 0;
+    };
     s.variable_begin_update = VariableBeginUpdate;
     s.variable_end_update = VariableEndUpdate;
     s.now_ns = [](tenon_frame*) { return After(std::chrono::nanoseconds(0)); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures of the testing kit as GoogleTest's, and suites as its tests. Include it in GoogleTest programs alone; the rest of the kit
-// does not need GoogleTest.
+// Failures of the testing kit as GoogleTest's, and suites as its tests. Include it in GoogleTest programs alone; the
+// rest of the kit does not need GoogleTest.
 //
 //   const bool registered = RegisterSuite("Conformance", DeviceCases(), subject);   // a test a case
 #ifndef TENON_TESTING_GOOGLETEST_H_
@@ -24,7 +24,8 @@ inline const bool kGoogleTestIsTold = [] {
 
 // Before main(). subject() makes what each case is run on.
 template <class Subject>
-bool RegisterSuite(const std::string& suite, const std::vector<SuiteCase<Subject>>& cases, std::function<Subject()> subject) {
+bool RegisterSuite(const std::string& suite, const std::vector<SuiteCase<Subject>>& cases,
+                   std::function<Subject()> subject) {
   class Test : public ::testing::Test {
    public:
     Test(const SuiteCase<Subject>& one, std::function<Subject()> make) : case_(one), make_(std::move(make)) {}
@@ -35,7 +36,8 @@ bool RegisterSuite(const std::string& suite, const std::vector<SuiteCase<Subject
     const std::function<Subject()> make_;
   };
   for (const SuiteCase<Subject>& one : cases) {
-    ::testing::RegisterTest(suite.c_str(), one.name, nullptr, nullptr, __FILE__, __LINE__, [=]() -> ::testing::Test* { return new Test(one, subject); });
+    ::testing::RegisterTest(suite.c_str(), one.name, nullptr, nullptr, __FILE__, __LINE__,
+                            [=]() -> ::testing::Test* { return new Test(one, subject); });
   }
   return true;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host that a plugin under test sees: statuses, buffers, a log and extensions, as tenon_host says, without an engine.
+// The host that a plugin under test sees: statuses, buffers, a log and extensions, as tenon_host says, without an
+// engine.
 //
 //   EXPECT_EQ(Text(descriptor->load(&args, &self)), "");   // args.host is Host()
 //
-// A status that a plugin returns belongs to who called it: Text and Outcome take it over. live_statuses counts those that nobody has
-// released: compare it before and after to see a leak. All functions may be called from any thread.
+// A status that a plugin returns belongs to who called it: Text and Outcome take it over. live_statuses counts those
+// that nobody has released: compare it before and after to see a leak. All functions may be called from any thread.
 //
 // A program with the plugin's sources linked in, instead of its library opened, includes linked.h in one of its files.
 #ifndef TENON_TESTING_HOST_H_
@@ -55,10 +56,11 @@ inline void ReleaseStatus(tenon_status* status) {
 }
 
 inline std::string_view CodeName(uint32_t code) {
-  static constexpr std::string_view kNames[] = {"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
-                                                "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-                                                "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
-                                                "UNAUTHENTICATED"};
+  static constexpr std::string_view kNames[] = {
+      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS", "UNAUTHENTICATED"};
   return code < std::size(kNames) ? kNames[code] : "?";
 }
 
@@ -85,7 +87,8 @@ inline std::string CodeOf(const std::string& text) { return text.substr(0, text.
 
 // The host's monotonic clock, in nanoseconds, `time` from now: for deadlines.
 inline uint64_t After(std::chrono::nanoseconds time) {
-  return static_cast<uint64_t>((std::chrono::steady_clock::now() + time).time_since_epoch() / std::chrono::nanoseconds(1));
+  return static_cast<uint64_t>((std::chrono::steady_clock::now() + time).time_since_epoch() /
+                               std::chrono::nanoseconds(1));
 }
 // So long that only a hang gets there.
 inline constexpr std::chrono::seconds kPatience{120};

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a kernel from its registration without an engine: create, prepare, run, on given tensors.
 //
-//   KernelCase square(package, "Square", TENON_DT_FLOAT);     // of a library that was opened (library.h), or linked in (linked.h)
+//   // of a library that was opened (library.h), or linked in (linked.h)
+//   KernelCase square(package, "Square", TENON_DT_FLOAT);
 //   const Result r = square.Attr("T", Type{TENON_DT_FLOAT}).Run({Make<float>({2}, {1, 3})}, {Out<float>({2})});
 //   EXPECT_EQ(r.text(), "");
 //   EXPECT_EQ(Values<float>(r[0]), (std::vector<float>{1, 9}));
 //
-// Every output, workspace and new value of a variable is followed by guard bytes: a run that writes there ends with INTERNAL. As in
-// the engine, there is nothing of an output that the kernel makes itself (dynamic_outputs) until it does, and one that it does not
-// make fails the run. One thread at a time; kernels that end later (TENON_KERNEL_ASYNC) may end on any.
+// Every output, workspace and new value of a variable is followed by guard bytes: a run that writes there ends with
+// INTERNAL. As in the engine, there is nothing of an output that the kernel makes itself (dynamic_outputs) until it
+// does, and one that it does not make fails the run. One thread at a time; kernels that end later (TENON_KERNEL_ASYNC)
+// may end on any.
 #ifndef TENON_TESTING_KERNEL_CASE_H_
 #define TENON_TESTING_KERNEL_CASE_H_
 
@@ -39,12 +41,14 @@ inline bool Allows(const tenon_type_constraint& constraint, uint32_t dtype) {
 }
 
 inline std::ptrdiff_t CountAllowing(const tenon_kernel_registration& kernel, uint32_t dtype) {
-  return std::count_if(kernel.constraints, kernel.constraints + kernel.constraint_count, [&](const tenon_type_constraint& c) { return Allows(c, dtype); });
+  return std::count_if(kernel.constraints, kernel.constraints + kernel.constraint_count,
+                       [&](const tenon_type_constraint& c) { return Allows(c, dtype); });
 }
 
 // Of the registrations of `op` that fit, the first of the highest score. A package's own order says nothing.
 template <class Fits, class Score>
-const tenon_kernel_registration* BestKernel(const tenon_kernel_package& package, std::string_view op, Fits&& fits, Score&& score) {
+const tenon_kernel_registration* BestKernel(const tenon_kernel_package& package, std::string_view op, Fits&& fits,
+                                            Score&& score) {
   const tenon_kernel_registration* best = nullptr;
   std::ptrdiff_t most = 0;
   for (uint64_t i = 0; i < package.count; ++i) {
@@ -70,17 +74,24 @@ inline const tenon_kernel_registration* FindKernel(const tenon_kernel_package& p
     const auto* type = found == node.attributes.end() ? nullptr : std::get_if<Type>(&found->second);
     return type == nullptr || internal::Allows(constraint, type->dtype);
   };
-  const auto all_fit = [&](const tenon_kernel_registration& r) { return std::all_of(r.constraints, r.constraints + r.constraint_count, fits); };
+  const auto all_fit = [&](const tenon_kernel_registration& r) {
+    return std::all_of(r.constraints, r.constraints + r.constraint_count, fits);
+  };
   return internal::BestKernel(package, node.op, all_fit, &internal::Preference);
 }
-// One of `op` of which some constraint allows dtype, all if there is such a one (TENON_DT_INVALID: any; float's if it has one).
-inline const tenon_kernel_registration* FindKernel(const tenon_kernel_package& package, std::string_view op, uint32_t dtype) {
+// One of `op` of which some constraint allows dtype, all if there is such a one (TENON_DT_INVALID: any; float's if it
+// has one).
+inline const tenon_kernel_registration* FindKernel(const tenon_kernel_package& package, std::string_view op,
+                                                   uint32_t dtype) {
   const bool any = dtype == TENON_DT_INVALID;
-  const auto fits = [&](const tenon_kernel_registration& r) { return any || r.constraint_count == 0 || internal::CountAllowing(r, dtype) > 0; };
+  const auto fits = [&](const tenon_kernel_registration& r) {
+    return any || r.constraint_count == 0 || internal::CountAllowing(r, dtype) > 0;
+  };
   const auto score = [&](const tenon_kernel_registration& r) {
     constexpr std::ptrdiff_t kMoreThanConstraints = 1024;
     const bool all = !any && internal::CountAllowing(r, dtype) == static_cast<std::ptrdiff_t>(r.constraint_count);
-    return (all || (any && internal::CountAllowing(r, TENON_DT_FLOAT) > 0) ? kMoreThanConstraints : 0) + internal::Preference(r);
+    return (all || (any && internal::CountAllowing(r, TENON_DT_FLOAT) > 0) ? kMoreThanConstraints : 0) +
+           internal::Preference(r);
   };
   return internal::BestKernel(package, op, fits, score);
 }
@@ -90,13 +101,16 @@ class KernelObject {
  public:
   KernelObject() = default;
   // The node may end before the object.
-  KernelObject(const tenon_kernel_registration& kernel, const Node& node, Step& step, tenon_device* device = nullptr) : destroy_(kernel.destroy) {
+  KernelObject(const tenon_kernel_registration& kernel, const Node& node, Step& step, tenon_device* device = nullptr)
+      : destroy_(kernel.destroy) {
     if (kernel.create == nullptr) return;
     tenon_create_context context = {&step};
-    const tenon_create_args args = {TENON_HEAD(tenon_create_args), NodeServices(), &node, CreateServices(), &context, device, step.self};
+    const tenon_create_args args = {
+        TENON_HEAD(tenon_create_args), NodeServices(), &node, CreateServices(), &context, device, step.self};
     made_ = kernel.create(&args, &object_);
   }
-  KernelObject(KernelObject&& other) noexcept : made_(std::move(other.made_)), object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
+  KernelObject(KernelObject&& other) noexcept
+      : made_(std::move(other.made_)), object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
   ~KernelObject() {
     if (object_ != nullptr && destroy_ != nullptr) destroy_(object_);
   }
@@ -123,9 +137,14 @@ struct RunOptions {
 // One run of a kernel. The object and what the inputs show live longer than it.
 class Call {
  public:
-  Call(const tenon_kernel_registration& kernel, const KernelObject& object, const Node& node, Step& step, std::vector<tenon_tensor_view> inputs,
-       std::vector<tenon_tensor_view> outputs, RunOptions options = {})
-      : kernel_(kernel), object_(object), node_(node), options_(std::move(options)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+  Call(const tenon_kernel_registration& kernel, const KernelObject& object, const Node& node, Step& step,
+       std::vector<tenon_tensor_view> inputs, std::vector<tenon_tensor_view> outputs, RunOptions options = {})
+      : kernel_(kernel),
+        object_(object),
+        node_(node),
+        options_(std::move(options)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)) {
     context_.node = &node_;
     context_.step = &step;
     context_.place = options_.place;
@@ -163,7 +182,8 @@ class Call {
   // As the step's cancellation would. What the kernel has asked for (works.h) comes before this returns.
   void Cancel(uint32_t code = TENON_CANCELLED) {
     context_.cancelled = true;
-    if (const tenon_done_function told = context_.on_cancel) told(context_.on_cancel_argument, NewStatus(code, "the step was cancelled"));
+    if (const tenon_done_function told = context_.on_cancel)
+      told(context_.on_cancel_argument, NewStatus(code, "the step was cancelled"));
     tenon_work* work = nullptr;
     {
       const std::lock_guard lock(context_.work_mutex);
@@ -174,13 +194,16 @@ class Call {
   // Whether nothing was written behind an output, the workspace or a variable's new value.
   bool intact() const {
     const auto whole = [](const tenon_buffer* buffer) { return buffer == nullptr || Intact(*buffer); };
-    return !context_.broken_guard && whole(workspace_) && std::all_of(outputs_.begin(), outputs_.end(), [&](const auto& view) { return whole(view.buffer); }) &&
+    return !context_.broken_guard && whole(workspace_) &&
+           std::all_of(outputs_.begin(), outputs_.end(), [&](const auto& view) { return whole(view.buffer); }) &&
            std::all_of(context_.kept.begin(), context_.kept.end(), whole);
   }
 
  private:
   bool HasState() const {
-    const auto is_handle = [](const tenon_tensor_view& view) { return view.dtype == TENON_DT_RESOURCE || view.dtype >= TENON_DT_REF; };
+    const auto is_handle = [](const tenon_tensor_view& view) {
+      return view.dtype == TENON_DT_RESOURCE || view.dtype >= TENON_DT_REF;
+    };
     return (kernel_.traits & TENON_KERNEL_STATEFUL) != 0 || std::any_of(inputs_.begin(), inputs_.end(), is_handle) ||
            std::any_of(outputs_.begin(), outputs_.end(), is_handle);
   }
@@ -192,7 +215,9 @@ class Call {
     std::vector<tenon_tensor_view> views = inputs_;
     views.insert(views.end(), outputs_.begin(), outputs_.end());
     for (size_t i = 0; i < views.size(); ++i) {
-      if (std::find(options_.constants.begin(), options_.constants.end(), static_cast<int>(i)) == options_.constants.end()) views[i].dl.data = nullptr;
+      if (std::find(options_.constants.begin(), options_.constants.end(), static_cast<int>(i)) ==
+          options_.constants.end())
+        views[i].dl.data = nullptr;
     }
     std::vector<const tenon_tensor_view*> planned;
     for (const tenon_tensor_view& view : views) planned.push_back(&view);
@@ -245,11 +270,14 @@ class Call {
   void End(Outcome outcome) {
     outcome_ = std::move(outcome);
     for (size_t i = 0; outcome_.ok() && i < outputs_.size(); ++i) {
-      if (Dynamic(i) && outputs_[i].dl.data == nullptr) outcome_ = NewStatus(TENON_INTERNAL, "the kernel has not made output " + std::to_string(i));
+      if (Dynamic(i) && outputs_[i].dl.data == nullptr)
+        outcome_ = NewStatus(TENON_INTERNAL, "the kernel has not made output " + std::to_string(i));
     }
-    if (!intact()) outcome_ = NewStatus(TENON_INTERNAL, node_.op + " wrote behind its output, its workspace or a variable");
+    if (!intact())
+      outcome_ = NewStatus(TENON_INTERNAL, node_.op + " wrote behind its output, its workspace or a variable");
     if (const size_t left = context_.EndWork(); left > 0) {
-      outcome_ = NewStatus(TENON_INTERNAL, node_.op + " was done while " + std::to_string(left) + " things that it had scheduled were still to come");
+      outcome_ = NewStatus(TENON_INTERNAL, node_.op + " was done while " + std::to_string(left) +
+                                               " things that it had scheduled were still to come");
     }
     ++ends_;
   }
@@ -273,7 +301,10 @@ class Call {
 class KernelCase {
  public:
   // The first registration of `op` that is for dtype; without a dtype the first one.
-  KernelCase(const tenon_kernel_package& package, std::string op, uint32_t dtype = TENON_DT_INVALID) : package_(&package), dtype_(dtype) { node_.op = std::move(op); }
+  KernelCase(const tenon_kernel_package& package, std::string op, uint32_t dtype = TENON_DT_INVALID)
+      : package_(&package), dtype_(dtype) {
+    node_.op = std::move(op);
+  }
 
   KernelCase& Attr(const std::string& name, Attribute value) {
     node_.attributes[name] = std::move(value);
@@ -316,7 +347,8 @@ class KernelCase {
   // What runs leave to be called later.
   Works& works() const { return *step_->works; }
 
-  // outputs: what the op's shape function would say. Every run is one of the same kernel object. What it asks to be called for later is called until it is done.
+  // outputs: what the op's shape function would say. Every run is one of the same kernel object. What it asks to be
+  // called for later is called until it is done.
   Result Run(std::vector<Tensor> inputs, std::vector<Tensor> outputs) {
     const tenon_kernel_registration* const kernel = FindKernel(*package_, node_.op, dtype_);
     if (kernel == nullptr) return Result(NewStatus(TENON_NOT_FOUND, "no kernel of " + node_.op));
@@ -329,7 +361,8 @@ class KernelCase {
     if (object_ == nullptr) object_ = std::make_unique<KernelObject>(*kernel, node_, *step_);
     const Call call(*kernel, *object_, node_, *step_, in, out, options_);
     if (!step_->works->RunUntil([&] { return call.done(); })) {
-      return Result(NewStatus(TENON_INTERNAL, node_.op + " has not called done, and nothing that it has asked for is to come"));
+      return Result(
+          NewStatus(TENON_INTERNAL, node_.op + " has not called done, and nothing that it has asked for is to come"));
     }
     Result result(call.outcome());
     if (call.outcome().ok()) result.outputs = call.outputs();
@@ -349,8 +382,11 @@ class KernelCase {
 class PendingCall {
  public:
   // Outputs that the kernel does not make itself are scalars.
-  PendingCall(const tenon_kernel_registration& kernel, const Node& node, const std::vector<const Tensor*>& inputs, Step& step)
-      : object_(kernel, node, step), outputs_(OutputsOf(node)), call_(kernel, object_, node, step, ViewsOf(inputs), ViewsOf(outputs_)) {}
+  PendingCall(const tenon_kernel_registration& kernel, const Node& node, const std::vector<const Tensor*>& inputs,
+              Step& step)
+      : object_(kernel, node, step),
+        outputs_(OutputsOf(node)),
+        call_(kernel, object_, node, step, ViewsOf(inputs), ViewsOf(outputs_)) {}
   bool done() const { return call_.done(); }
   int ends() const { return call_.ends(); }
   const Outcome& outcome() const { return call_.outcome(); }
@@ -389,7 +425,8 @@ struct KernelRunner : Step {
     return call.outcome();
   }
   // One that may end later; it and the inputs live no longer than this.
-  std::unique_ptr<PendingCall> Start(const tenon_kernel_registration& kernel, const Node& node, const std::vector<const Tensor*>& inputs) {
+  std::unique_ptr<PendingCall> Start(const tenon_kernel_registration& kernel, const Node& node,
+                                     const std::vector<const Tensor*>& inputs) {
     return std::make_unique<PendingCall>(kernel, node, inputs, *this);
   }
 

@@ -30,7 +30,8 @@ class Library {
   explicit Library(const std::string& path) : path_(path) {
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) Fail(dlerror());
-    else if (void* const query = dlsym(library, TENON_QUERY_SYMBOL)) Query(reinterpret_cast<tenon_plugin_query_function>(query));
+    else if (void* const query = dlsym(library, TENON_QUERY_SYMBOL))
+      Query(reinterpret_cast<tenon_plugin_query_function>(query));
     else Fail("it has no " TENON_QUERY_SYMBOL);
   }
 
@@ -53,12 +54,14 @@ class Library {
     for (const auto& [key, value] : settings) options.push_back({Span(key), Span(value)});
     const tenon_load_args args = {TENON_HEAD(tenon_load_args), Host(), options.data(), options.size()};
     *out_self = nullptr;
-    return descriptor_ == nullptr ? NewStatus(TENON_FAILED_PRECONDITION, path_ + ": " + failure_) : descriptor_->load(&args, out_self);
+    return descriptor_ == nullptr ? NewStatus(TENON_FAILED_PRECONDITION, path_ + ": " + failure_)
+                                  : descriptor_->load(&args, out_self);
   }
 
  private:
   void Query(tenon_plugin_query_function query) {
-    tenon_query_args args = {TENON_HEAD(tenon_query_args), TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH, {}, 0, 0, {}};
+    tenon_query_args args = {
+        TENON_HEAD(tenon_query_args), TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH, {}, 0, 0, {}};
     descriptor_ = query(&args);
     if (descriptor_ == nullptr) Fail("it answers no plugin: " + String(args.out_reject_text));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For a test program that has a plugin's sources linked in: they find the testing host without a load(). The plugin's own definition of
-// tenon_plugin_host (TENON_PLUGIN) must not be in the program.
+// For a test program that has a plugin's sources linked in: they find the testing host without a load(). The plugin's
+// own definition of tenon_plugin_host (TENON_PLUGIN) must not be in the program.
 #ifndef TENON_TESTING_LINKED_H_
 #define TENON_TESTING_LINKED_H_
 

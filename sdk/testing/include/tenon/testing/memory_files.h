@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in memory, for kernels that ask the host for files (tenon/ext/files.h): they fail when they are told to, and tell what was called.
+// Files in memory, for kernels that ask the host for files (tenon/ext/files.h): they fail when they are told to, and
+// tell what was called.
 //
 //   MemoryFiles disk;
 //   UseFiles use(&disk);        // until its scope ends
@@ -40,7 +41,9 @@ struct MemoryFiles {
   tenon_status* Asked(std::string_view operation, std::string_view path) {
     ++calls;
     const uint32_t code = on_call ? on_call(operation, path) : TENON_OK;
-    return code == TENON_OK ? nullptr : NewStatus(code, std::string(operation) + " " + std::string(path) + ": refused by the test");
+    return code == TENON_OK
+               ? nullptr
+               : NewStatus(code, std::string(operation) + " " + std::string(path) + ": refused by the test");
   }
   // Whether this change is to fail.
   bool Fails() {
@@ -57,7 +60,9 @@ struct OpenFile {
   bool writes = false;
 };
 inline OpenFile& FileOf(tenon_file* file) { return *reinterpret_cast<OpenFile*>(file); }
-inline tenon_file* NewFile(std::string_view path, bool writes = false) { return reinterpret_cast<tenon_file*>(new OpenFile{std::string(path), writes}); }
+inline tenon_file* NewFile(std::string_view path, bool writes = false) {
+  return reinterpret_cast<tenon_file*>(new OpenFile{std::string(path), writes});
+}
 
 inline tenon_status* NoSpace(std::string_view what, std::string_view path) {
   return NewStatus(TENON_RESOURCE_EXHAUSTED, std::string(what) + " " + std::string(path) + ": no space left");
@@ -130,7 +135,8 @@ inline tenon_status* List(tenon_span path, tenon_file_names names, void* argumen
   const std::string folder = String(path).ends_with('/') ? String(path) : String(path) + "/";
   std::set<std::string> found;
   const auto look = [&](const std::string& each) {
-    if (each.size() > folder.size() && each.starts_with(folder)) found.insert(each.substr(folder.size(), each.find('/', folder.size()) - folder.size()));
+    if (each.size() > folder.size() && each.starts_with(folder))
+      found.insert(each.substr(folder.size(), each.find('/', folder.size()) - folder.size()));
   };
   for (const auto& [name, text] : disk.files) look(name);
   for (const std::string& name : disk.folders) look(name);
@@ -160,7 +166,9 @@ inline const tenon_files* MemoryFiles::Table() {
     };
     f.read_at = internal::ReadAt;
     f.write = internal::Write;
-    f.sync = [](tenon_file* file) -> tenon_status* { return Current()->Fails() ? internal::NoSpace("sync", internal::FileOf(file).path) : nullptr; };
+    f.sync = [](tenon_file* file) -> tenon_status* {
+      return Current()->Fails() ? internal::NoSpace("sync", internal::FileOf(file).path) : nullptr;
+    };
     f.close = internal::Close;
     f.rename = internal::Rename;
     f.remove = internal::Remove;
@@ -169,7 +177,9 @@ inline const tenon_files* MemoryFiles::Table() {
       Current()->folders.insert(String(path));
       return nullptr;
     };
-    f.sync_directory = [](tenon_span path) -> tenon_status* { return Current()->Fails() ? internal::NoSpace("sync", View(path)) : nullptr; };
+    f.sync_directory = [](tenon_span path) -> tenon_status* {
+      return Current()->Fails() ? internal::NoSpace("sync", View(path)) : nullptr;
+    };
     f.exists = [](tenon_span path) -> uint32_t {
       ++Current()->calls;
       return Current()->files.contains(View(path)) || Current()->folders.contains(View(path)) ? 1 : 0;

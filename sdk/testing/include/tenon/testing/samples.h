@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors to try kernels with: random numbers as any element type, and elements of any size that are told apart byte for byte. All
-// depends on the seed alone.
+// Tensors to try kernels with: random numbers as any element type, and elements of any size that are told apart byte
+// for byte. All depends on the seed alone.
 #ifndef TENON_TESTING_SAMPLES_H_
 #define TENON_TESTING_SAMPLES_H_
 
@@ -13,14 +13,18 @@
 namespace tenon::testing {
 
 inline constexpr uint32_t kFloatTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16};
-inline constexpr uint32_t kNumberTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16, TENON_DT_INT32, TENON_DT_INT64};
+inline constexpr uint32_t kNumberTypes[] = {TENON_DT_FLOAT,    TENON_DT_DOUBLE, TENON_DT_HALF,
+                                            TENON_DT_BFLOAT16, TENON_DT_INT32,  TENON_DT_INT64};
 // One for each size of elements.
-inline constexpr uint32_t kSizes[] = {TENON_DT_UINT8, TENON_DT_HALF, TENON_DT_FLOAT, TENON_DT_INT64, TENON_DT_COMPLEX128};
+inline constexpr uint32_t kSizes[] = {TENON_DT_UINT8, TENON_DT_HALF, TENON_DT_FLOAT, TENON_DT_INT64,
+                                      TENON_DT_COMPLEX128};
 
 inline Tensor Floats(Dimensions dims, const std::vector<float>& values) { return Make<float>(std::move(dims), values); }
 inline Tensor Ints(const std::vector<int32_t>& values) { return Vector<int32_t>(values); }
 inline Tensor Int(int32_t value) { return Scalar(value); }
-inline Tensor Bools(Dimensions dims, const std::vector<int>& values) { return Make<uint8_t>(std::move(dims), std::vector<uint8_t>(values.begin(), values.end()), TENON_DT_BOOL); }
+inline Tensor Bools(Dimensions dims, const std::vector<int>& values) {
+  return Make<uint8_t>(std::move(dims), std::vector<uint8_t>(values.begin(), values.end()), TENON_DT_BOOL);
+}
 
 inline Tensor RandomFloatsOf(Dimensions dims, uint32_t seed = 5, float low = -1, float high = 1) {
   std::mt19937 random(seed);
@@ -30,7 +34,8 @@ inline Tensor RandomFloatsOf(Dimensions dims, uint32_t seed = 5, float low = -1,
   return Floats(std::move(dims), values);
 }
 
-// The same numbers as another type. Whole numbers are `scale` times as large; the imaginary part is three times the real one.
+// The same numbers as another type. Whole numbers are `scale` times as large; the imaginary part is three times the
+// real one.
 inline Tensor ValuesOf(uint32_t dtype, const Tensor& floats, float scale = 1) {
   const auto convert = [&]<class T>(T) {
     std::vector<T> values;
@@ -60,7 +65,9 @@ inline Tensor ValuesOf(uint32_t dtype, const Tensor& floats, float scale = 1) {
     default: return floats;
   }
 }
-inline Tensor RandomOf(uint32_t dtype, Dimensions dims, uint32_t seed = 5) { return ValuesOf(dtype, RandomFloatsOf(std::move(dims), seed), 1000); }
+inline Tensor RandomOf(uint32_t dtype, Dimensions dims, uint32_t seed = 5) {
+  return ValuesOf(dtype, RandomFloatsOf(std::move(dims), seed), 1000);
+}
 
 // Of results that floats compute to within `close`: halves round them once more.
 inline double ToleranceOf(uint32_t dtype, double close) {
@@ -75,7 +82,8 @@ inline double ToleranceOf(uint32_t dtype, double close) {
 // Every byte another one than its neighbours: elements of any size are told apart.
 inline Tensor Numbered(uint32_t dtype, Dimensions dims, int first = 1) {
   Tensor value(dtype, std::move(dims));
-  for (size_t i = 0; i < value.bytes.size(); ++i) value.bytes[i] = static_cast<char>((static_cast<size_t>(first) + i * 37 + i / 251) & 0x7f);
+  for (size_t i = 0; i < value.bytes.size(); ++i)
+    value.bytes[i] = static_cast<char>((static_cast<size_t>(first) + i * 37 + i / 251) & 0x7f);
   return value;
 }
 }  // namespace tenon::testing

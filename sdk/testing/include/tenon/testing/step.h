@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of one test share: resources by name (variables, queues), those that end with the step, what they have asked to be called for later, and whether it
-// was cancelled.
+// What kernels of one test share: resources by name (variables, queues), those that end with the step, what they have
+// asked to be called for later, and whether it was cancelled.
 //
 //   Variable v = Variable::Of(Make<float>({2}, {1, 2}));
 //   kernel.Run({Handle(v), Make<float>({2}, {10, 20})}, {});
@@ -21,13 +21,20 @@
 #include "tenon/testing/tensor.h"
 #include "tenon/testing/works.h"
 
-// The C ABI's opaque resource: an object of a plugin, or a variable's value, which lies where its kernels work (bytes of a
-// foreign buffer on a device).
+// The C ABI's opaque resource: an object of a plugin, or a variable's value, which lies where its kernels work (bytes
+// of a foreign buffer on a device).
 struct tenon_resource {
   tenon_resource() = default;
   tenon_resource(tenon_resource&& other) noexcept
-      : value(std::move(other.value)), initialized(other.initialized), in_place(other.in_place), last_flags(other.last_flags), updates(other.updates),
-        commits(other.commits), object(std::exchange(other.object, nullptr)), object_type(std::move(other.object_type)), destroy(other.destroy) {}
+      : value(std::move(other.value)),
+        initialized(other.initialized),
+        in_place(other.in_place),
+        last_flags(other.last_flags),
+        updates(other.updates),
+        commits(other.commits),
+        object(std::exchange(other.object, nullptr)),
+        object_type(std::move(other.object_type)),
+        destroy(other.destroy) {}
   ~tenon_resource() { Drop(); }
   static tenon_resource Of(tenon::testing::Tensor value) {
     tenon_resource made;
@@ -104,9 +111,10 @@ inline const tenon_create_services* CreateServices() {
   static const tenon_create_services services = [] {
     tenon_create_services s = {};
     s.struct_size = sizeof s;
-    s.resource_handle = [](tenon_create_context* context, tenon_span container, tenon_span name, tenon_span, uint32_t step_local,
-                           tenon_resource** out_handle) -> tenon_status* {
-      std::unique_ptr<tenon_resource>& slot = step_local != 0 ? context->step->local.emplace_back() : context->step->named[{String(container), String(name)}];
+    s.resource_handle = [](tenon_create_context* context, tenon_span container, tenon_span name, tenon_span,
+                           uint32_t step_local, tenon_resource** out_handle) -> tenon_status* {
+      std::unique_ptr<tenon_resource>& slot = step_local != 0 ? context->step->local.emplace_back()
+                                                              : context->step->named[{String(container), String(name)}];
       if (slot == nullptr) slot = std::make_unique<tenon_resource>();
       *out_handle = slot.get();
       return nullptr;

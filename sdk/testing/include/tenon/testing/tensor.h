@@ -5,8 +5,8 @@
 //   EXPECT_EQ(Values<float>(a), (std::vector<float>{1, 2}));
 //   EXPECT_EQ(Texts(b)[1], "yz");
 //
-// A Tensor is a value: a copy has memory of its own. Kernels get it as a view of a reference counted buffer (buffer.h) and may keep that
-// longer than the Tensor lives. One thread at a time.
+// A Tensor is a value: a copy has memory of its own. Kernels get it as a view of a reference counted buffer (buffer.h)
+// and may keep that longer than the Tensor lives. One thread at a time.
 #ifndef TENON_TESTING_TENSOR_H_
 #define TENON_TESTING_TENSOR_H_
 
@@ -29,7 +29,9 @@ inline int64_t CountOf(const Dimensions& dims) {
 // Bytes of one element, or of its cell for strings, resources, references and variants.
 inline uint64_t CellSize(uint32_t dtype) {
   if (dtype == TENON_DT_STRING) return sizeof(tenon_string_cell);
-  return dtype == TENON_DT_RESOURCE || dtype == TENON_DT_VARIANT || (dtype >= TENON_DT_REF && dtype < 2 * TENON_DT_REF) ? sizeof(void*) : sdk::ElementSize(dtype);
+  return dtype == TENON_DT_RESOURCE || dtype == TENON_DT_VARIANT || (dtype >= TENON_DT_REF && dtype < 2 * TENON_DT_REF)
+             ? sizeof(void*)
+             : sdk::ElementSize(dtype);
 }
 inline uint64_t BytesOf(uint32_t dtype, const Dimensions& dims) {
   const auto count = static_cast<uint64_t>(CountOf(dims));
@@ -64,7 +66,9 @@ class Bytes {
   explicit Bytes(uint64_t size = 0) : buffer_(NewBuffer(size)) { std::memset(buffer_->data, 0, size); }
   // Takes the reference over.
   explicit Bytes(tenon_buffer* buffer) : buffer_(buffer) {}
-  Bytes(const Bytes& other) : buffer_(NewBuffer(other.size(), other.buffer_->dims)) { std::memcpy(data(), other.data(), size()); }
+  Bytes(const Bytes& other) : buffer_(NewBuffer(other.size(), other.buffer_->dims)) {
+    std::memcpy(data(), other.data(), size());
+  }
   Bytes(Bytes&& other) noexcept : buffer_(std::exchange(other.buffer_, NewBuffer(0))) {}
   Bytes& operator=(Bytes other) {
     std::swap(buffer_, other.buffer_);
@@ -96,7 +100,8 @@ struct Tensor {
   Tensor() : Tensor(TENON_DT_INVALID, {}) {}
   // Of zeros; of strings: without their bytes.
   Tensor(uint32_t type, Dimensions shape) : dtype(type), dims(std::move(shape)), bytes(BytesOf(dtype, dims)) {}
-  Tensor(uint32_t type, Dimensions shape, Bytes memory) : dtype(type), dims(std::move(shape)), bytes(std::move(memory)) {}
+  Tensor(uint32_t type, Dimensions shape, Bytes memory)
+      : dtype(type), dims(std::move(shape)), bytes(std::move(memory)) {}
   // What a view shows; shares its buffer.
   static Tensor Sharing(const tenon_tensor_view& view) {
     return {view.dtype, Dimensions(view.dl.shape, view.dl.shape + view.dl.ndim), Bytes(Share(view))};
@@ -153,7 +158,8 @@ Tensor Out(Dimensions dims = {}) {
 template <class T>
 std::vector<T> Values(const Tensor& tensor) {
   std::vector<T> out(static_cast<size_t>(tensor.count()));
-  if (out.size() * sizeof(T) > tensor.bytes.size()) throw std::runtime_error("a tensor has fewer bytes than elements were asked for");
+  if (out.size() * sizeof(T) > tensor.bytes.size())
+    throw std::runtime_error("a tensor has fewer bytes than elements were asked for");
   for (size_t i = 0; i < out.size(); ++i) {
     T value;
     std::memcpy(static_cast<void*>(&value), tensor.bytes.data() + i * sizeof(T), sizeof(T));
@@ -164,7 +170,8 @@ std::vector<T> Values(const Tensor& tensor) {
 inline std::vector<std::string> Texts(const Tensor& tensor) {
   std::vector<std::string> out;
   for (const tenon_string_cell& cell : Values<tenon_string_cell>(tensor)) {
-    if (cell.offset > tensor.bytes.size() || cell.size > tensor.bytes.size() - cell.offset) throw std::runtime_error("a string cell points outside");
+    if (cell.offset > tensor.bytes.size() || cell.size > tensor.bytes.size() - cell.offset)
+      throw std::runtime_error("a string cell points outside");
     out.emplace_back(tensor.bytes.data() + cell.offset, cell.size);
   }
   return out;

@@ -6,8 +6,8 @@
 //   Peer peer(client, server.address());
 //   ExpectEq(peer.Call("echo", "text").response, "text");
 //
-// A status becomes "CODE: message", and "" is success. Every wait is bounded by kPatience, so that a hang is a failure and not a hang.
-// Callbacks come on the transport's threads; the functions here may be called from any.
+// A status becomes "CODE: message", and "" is success. Every wait is bounded by kPatience, so that a hang is a failure
+// and not a hang. Callbacks come on the transport's threads; the functions here may be called from any.
 #ifndef TENON_TESTING_TRANSPORT_H_
 #define TENON_TESTING_TRANSPORT_H_
 
@@ -63,17 +63,21 @@ class Mailbox {
 // The table of a loaded transport, or of one that wraps another's.
 class Transport {
  public:
-  // any_address: where an endpoint may listen that finds a free place itself (the system's choice of a port); empty: "scheme://name" with a
-  // name that nobody else has.
+  // any_address: where an endpoint may listen that finds a free place itself (the system's choice of a port); empty:
+  // "scheme://name" with a name that nobody else has.
   Transport(const Library& library, std::string scheme, std::string any_address = "")
-      : loaded_(std::make_unique<Loaded>(library)), table(library.Capability<tenon_transport>(TENON_CAPABILITY_TRANSPORT)), self(loaded_->self),
-        scheme_(std::move(scheme)), any_address_(std::move(any_address)) {}
+      : loaded_(std::make_unique<Loaded>(library)),
+        table(library.Capability<tenon_transport>(TENON_CAPABILITY_TRANSPORT)),
+        self(loaded_->self),
+        scheme_(std::move(scheme)),
+        any_address_(std::move(any_address)) {}
   Transport(const Transport& wrapped, const tenon_transport* its_table, tenon_plugin_self* its_self)
       : table(its_table), self(its_self), scheme_(wrapped.scheme_), any_address_(wrapped.any_address_) {}
   // One that nobody else has.
   std::string Address() const {
     static std::atomic<int> last{0};
-    return any_address_.empty() ? scheme_ + "://test-" + std::to_string(getpid()) + "-" + std::to_string(++last) : any_address_;
+    return any_address_.empty() ? scheme_ + "://test-" + std::to_string(getpid()) + "-" + std::to_string(++last)
+                                : any_address_;
   }
   // At which an endpoint chooses its own.
   std::string AnyAddress() const { return any_address_.empty() ? scheme_ + "://" : any_address_; }
@@ -130,8 +134,10 @@ class Endpoint {
     bool refuse_all = false;  // no function for calls, streams and data
     std::string credentials;
   };
-  explicit Endpoint(const Transport& transport, const std::string& address = "") : Endpoint(transport, address, Options()) {}
-  Endpoint(const Transport& transport, const std::string& address, const Options& options) : transport_(transport), options_(options) {
+  explicit Endpoint(const Transport& transport, const std::string& address = "")
+      : Endpoint(transport, address, Options()) {}
+  Endpoint(const Transport& transport, const std::string& address, const Options& options)
+      : transport_(transport), options_(options) {
     events_.struct_size = sizeof events_;
     events_.argument = this;
     events_.connected = [](void* self, tenon_peer* peer) { Of(self)->connected.Put(peer); };
@@ -143,7 +149,8 @@ class Endpoint {
       events_.place = OnPlace;
       events_.placed = OnPlaced;
     }
-    tenon_endpoint_options given = {TENON_HEAD(tenon_endpoint_options), Span(address), Span(options.credentials), options.max_message_bytes, {}};
+    tenon_endpoint_options given = {
+        TENON_HEAD(tenon_endpoint_options), Span(address), Span(options.credentials), options.max_message_bytes, {}};
     open_status = Text(transport.table->open(transport.self, &given, &events_, &endpoint));
   }
   ~Endpoint() { Stop(); }
@@ -207,8 +214,8 @@ class Endpoint {
     self.streams.Put(made);
     return nullptr;
   }
-  static tenon_status* OnPlace(void*, tenon_peer*, tenon_span key, tenon_span header, uint64_t bytes, tenon_bytes* out_memory,
-                               void** out_token) {
+  static tenon_status* OnPlace(void*, tenon_peer*, tenon_span key, tenon_span header, uint64_t bytes,
+                               tenon_bytes* out_memory, void** out_token) {
     if (String(key) == "refuse") return NewStatus(TENON_FAILED_PRECONDITION, "no such key");
     auto* placing = new Placing{{String(key), String(header), "", ""}, std::string(bytes, '?')};
     *out_memory = {placing->memory.data(), bytes};
@@ -239,7 +246,9 @@ inline tenon_stream_events Stream::Events() {
   events.end = [](void* argument, tenon_status* status) { static_cast<Stream*>(argument)->ended.Put(Text(status)); };
   return events;
 }
-inline std::string Stream::Write(std::string_view message) { return Text(endpoint->table().stream_write(stream, Span(message))); }
+inline std::string Stream::Write(std::string_view message) {
+  return Text(endpoint->table().stream_write(stream, Span(message)));
+}
 inline void Stream::Close(tenon_status* status) { endpoint->table().stream_close(stream, status); }
 
 // How a call ended.
@@ -271,12 +280,13 @@ class Peer {
   }
 
   // Begins a call whose outcome comes into the mailbox.
-  std::string Start(std::string_view method, const std::vector<tenon_span>& pieces, Mailbox<Answer>* out, uint64_t* out_call = nullptr,
-                    const CallOptions& options = {}) {
+  std::string Start(std::string_view method, const std::vector<tenon_span>& pieces, Mailbox<Answer>* out,
+                    uint64_t* out_call = nullptr, const CallOptions& options = {}) {
     return StartOn(endpoint_, peer, method, pieces, out, out_call, options);
   }
-  static std::string StartOn(Endpoint& endpoint, tenon_peer* peer, std::string_view method, const std::vector<tenon_span>& pieces,
-                             Mailbox<Answer>* out, uint64_t* out_call, const CallOptions& options) {
+  static std::string StartOn(Endpoint& endpoint, tenon_peer* peer, std::string_view method,
+                             const std::vector<tenon_span>& pieces, Mailbox<Answer>* out, uint64_t* out_call,
+                             const CallOptions& options) {
     tenon_call_args args = {};
     args.struct_size = sizeof args;
     args.method = Span(method);
@@ -301,11 +311,13 @@ class Peer {
     const std::string refused = StartSend(key, header, pieces, &done, time);
     return refused.empty() ? done.Take() : refused;
   }
-  std::string StartSend(std::string_view key, std::string_view header, const std::vector<tenon_span>& pieces, Mailbox<std::string>* done,
-                        std::chrono::nanoseconds time = kPatience) {
-    tenon_send_args args = {TENON_HEAD(tenon_send_args), Span(key), Span(header), pieces.data(), pieces.size(), After(time),
-                            nullptr, done};
-    args.done = [](void* argument, tenon_status* status) { static_cast<Mailbox<std::string>*>(argument)->Put(Text(status)); };
+  std::string StartSend(std::string_view key, std::string_view header, const std::vector<tenon_span>& pieces,
+                        Mailbox<std::string>* done, std::chrono::nanoseconds time = kPatience) {
+    tenon_send_args args = {
+        TENON_HEAD(tenon_send_args), Span(key), Span(header), pieces.data(), pieces.size(), After(time), nullptr, done};
+    args.done = [](void* argument, tenon_status* status) {
+      static_cast<Mailbox<std::string>*>(argument)->Put(Text(status));
+    };
     return Text(endpoint_.table().send(peer, &args));
   }
   std::string Open(std::string_view method, Stream* stream, std::chrono::nanoseconds time = kPatience) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every transport must do, as cases over its built library: calls, data, streams, deadlines, limits, and the end of connections.
+// What every transport must do, as cases over its built library: calls, data, streams, deadlines, limits, and the end
+// of connections.
 //
 //   for (const SuiteCase<TransportSubject>& one : TransportCases()) {
 //     const auto failures = FailuresOf([&] { one.run({library, "loopback"}); });
@@ -37,8 +38,11 @@ inline uint64_t LargestMessage() {
 class Meeting {
  public:
   explicit Meeting(const TransportSubject& subject)
-      : transport_(subject.library, subject.scheme, subject.any_address), server_(transport_, transport_.Address()), client_(transport_) {
-    if (ExpectEq(server_.open_status + client_.open_status, "")) peer_ = std::make_unique<Peer>(client_, server_.address());
+      : transport_(subject.library, subject.scheme, subject.any_address),
+        server_(transport_, transport_.Address()),
+        client_(transport_) {
+    if (ExpectEq(server_.open_status + client_.open_status, ""))
+      peer_ = std::make_unique<Peer>(client_, server_.address());
   }
   // When not, it has been reported.
   bool met() const { return peer_ != nullptr && peer_->status.empty(); }
@@ -77,8 +81,8 @@ inline void CarryEverySize(const TransportSubject& subject) {
   Meeting meeting(subject);
   if (!meeting.met()) return;
   const uint64_t most = LargestMessage();
-  for (uint64_t size : {0ull, 1ull, 63ull, 64ull, 4095ull, 4096ull, 4097ull, 65536ull, 100'000ull, 1ull << 20, (1ull << 24) + 1, 1ull << 26,
-                        1ull << 30}) {
+  for (uint64_t size : {0ull, 1ull, 63ull, 64ull, 4095ull, 4096ull, 4097ull, 65536ull, 100'000ull, 1ull << 20,
+                        (1ull << 24) + 1, 1ull << 26, 1ull << 30}) {
     if (size > most) continue;
     const std::string text = Pattern(size);
     const Answer outcome = meeting.peer().Call("echo", text);
@@ -273,7 +277,8 @@ inline void DoCallsOfManyThreads(const TransportSubject& subject) {
     threads.emplace_back([&meeting, t] {
       for (int i = 0; i < 300; ++i) {
         const std::string text = Pattern(static_cast<uint64_t>(i * 37 % 9000), static_cast<uint32_t>(t));
-        Expect(meeting.peer().Call("echo", text).response == text, "meeting.peer().Call('echo', text).response == text");
+        Expect(meeting.peer().Call("echo", text).response == text,
+               "meeting.peer().Call('echo', text).response == text");
       }
     });
   }
@@ -347,7 +352,8 @@ inline void CarryMoreOverAStreamThanItsWindow(const TransportSubject& subject) {
   ExpectEq(meeting.peer().Open("hold", &stream), "");
   const std::shared_ptr<Stream> there = meeting.server().streams.Take();
   for (uint32_t i = 0; i < 200; ++i) ExpectEq(stream.Write(Pattern(100'000, i)), "");
-  for (uint32_t i = 0; i < 200; ++i) Expect(there->messages.Take() == Pattern(100'000, i), "there->messages.Take() == Pattern(100'000, i)");
+  for (uint32_t i = 0; i < 200; ++i)
+    Expect(there->messages.Take() == Pattern(100'000, i), "there->messages.Take() == Pattern(100'000, i)");
   stream.Close();
   there->Close();
   ExpectEq(there->ended.Take(), "");
@@ -421,7 +427,8 @@ inline void SayWhereNobodyListens(const TransportSubject& subject) {
   if (!meeting.met()) return;
   const std::string address = meeting.transport().Address();
   tenon_peer* nobody = nullptr;
-  const std::string status = Text(meeting.client().table().connect(meeting.client().endpoint, Span(address), After(std::chrono::milliseconds(200)), &nobody));
+  const std::string status = Text(meeting.client().table().connect(meeting.client().endpoint, Span(address),
+                                                                   After(std::chrono::milliseconds(200)), &nobody));
   Expect(CodeOf(status) == "UNAVAILABLE" || CodeOf(status) == "DEADLINE_EXCEEDED", status);
   ExpectNe(status.find(address), std::string::npos, status);
 }
@@ -451,7 +458,9 @@ inline void RefuseAnotherSchemesAddress(const TransportSubject& subject) {
   Endpoint second(meeting.transport(), "carrier-pigeon://coop");
   ExpectEq(CodeOf(second.open_status), "INVALID_ARGUMENT");
   tenon_peer* nobody = nullptr;
-  ExpectEq(CodeOf(Text(meeting.client().table().connect(meeting.client().endpoint, Span("carrier-pigeon://coop"), 0, &nobody))), "INVALID_ARGUMENT");
+  ExpectEq(CodeOf(Text(
+               meeting.client().table().connect(meeting.client().endpoint, Span("carrier-pigeon://coop"), 0, &nobody))),
+           "INVALID_ARGUMENT");
 }
 
 inline void RefuseBitsThatTheyDoNotKnow(const TransportSubject& subject) {

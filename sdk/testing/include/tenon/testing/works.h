@@ -3,13 +3,14 @@
 //
 //   KernelRunner step;
 //   const auto call = step.Start(kFetchKernel, node, {&address});
-//   step.works->RunUntil([&] { return call->done(); });       // moments come at once, descriptors when they are ready
-//   step.works->Advance(10'000'000'000);                      // what a resource does each ten seconds, in the background
+//   step.works->RunUntil([&] { return call->done(); });  // moments come at once, descriptors when they are ready
+//   step.works->Advance(10'000'000'000);                 // what a resource does each ten seconds, in the background
 //
-// There is no thread, and time stands still until the test moves it. What is asked for is called on the thread that runs it, one after the other, in the order of
-// its moments, then of asking; what may wait (TENON_WORK_MAY_WAIT) too, so that a test of one that waits for another runs them from two threads. A step's work ends
-// with its kernel: what it leaves behind is dropped, and the run fails. Work in the background ends with the step (step.h), which is a session here. All functions
-// may be called from any thread. live_works counts works in the background that nobody has ended.
+// There is no thread, and time stands still until the test moves it. What is asked for is called on the thread that
+// runs it, one after the other, in the order of its moments, then of asking; what may wait (TENON_WORK_MAY_WAIT) too,
+// so that a test of one that waits for another runs them from two threads. A step's work ends with its kernel: what it
+// leaves behind is dropped, and the run fails. Work in the background ends with the step (step.h), which is a session
+// here. All functions may be called from any thread. live_works counts works in the background that nobody has ended.
 #ifndef TENON_TESTING_WORKS_H_
 #define TENON_TESTING_WORKS_H_
 
@@ -79,12 +80,14 @@ class Works : public std::enable_shared_from_this<Works> {
 
   // ---- For tests ----
 
-  // Calls what is next: what is due, else what is ready, else what has the earliest moment, to which it moves the time. Waits for descriptors alone, and for those no
-  // longer than until that moment, in real time. Whether there was something.
+  // Calls what is next: what is due, else what is ready, else what has the earliest moment, to which it moves the time.
+  // Waits for descriptors alone, and for those no longer than until that moment, in real time. Whether there was
+  // something.
   bool RunNext() {
     for (const uint64_t begun = After(std::chrono::nanoseconds(0));;) {
       std::vector<pollfd> awaited;
-      if (auto next = TakeNext(After(std::chrono::nanoseconds(0)) - begun, &awaited)) return Call(std::move(*next)), true;
+      if (auto next = TakeNext(After(std::chrono::nanoseconds(0)) - begun, &awaited))
+        return Call(std::move(*next)), true;
       if (awaited.empty()) return false;
       (void)poll(awaited.data(), awaited.size(), kSliceMs);
     }
@@ -126,12 +129,14 @@ class Works : public std::enable_shared_from_this<Works> {
   // ---- For the services ----
 
   // after_ns: in the step's time; kNever: with no bound. descriptor: -1, or what is awaited, until then.
-  tenon_status* Take(tenon_work* work, uint64_t after_ns, bool may_wait, int descriptor, short events, tenon_done_function function, void* argument,
-                     uint64_t* out_token) {
+  tenon_status* Take(tenon_work* work, uint64_t after_ns, bool may_wait, int descriptor, short events,
+                     tenon_done_function function, void* argument, uint64_t* out_token) {
     const std::lock_guard lock(mutex_);
     if (tenon_status* refused = RefusedLocked(*work, may_wait, function)) return refused;
     if (out_token != nullptr) *out_token = next_;
-    items_.emplace(next_++, Item{HeldLocked(work), function, argument, after_ns > kNever - now_ ? kNever : now_ + after_ns, descriptor, events, may_wait, TENON_OK});
+    items_.emplace(next_++,
+                   Item{HeldLocked(work), function, argument, after_ns > kNever - now_ ? kNever : now_ + after_ns,
+                        descriptor, events, may_wait, TENON_OK});
     return nullptr;
   }
   // Whether it was not called, and will not be.
@@ -169,7 +174,9 @@ class Works : public std::enable_shared_from_this<Works> {
     Cancel(work);
     std::unique_lock lock(mutex_);
     const std::shared_ptr<tenon_work> held = HeldLocked(work);
-    const auto runs = [&](const auto& running) { return running.second == work && running.first != std::this_thread::get_id(); };
+    const auto runs = [&](const auto& running) {
+      return running.second == work && running.first != std::this_thread::get_id();
+    };
     back_.wait(lock, [&] { return std::none_of(running_.begin(), running_.end(), runs); });
     std::erase(works_, held);
     --live_works;
@@ -197,18 +204,24 @@ class Works : public std::enable_shared_from_this<Works> {
   }
   tenon_status* RefusedLocked(const tenon_work& work, bool may_wait, tenon_done_function function) const {
     const auto most = [](size_t count, const char* what) {
-      return NewStatus(TENON_RESOURCE_EXHAUSTED, "a step has at most " + std::to_string(count) + " things under way" + what);
+      return NewStatus(TENON_RESOURCE_EXHAUSTED,
+                       "a step has at most " + std::to_string(count) + " things under way" + what);
     };
     if (function == nullptr) return NewStatus(TENON_INVALID_ARGUMENT, "there is no function to call");
-    if (work.ended()) return NewStatus(TENON_FAILED_PRECONDITION, "the kernel has run, or called done, and its work has ended with that");
+    if (work.ended())
+      return NewStatus(TENON_FAILED_PRECONDITION,
+                       "the kernel has run, or called done, and its work has ended with that");
     if (work.cancelled()) return NewStatus(TENON_CANCELLED, Cancelled(work));
     if (items_.size() >= kMost) return most(kMost, "");
     return may_wait && WaitingLocked() >= kMostWaiting ? most(kMostWaiting, " that may wait") : nullptr;
   }
   size_t WaitingLocked() const {
-    return static_cast<size_t>(std::count_if(items_.begin(), items_.end(), [](const auto& item) { return item.second.may_wait; }));
+    return static_cast<size_t>(
+        std::count_if(items_.begin(), items_.end(), [](const auto& item) { return item.second.may_wait; }));
   }
-  static std::string Cancelled(const tenon_work& work) { return "the work '" + work.name + "' was cancelled, or its step"; }
+  static std::string Cancelled(const tenon_work& work) {
+    return "the work '" + work.name + "' was cancelled, or its step";
+  }
   static bool IsReady(const Item& item) {
     pollfd one = {item.descriptor, item.events, 0};
     return item.descriptor >= 0 && poll(&one, 1, 0) == 1;
@@ -254,7 +267,8 @@ class Works : public std::enable_shared_from_this<Works> {
     for (const auto& [token, item] : items_) {
       if (item.descriptor >= 0) awaited->push_back({item.descriptor, item.events, 0});
     }
-    const uint64_t earliest = EarliestLocked(), patience = static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
+    const uint64_t earliest = EarliestLocked(),
+                   patience = static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
     if (!awaited->empty() && waited < std::min(patience, earliest - now_)) return std::nullopt;
     awaited->clear();
     if (earliest == kNever) return std::nullopt;
@@ -263,9 +277,10 @@ class Works : public std::enable_shared_from_this<Works> {
   }
   // Called without a lock: it may ask for more.
   void Call(Item item) {
-    tenon_status* const status = item.code == TENON_OK          ? nullptr
-                                 : item.code == TENON_CANCELLED ? NewStatus(item.code, Cancelled(*item.work))
-                                                                : NewStatus(item.code, "the descriptor was not ready in time");
+    tenon_status* const status = item.code == TENON_OK ? nullptr
+                                 : item.code == TENON_CANCELLED
+                                     ? NewStatus(item.code, Cancelled(*item.work))
+                                     : NewStatus(item.code, "the descriptor was not ready in time");
     item.function(item.argument, status);
     const std::lock_guard lock(mutex_);
     running_.erase(std::find(running_.begin(), running_.end(), std::pair{std::this_thread::get_id(), item.work.get()}));
@@ -278,7 +293,8 @@ class Works : public std::enable_shared_from_this<Works> {
       std::optional<Item> next;
       {
         const std::lock_guard lock(mutex_);
-        const auto found = std::find_if(items_.begin(), items_.end(), [&](const auto& item) { return which(item.second); });
+        const auto found =
+            std::find_if(items_.begin(), items_.end(), [&](const auto& item) { return which(item.second); });
         if (found == items_.end()) return;
         next = std::move(found->second);
         next->code = TENON_CANCELLED;
@@ -300,6 +316,8 @@ class Works : public std::enable_shared_from_this<Works> {
 
 }  // namespace tenon::testing
 
-inline bool tenon_work::cancelled() const { return cancelled_ || works->closed() || (stops_ != nullptr && *stops_ && !ended_ && (*stops_)()); }
+inline bool tenon_work::cancelled() const {
+  return cancelled_ || works->closed() || (stops_ != nullptr && *stops_ && !ended_ && (*stops_)());
+}
 
 #endif  // TENON_TESTING_WORKS_H_

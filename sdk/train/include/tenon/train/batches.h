@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches: which examples a step trains on, and their rows out of arrays that hold all of them.
 //
-// Everything depends on the seed and the step's number alone, so that a run that was killed and resumed sees what an unbroken one does.
+// Everything depends on the seed and the step's number alone, so that a run that was killed and resumed sees what an
+// unbroken one does.
 #ifndef TENON_TRAIN_BATCHES_H_
 #define TENON_TRAIN_BATCHES_H_
 
@@ -17,7 +18,8 @@ namespace tenon::train {
 
 // A number from 0 to limit-1 that depends on nothing but the arguments.
 uint64_t HashedNumber(uint64_t seed, uint64_t a, uint64_t b, uint64_t limit);
-// The numbers from 0 to count-1 in an order that depends on the arguments alone: Fisher and Yates, the same on every machine and library.
+// The numbers from 0 to count-1 in an order that depends on the arguments alone: Fisher and Yates, the same on every
+// machine and library.
 std::vector<int64_t> ShuffledOrder(int64_t count, uint64_t seed, uint64_t pass);
 
 // What becomes of the examples at the end of a pass that are too few for a batch.
@@ -55,7 +57,8 @@ class RowGatherer {
   RowGatherer() = default;  // of no row
   // rows: of rank 1 or more, in host memory; numbers or strings.
   explicit RowGatherer(Tensor rows) : rows_(std::move(rows)) {}
-  // [indices, ...]. Lives until the next call; rows that follow each other in the array are not copied. The indices are within it.
+  // [indices, ...]. Lives until the next call; rows that follow each other in the array are not copied. The indices are
+  // within it.
   Result<View> Take(std::span<const int64_t> indices);
 
  private:
@@ -72,8 +75,10 @@ struct NamedRows {
 // Several arrays of as many rows, from which steps get batches.
 class ArrayBatches {
  public:
-  // INVALID_ARGUMENT names the array that has no rows, or not as many as the first; or the batch that there is no example for.
-  static Result<ArrayBatches> Create(std::vector<NamedRows> arrays, int64_t batch, std::optional<uint64_t> seed, LastBatch last);
+  // INVALID_ARGUMENT names the array that has no rows, or not as many as the first; or the batch that there is no
+  // example for.
+  static Result<ArrayBatches> Create(std::vector<NamedRows> arrays, int64_t batch, std::optional<uint64_t> seed,
+                                     LastBatch last);
 
   int64_t examples() const { return examples_; }
   int64_t StepsInPass() const { return sampler_.StepsInPass(); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file `checkpoint_best` of a checkpoint folder: the checkpoints with the best metric, best first.
 //
-// One line each: the metric, the name, and `kept` when it stays after better ones have come (because it was kept for another reason
-// too). The file is replaced as a whole.
+// One line each: the metric, the name, and `kept` when it stays after better ones have come (because it was kept for
+// another reason too). The file is replaced as a whole.
 #ifndef TENON_TRAIN_BEST_CHECKPOINTS_H_
 #define TENON_TRAIN_BEST_CHECKPOINTS_H_
 

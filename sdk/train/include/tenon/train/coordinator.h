@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinator: threads that work beside the steps of training, stop together, and report the first failure of any of them.
+// Coordinator: threads that work beside the steps of training, stop together, and report the first failure of any of
+// them.
 //
 //   Coordinator coordinator;
 //   coordinator.Start([&] { while (!coordinator.should_stop()) { ... } return Status(); });
@@ -7,8 +8,9 @@
 //   coordinator.RequestStop();
 //   Status status = coordinator.Join();
 //
-// A thread that fails asks all to stop. A thread is asked, never ended: it looks at should_stop(), or is woken by what OnStop() registered. Any thread may call
-// anything but Join(), which the owner calls once, and the destructor, which asks and joins.
+// A thread that fails asks all to stop. A thread is asked, never ended: it looks at should_stop(), or is woken by what
+// OnStop() registered. Any thread may call anything but Join(), which the owner calls once, and the destructor, which
+// asks and joins.
 #ifndef TENON_TRAIN_COORDINATOR_H_
 #define TENON_TRAIN_COORDINATOR_H_
 

@@ -3,16 +3,19 @@
 //
 //   Dataset sentences = Dataset::TextLines(graph, graph.StringConst("train.txt"))
 //                           .Shuffle(10'000, {.seed = 1})
-//                           .Map([](Graph& body, const std::vector<Output>& x) { return Words(body, x[0]); }, {.parallel_calls = kAutotune})
+//                           .Map([](Graph& body, const std::vector<Output>& x) { return Words(body, x[0]); },
+//                                {.parallel_calls = kAutotune})
 //                           .BucketByLength(0, {.boundaries = {16, 32}, .batch_sizes = {64, 32, 16}})
 //                           .Prefetch();
 //   DatasetIterator input = sentences.MakeIterator("training_input");
 //   ... nodes that read input.next ...
-//   session.RunTargets({input.begin});     // a pass from the first element on; steps end with OUT_OF_RANGE behind the last
+//   // a pass from the first element on; steps end with OUT_OF_RANGE behind the last
+//   session.RunTargets({input.begin});
 //
-// An element has components, each a tensor of a dtype and a shape as far as it is known. Each call gives a new dataset and leaves this one as it is. Functions of elements are built at once, with a
-// graph of their own, of the element's components and then of what `captured` names of the graph around (Define in host/function.h). It all runs in the engine, on the device and the task where the
-// nodes are placed; files are opened there.
+// An element has components, each a tensor of a dtype and a shape as far as it is known. Each call gives a new dataset
+// and leaves this one as it is. Functions of elements are built at once, with a graph of their own, of the element's
+// components and then of what `captured` names of the graph around (Define in host/function.h). It all runs in the
+// engine, on the device and the task where the nodes are placed; files are opened there.
 //
 // Failures stand in graph.status(). A dataset is valid as long as its graph; threads: as Graph says.
 #ifndef TENON_TRAIN_DATASET_H_
@@ -64,7 +67,8 @@ struct ShuffleOptions {
 };
 
 struct PaddingOptions {
-  std::vector<Shape> shapes = {};   // of each component; -1, and dimensions beyond those that are known: the longest of the batch. Empty: the components' own shapes
+  std::vector<Shape> shapes = {};   // of each component; -1, and dimensions beyond those that are known: the longest of
+                                    // the batch. Empty: the components' own shapes
   std::vector<Output> values = {};  // scalars of the components' dtypes; empty: 0, "" and false
   bool drop_remainder = false;
 };
@@ -75,10 +79,12 @@ struct WindowOptions {
 };
 
 struct BucketOptions {
-  std::vector<int64_t> boundaries;   // bucket i holds lengths below boundaries[i], the last one all others; ascending, > 0
+  std::vector<int64_t> boundaries;   // bucket i holds lengths below boundaries[i], the last one all others; ascending,
+                                     // > 0
   std::vector<int64_t> batch_sizes;  // one more than boundaries, > 0
   PaddingOptions padding = {};       // shapes: those of one element
-  bool pad_to_boundary = false;      // what is not known of a shape becomes its bucket's boundary - 1 instead of the longest; elements of the last bucket are INVALID_ARGUMENT then
+  bool pad_to_boundary = false;      // what is not known of a shape becomes its bucket's boundary - 1 instead of the
+                                     // longest; elements of the last bucket are INVALID_ARGUMENT then
 };
 
 class Dataset {
@@ -99,7 +105,8 @@ class Dataset {
   // Strings; files: names, one or more. compression: "", "GZIP", "ZLIB".
   static Dataset TFRecords(Graph& graph, Output files, std::string_view compression = "");
   static Dataset TextLines(Graph& graph, Output files, std::string_view compression = "");
-  static Dataset FixedLengthRecords(Graph& graph, Output files, int64_t record_bytes, int64_t header_bytes = 0, int64_t footer_bytes = 0, std::string_view compression = "");
+  static Dataset FixedLengthRecords(Graph& graph, Output files, int64_t record_bytes, int64_t header_bytes = 0,
+                                    int64_t footer_bytes = 0, std::string_view compression = "");
   // A variant that some node gives, as Window's components are.
   static Dataset FromVariant(Graph& graph, Output variant, std::vector<Component> components);
   // Elements of all beside one another: the components of the first, of the second, ... Ends with the shortest.
@@ -128,8 +135,11 @@ class Dataset {
   Dataset Unbatch() const;
   // Elements whose components are datasets of `size` elements each, one a component (FromVariant).
   Dataset Window(int64_t size, const WindowOptions& options = {}) const;
-  // Elements with the same key, a scalar int64, come together: `size` of them, or what is left at the end, become what `reduce` makes of (key, dataset of them).
-  Dataset GroupByWindow(const Predicate& key, const std::function<Dataset(Graph& body, Output key, const Dataset& window)>& reduce, const std::function<Output(Graph& body, Output key)>& size) const;
+  // Elements with the same key, a scalar int64, come together: `size` of them, or what is left at the end, become what
+  // `reduce` makes of (key, dataset of them).
+  Dataset GroupByWindow(const Predicate& key,
+                        const std::function<Dataset(Graph& body, Output key, const Dataset& window)>& reduce,
+                        const std::function<Output(Graph& body, Output key)>& size) const;
   // Batches of sequences of about the same length, padded: the length is the first dimension of that component.
   Dataset BucketByLength(size_t component, const BucketOptions& options) const;
   // The same with a length, a scalar int32 or int64, of the body's own.
@@ -147,18 +157,23 @@ class Dataset {
   DatasetIterator MakeIterator(std::string_view name) const;
 
  private:
-  Dataset(Graph& graph, Output variant, std::vector<Component> components) : graph_(&graph), variant_(variant), components_(std::move(components)) {}
+  Dataset(Graph& graph, Output variant, std::vector<Component> components)
+      : graph_(&graph), variant_(variant), components_(std::move(components)) {}
   struct Traced;
   Traced Trace(std::string_view name, const host::FunctionBody& body, const std::vector<Output>& captured) const;
   Dataset Then(std::string_view op, std::vector<Output> more, Attrs attrs = {}) const;
   Dataset Then(std::string_view op, std::vector<Output> more, Attrs attrs, std::vector<Component> components) const;
-  Dataset Expand(std::string_view op, std::string_view name, const Expansion& body, const std::vector<Output>& captured, std::vector<Output> more, Attrs attrs) const;
-  using Reduction = std::function<Dataset(Graph& body, Output key, const Dataset& window, const std::vector<Output>& captured)>;
+  Dataset Expand(std::string_view op, std::string_view name, const Expansion& body, const std::vector<Output>& captured,
+                 std::vector<Output> more, Attrs attrs) const;
+  using Reduction =
+      std::function<Dataset(Graph& body, Output key, const Dataset& window, const std::vector<Output>& captured)>;
   static Dataset OfFiles(Graph& graph, std::string_view op, std::vector<Output> inputs);
   std::vector<Component> Batched(int64_t size) const;
-  Dataset Padded(const Output& size, const std::vector<Output>& shapes, const std::vector<Shape>& known, const PaddingOptions& options) const;
+  Dataset Padded(const Output& size, const std::vector<Output>& shapes, const std::vector<Shape>& known,
+                 const PaddingOptions& options) const;
   Result<std::vector<Shape>> PaddedShapes(const PaddingOptions& options) const;
-  Dataset Grouped(const host::FunctionBody& key, const Reduction& reduce, const std::vector<Output>& captured, const std::function<Output(Graph& body, Output key)>& size) const;
+  Dataset Grouped(const host::FunctionBody& key, const Reduction& reduce, const std::vector<Output>& captured,
+                  const std::function<Output(Graph& body, Output key)>& size) const;
 
   Graph* graph_;
   Output variant_;

@@ -52,12 +52,13 @@ struct DigitOptions {
   float learning_rate = 0.002f;  // falls in a straight line to a fiftieth at the last step
   OptimizerOptions optimizer;
   uint64_t seed = 1;
-  // Copies of the network that share a batch, and the devices that they stand on by turns; none: anywhere. Likewise the variables.
+  // Copies of the network that share a batch, and the devices that they stand on by turns; none: anywhere. Likewise the
+  // variables.
   int64_t replicas = 1;
   std::vector<std::string> replica_devices, variable_devices;
   bool mirrored = false;  // each copy has variables of its own on its device (MinimizeMirrored)
-  // Replicas with clients of their own (replicas.h): this graph is number `number`'s of them, and `replicas` above is 1. Synchronous
-  // ones share each batch; asynchronous ones take one each.
+  // Replicas with clients of their own (replicas.h): this graph is number `number`'s of them, and `replicas` above is
+  // 1. Synchronous ones share each batch; asynchronous ones take one each.
   std::optional<ReplicaOptions> between = std::nullopt;
   int64_t number = 0;
 };
@@ -70,8 +71,8 @@ class DigitNetwork {
   DigitNetwork& operator=(const DigitNetwork&) = delete;
 
   Model& model() { return model_; }
-  // For Trainer; the network must outlive it. With replicas between graphs: for Next and Step of a ReplicaClient, without an update;
-  // feed takes the step's number when they are synchronous, else how many this replica has made.
+  // For Trainer; the network must outlive it. With replicas between graphs: for Next and Step of a ReplicaClient,
+  // without an update; feed takes the step's number when they are synchronous, else how many this replica has made.
   TrainingStep Step();
   const ReplicaGraph& replica_graph() const { return *replica_graph_; }
 

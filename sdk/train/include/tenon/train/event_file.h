@@ -2,9 +2,10 @@
 // Event files: what TensorBoard shows, in TensorFlow's format.
 //
 // A file is records: uint64 length, masked crc32c of the length, the bytes, masked crc32c of the bytes (TFRecord). Each
-// record is a serialized Event; the first says "brain.Event:2". Names: <folder>/events.out.tfevents.<seconds>.<host>.<process>.<number of six digits>,
-// where the seconds are later than the time if files would else not sort in the order in which they were begun.
-// A writer appends; a crash loses at most what was not flushed, and a reader takes a torn tail as the end.
+// record is a serialized Event; the first says "brain.Event:2". Names:
+// <folder>/events.out.tfevents.<seconds>.<host>.<process>.<number of six digits>, where the seconds are later than the
+// time if files would else not sort in the order in which they were begun. A writer appends; a crash loses at most what
+// was not flushed, and a reader takes a torn tail as the end.
 #ifndef TENON_TRAIN_EVENT_FILE_H_
 #define TENON_TRAIN_EVENT_FILE_H_
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // FolderLock: only one at a time saves checkpoints into a folder.
 //
-// It is the file `checkpoint.lock` there, open for writing, which says who has it. The file system gives one file to one writer at a time and
-// takes it back when the writer's process is gone, however it went (the operating system's files and memory:// do); one that cannot
-// tell its writers apart protects nothing. A file that nobody has open means nothing.
+// It is the file `checkpoint.lock` there, open for writing, which says who has it. The file system gives one file to
+// one writer at a time and takes it back when the writer's process is gone, however it went (the operating system's
+// files and memory:// do); one that cannot tell its writers apart protects nothing. A file that nobody has open means
+// nothing.
 #ifndef TENON_TRAIN_FOLDER_LOCK_H_
 #define TENON_TRAIN_FOLDER_LOCK_H_
 

@@ -8,11 +8,15 @@
 //   trainer->Run();
 //   TENON_TRY(training->StopInput());
 //
-// A step either runs what the graph itself has for it (a train op, the outputs of a signature that trains), or minimises a loss of the graph: gradients and updates are then added beside
-// its nodes. Input is fed from arrays, or made by the graph: by iterators over datasets and by queues, whose runners are started. What is added stands below a scope that the graph has no
-// node in, so nothing of the graph changes its meaning. Checkpoints hold the variables that a step reaches, and the optimizer's and the step's number, and the state of the iterators that it reads: a
-// resume goes on behind the example that was read last. Where there is no such state (queues; iterators within functions; functions of datasets that
-// draw random numbers by a seed, or change variables; a pass that cannot be kept, as over a dataset that holds datasets; a checkpoint without it) the input is run forward to where the checkpoint was taken, which takes as long as reading it.
+// A step either runs what the graph itself has for it (a train op, the outputs of a signature that trains), or
+// minimises a loss of the graph: gradients and updates are then added beside its nodes. Input is fed from arrays, or
+// made by the graph: by iterators over datasets and by queues, whose runners are started. What is added stands below a
+// scope that the graph has no node in, so nothing of the graph changes its meaning. Checkpoints hold the variables that
+// a step reaches, and the optimizer's and the step's number, and the state of the iterators that it reads: a resume
+// goes on behind the example that was read last. Where there is no such state (queues; iterators within functions;
+// functions of datasets that draw random numbers by a seed, or change variables; a pass that cannot be kept, as over a
+// dataset that holds datasets; a checkpoint without it) the input is run forward to where the checkpoint was taken,
+// which takes as long as reading it.
 #ifndef TENON_TRAIN_GRAPH_TRAINING_H_
 #define TENON_TRAIN_GRAPH_TRAINING_H_
 
@@ -57,7 +61,9 @@ struct GraphTrainingOptions {
   bool minimize = false;  // the loss, by the optimizer; besides the targets
   OptimizerOptions optimizer;
   float learning_rate = 0.001f;
-  std::vector<std::string> only;  // beginnings of names: of the variables that are changed; none: the collection trainable_variables, or else all float variables that the loss reaches
+  // beginnings of names: of the variables that are changed; none: the collection trainable_variables, or else all float
+  // variables that the loss reaches
+  std::vector<std::string> only;
 
   std::vector<TrainingFeed> data;  // of which each step gets rows
   std::vector<TrainingFeed> fixed;  // which each step gets whole
@@ -66,7 +72,8 @@ struct GraphTrainingOptions {
   std::optional<uint64_t> shuffle;  // the seed of the rows' order; none: as they stand
   LastBatch last = LastBatch::kSmaller;
 
-  std::vector<std::string> init;  // nodes that are run once, in their order; variables and iterators that none of them begins are begun by their own initialisers
+  std::vector<std::string> init;  // nodes that are run once, in their order; variables and iterators that none of them
+                                  // begins are begun by their own initialisers
   int64_t passes = 1;             // over an input of the graph itself, where it has an end
   model::FileAccess files = model::FileAccess::kNone;  // of a SavedModel
   const std::atomic<bool>* stop = nullptr;             // becomes true: running the input forward ends, with CANCELLED
@@ -74,9 +81,10 @@ struct GraphTrainingOptions {
 
 class GraphTraining {
  public:
-  // Errors name what is there. NOT_FOUND: a node or tensor. INVALID_ARGUMENT: no variable is changed by a step; a loss of another type; an iterator that nothing begins. The runtime outlives it;
-  // of the file a copy is kept.
-  static Result<std::unique_ptr<GraphTraining>> Create(const Runtime& runtime, const model::ModelFile& file, GraphTrainingOptions options);
+  // Errors name what is there. NOT_FOUND: a node or tensor. INVALID_ARGUMENT: no variable is changed by a step; a loss
+  // of another type; an iterator that nothing begins. The runtime outlives it; of the file a copy is kept.
+  static Result<std::unique_ptr<GraphTraining>> Create(const Runtime& runtime, const model::ModelFile& file,
+                                                       GraphTrainingOptions options);
   GraphTraining(const GraphTraining&) = delete;
   GraphTraining& operator=(const GraphTraining&) = delete;
   ~GraphTraining() { (void)StopInput(); }
@@ -87,8 +95,9 @@ class GraphTraining {
   Model& model() { return model_; }
   // Called once. This outlives the trainer.
   std::unique_ptr<Trainer> MakeTrainer(TrainingOptions options);
-  // Puts what is needed of the graph into the session and gives what a step needs its first values. Each session once, which outlives the input (StopInput).
-  // values: who reads the model's checkpoint; kSent where the session's tasks may not see it (tenon/model/load.h).
+  // Puts what is needed of the graph into the session and gives what a step needs its first values. Each session once,
+  // which outlives the input (StopInput). values: who reads the model's checkpoint; kSent where the session's tasks may
+  // not see it (tenon/model/load.h).
   Status Load(Session& session, model::Values values = model::Values::kReadBySession);
   // Ends the queue runners; their first failure. Again: ok.
   Status StopInput();
@@ -102,8 +111,14 @@ class GraphTraining {
   int64_t StepsInPass() const { return batches_ ? batches_->StepsInPass() : 0; }
 
  private:
-  GraphTraining(const Runtime& runtime, const model::ModelFile& file, model::GraphIndex index, GraphTrainingOptions options)
-      : runtime_(runtime), file_(file), index_(std::move(index)), options_(std::move(options)), graph_(runtime), model_(graph_) {}
+  GraphTraining(const Runtime& runtime, const model::ModelFile& file, model::GraphIndex index,
+                GraphTrainingOptions options)
+      : runtime_(runtime),
+        file_(file),
+        index_(std::move(index)),
+        options_(std::move(options)),
+        graph_(runtime),
+        model_(graph_) {}
 
   Status Build();
   Status Reach();
@@ -117,7 +132,8 @@ class GraphTraining {
   std::vector<std::string> NeededNodes() const;
   std::vector<model::QueueRunner> Runners() const;
   // collected: the variables of the collection trainable_variables; none: there is no such.
-  bool IsTrainable(const model::PartVariable& variable, const std::optional<std::unordered_set<std::string_view>>& collected) const;
+  bool IsTrainable(const model::PartVariable& variable,
+                   const std::optional<std::unordered_set<std::string_view>>& collected) const;
   Status Adopt();
   Status CheckTrainable() const;
   Status AddUpdate();

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job `tenon train images`: a small convolutional network that learns the pictures of a folder, or of a file of records, with all of its input in the graph.
+// The job `tenon train images`: a small convolutional network that learns the pictures of a folder, or of a file of
+// records, with all of its input in the graph.
 //
-//   names or records -> shuffled -> again and again -> numbered -> those of earlier steps left out -> read, decoded, scaled, distorted -> batched -> made ahead
+//   names or records -> shuffled -> again and again -> numbered -> those of earlier steps left out
+//   -> read, decoded, scaled, distorted -> batched -> made ahead
 //
-// Everything of this runs in the engine beside the steps (plugins ops/input, ops/image, ops/parse, ops/dataset). What example number n is, and how it is distorted (moved, mirrored, lighter or
-// darker, more or less contrast), depends on the seed and n alone. So a run that was killed and goes on leaves out what earlier steps had, in the middle of a pass too, and no example is lost or seen
-// twice. A tenth of the pictures is held out, and never trained on: of a folder by their names, so that pictures that are added move no others; of records each tenth.
+// Everything of this runs in the engine beside the steps (plugins ops/input, ops/image, ops/parse, ops/dataset). What
+// example number n is, and how it is distorted (moved, mirrored, lighter or darker, more or less contrast), depends on
+// the seed and n alone. So a run that was killed and goes on leaves out what earlier steps had, in the middle of a pass
+// too, and no example is lost or seen twice. A tenth of the pictures is held out, and never trained on: of a folder by
+// their names, so that pictures that are added move no others; of records each tenth.
 #ifndef TENON_TRAIN_IMAGES_H_
 #define TENON_TRAIN_IMAGES_H_
 
@@ -30,7 +34,8 @@ struct ImageSource {
   // Of records: their file; the rest of the above is empty.
   std::string records;
 
-  // A folder of class folders with JPEG, PNG, GIF or BMP pictures, classes by the order of their names. INVALID_ARGUMENT: it has fewer than two classes, or a class has no picture.
+  // A folder of class folders with JPEG, PNG, GIF or BMP pictures, classes by the order of their names.
+  // INVALID_ARGUMENT: it has fewer than two classes, or a class has no picture.
   static Result<ImageSource> OfFolder(const std::string& folder);
   // A file that WriteImageRecords wrote, with its classes beside it.
   static Result<ImageSource> OfRecords(const std::string& file);
@@ -38,7 +43,8 @@ struct ImageSource {
   static Result<ImageSource> Open(const std::string& path);
 };
 
-// Pictures of a folder, as they are, as TensorFlow's Examples {image/encoded, image/class/label, image/class/text}, in an order of their own (of the seed), and file + ".classes.txt", a name a line. Gives how many.
+// Pictures of a folder, as they are, as TensorFlow's Examples {image/encoded, image/class/label, image/class/text}, in
+// an order of their own (of the seed), and file + ".classes.txt", a name a line. Gives how many.
 Result<int64_t> WriteImageRecords(const std::string& folder, const std::string& file, uint64_t seed = 1);
 
 struct ImageOptions {
@@ -69,7 +75,8 @@ class ImageNetwork {
   // Over all held-out pictures.
   Result<Score> Evaluate(const Session& session) const;
 
-  // Names of nodes for use: feed `images` (uint8 [n, side, side, 3]), fetch `answers` (int64 [n]) and `probabilities` (float [n, classes]).
+  // Names of nodes for use: feed `images` (uint8 [n, side, side, 3]), fetch `answers` (int64 [n]) and `probabilities`
+  // (float [n, classes]).
   static constexpr const char* kImages = "images";
   static constexpr const char* kAnswers = "answers";
   static constexpr const char* kProbabilities = "probabilities";

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loss scaling: gradients of a network that computes in float16 are kept from vanishing below its smallest number.
 //
-// The loss is multiplied by a scale before it is differentiated, and the gradients are divided by it before they are applied. A fixed
-// scale does that alone. A dynamic one begins high: a step with a gradient that is infinite or no number changes no variable and halves
-// the scale; so many good steps in a row double it (Micikevicius et al. 2018). Scales are powers of two, so that nothing is rounded that
-// does not overflow or vanish. A dynamic scale is a variable of the model ("loss_scale"), so a checkpoint holds it.
+// The loss is multiplied by a scale before it is differentiated, and the gradients are divided by it before they are
+// applied. A fixed scale does that alone. A dynamic one begins high: a step with a gradient that is infinite or no
+// number changes no variable and halves the scale; so many good steps in a row double it (Micikevicius et al. 2018).
+// Scales are powers of two, so that nothing is rounded that does not overflow or vanish. A dynamic scale is a variable
+// of the model ("loss_scale"), so a checkpoint holds it.
 //
-// Networks that compute in float16 are those written so, and those of sessions of that precision on GPUs: there a step with a dynamic scale keeps gradients in float16, by the option
-// `storage` one with a fixed scale too (devices/gpu/README.md). bfloat16 needs none: its exponent is float32's. Whether a step counts is decided on the host, which waits for it once a step.
+// Networks that compute in float16 are those written so, and those of sessions of that precision on GPUs: there a step
+// with a dynamic scale keeps gradients in float16, by the option `storage` one with a fixed scale too
+// (docs/precision.md). bfloat16 needs none: its exponent is float32's. Whether a step counts is decided on the
+// host, which waits for it once a step.
 #ifndef TENON_TRAIN_LOSS_SCALING_H_
 #define TENON_TRAIN_LOSS_SCALING_H_
 
@@ -37,7 +40,8 @@ class LossScaler {
   // share: what the gradient is multiplied with besides. Remembers it: Gate() asks about all.
   Output Unscaled(Output gradient, float share);
 
-  // Of a dynamic scale, after all Unscaled(): the gradient where the step counts; elsewhere it is dead, and what it would change stays.
+  // Of a dynamic scale, after all Unscaled(): the gradient where the step counts; elsewhere it is dead, and what it
+  // would change stays.
   Output Gate(Output gradient);
   // A node that has run when the step was applied or left out, and the scale set for the next.
   Operation Finish(const std::vector<Operation>& applied);

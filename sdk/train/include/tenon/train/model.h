@@ -34,7 +34,8 @@ struct Initializer {
 struct TablePart {
   std::string table;  // "": the variable is no part
   int64_t shards = 0;
-  // Of shards whose rows stand in their order: all of the table's rows, and the first that is here. 0 rows: they stand by turns.
+  // Of shards whose rows stand in their order: all of the table's rows, and the first that is here. 0 rows: they stand
+  // by turns.
   int64_t rows = 0, first = 0;
   bool was_alone = false;  // checkpoints were once written where such a part stands under its own name
 };
@@ -65,23 +66,27 @@ class Model {
   // Variables made from now on stand on these devices by turns ("/job:ps/task:0", ...); none: wherever they are put.
   void set_variable_devices(std::vector<std::string> devices) { variable_devices_ = std::move(devices); }
 
-  // What the model makes from now on is called "scope/...", in the session and in checkpoints: beside a graph whose own names are anything. The caller has opened a scope of
-  // that name in the graph. "": no such scope.
+  // What the model makes from now on is called "scope/...", in the session and in checkpoints: beside a graph whose own
+  // names are anything. The caller has opened a scope of that name in the graph. "": no such scope.
   void set_scope(std::string scope) { scope_ = std::move(scope); }
 
-  // A variable that the graph has already, by its node (VarHandleOp, VariableV2): its owner gives it its first value. shape may be unknown.
-  const Variable& Adopt(const Operation& node, DType dtype, const Shape& shape, bool trainable, std::string_view device);
+  // A variable that the graph has already, by its node (VarHandleOp, VariableV2): its owner gives it its first value.
+  // shape may be unknown.
+  const Variable& Adopt(const Operation& node, DType dtype, const Shape& shape, bool trainable,
+                        std::string_view device);
 
   // References stay valid as long as the model. device, here and below: where it stands; "": as other variables do.
-  const Variable& Weight(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device = "");
+  const Variable& Weight(std::string_view name, const Shape& shape, const Initializer& initializer,
+                         std::string_view device = "");
   // A variable that training does not change by itself: slots, counters.
   const Variable& State(std::string_view name, const Shape& shape, float initial, std::string_view device = "");
   // A weight [rows, ...] of which training changes the rows alone that a step gathered at its handle.
-  const Variable& Rows(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device = "");
+  const Variable& Rows(std::string_view name, const Shape& shape, const Initializer& initializer,
+                       std::string_view device = "");
   const Variable& Counter(std::string_view name);  // a scalar int64 that begins at 0
 
-  // The variable is such a part, and so are its optimizer's, which are called after it. Parts whose rows stand in their order are one tensor in checkpoints, which is called as the
-  // table is, so that other shards can be restored from it.
+  // The variable is such a part, and so are its optimizer's, which are called after it. Parts whose rows stand in their
+  // order are one tensor in checkpoints, which is called as the table is, so that other shards can be restored from it.
   void SetPart(const Variable& variable, TablePart part);
 
   // Without the mirrors.
@@ -89,7 +94,8 @@ class Model {
   // Of a replica, in one order for all.
   std::vector<const Variable*> trainable(int64_t replica = 0) const;
   int64_t parameter_count() const;
-  // Trainable variables that the loss which was minimised last (Minimize, ApplyGradients, Lbfgs) gives no gradient, so that training leaves them as they are; trainers warn of them.
+  // Trainable variables that the loss which was minimised last (Minimize, ApplyGradients, Lbfgs) gives no gradient, so
+  // that training leaves them as they are; trainers warn of them.
   const std::vector<std::string>& unreached() const { return unreached_; }
   void set_unreached(std::vector<std::string> names) { unreached_ = std::move(names); }
   // A node that gives all variables made so far their first values.
@@ -97,13 +103,14 @@ class Model {
 
   // ---- Mirrors: copies of the variables for replicas that each have their own ----
 
-  // What is asked for from now on is replica `replica`'s, and stands on its device: of replica 0 the model's own variables, of the others
-  // mirrors "replica_<number>/<name>", which checkpoints do not hold. A mirror is made after the variable of its name.
+  // What is asked for from now on is replica `replica`'s, and stands on its device: of replica 0 the model's own
+  // variables, of the others mirrors "replica_<number>/<name>", which checkpoints do not hold. A mirror is made after
+  // the variable of its name.
   void BeginReplica(int64_t replica, std::string_view device);
   // The model's own again.
   void EndReplicas();
-  // A node that gives all mirrors made so far the values of the model's own variables: for after InitializeAll() and after restoring. Not
-  // valid where there is no mirror.
+  // A node that gives all mirrors made so far the values of the model's own variables: for after InitializeAll() and
+  // after restoring. Not valid where there is no mirror.
   Operation CopyToMirrors();
 
   // Layers. x of Dense: [batch, inputs]; of Conv2D and MaxPool: [batch, height, width, channels].
@@ -116,8 +123,11 @@ class Model {
 
  private:
   const Variable* Find(std::string_view name) const;
-  std::string Scoped(std::string_view name) const { return scope_.empty() || name.starts_with(scope_ + "/") ? std::string(name) : scope_ + "/" + std::string(name); }
-  const Variable& Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial, std::string_view device = "");
+  std::string Scoped(std::string_view name) const {
+    return scope_.empty() || name.starts_with(scope_ + "/") ? std::string(name) : scope_ + "/" + std::string(name);
+  }
+  const Variable& Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial,
+                       std::string_view device = "");
   const Variable& Mirror(std::string_view name, const Shape& shape);
   Output InitialValue(const Shape& shape, const Initializer& initializer);
 

@@ -26,8 +26,9 @@ Result<TrainingReport> RunThroughLosses(const Recovery& recovery);
 // Whether somebody is gone whom a new session may find again.
 bool IsLoss(const Status& status);
 
-// Trains in sessions of the runtime with these options, one after the other, for as long as TrainingOptions::recover says since it last went on: begins each with
-// Trainer::Begin, so from the newest checkpoint. Who has no owner (SessionOptions::owner) is given one that the folder of the checkpoints names.
+// Trains in sessions of the runtime with these options, one after the other, for as long as TrainingOptions::recover
+// says since it last went on: begins each with Trainer::Begin, so from the newest checkpoint. Who has no owner
+// (SessionOptions::owner) is given one that the folder of the checkpoints names.
 Result<TrainingReport> TrainThroughLosses(Trainer& trainer, const host::Runtime& runtime, host::SessionOptions session);
 
 }  // namespace tenon::train

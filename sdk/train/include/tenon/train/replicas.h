@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas: training by several clients, each with a graph and a session of its own, over variables that they share by name.
+// Replicas: training by several clients, each with a graph and a session of its own, over variables that they share by
+// name.
 //
-// Every replica builds the same graph. The variables stand where the model puts them (parameter servers), and outlive a client.
+// Every replica builds the same graph. The variables stand where the model puts them (parameter servers), and outlive a
+// client.
 // - Asynchronous: each replica applies its own gradients to the shared variables, without a barrier.
-// - Synchronous: each replica puts its gradients (of an Embedding the rows that have one) into its own box beside each variable, and says so in the queue of arrivals. The
-//   chief, a thread beside replica 0 with a session of its own, waits for the first m = replicas - backups of them, applies the
-//   mean of these boxes once, and gives every replica a token that names the next step. A replica waits for its token, and
-//   takes the newest. With m = replicas the result is that of one graph with all replicas in it.
+// - Synchronous: each replica puts its gradients (of an Embedding the rows that have one) into its own box beside each
+//   variable, and says so in the queue of arrivals. The chief, a thread beside replica 0 with a session of its own,
+//   waits for the first m = replicas - backups of them, applies the mean of these boxes once, and gives every replica a
+//   token that names the next step. A replica waits for its token, and takes the newest. With m = replicas the result
+//   is that of one graph with all replicas in it.
 //
-// Rules. What counts for step s was computed from the variables of step s: a box whose arrival counts is not written again before
-// the chief has applied it, and a gradient that comes after its step was applied is dropped, so that nobody learns from mixed
-// versions and no replica takes two places. Boxes are added in the order of the replicas, so the same contributors give the same
-// bits; the chief records them, and a recorded list can be given to force them.
-// Names meet: two jobs at one cluster need two names. A token carries a number that the chief drew, so what an earlier run of the
-// same name left behind is dropped.
-// Everybody writes a pulse. Who waits in vain for `patience` looks at the pulses: a chief, or more replicas than the backups, that
-// has stopped is UNAVAILABLE and named; a lost backup is not missed. A lost server ends the sessions that use it, by its name.
-// A chief may keep checkpoints, and begins from the newest one: after a loss everybody begins again, with new sessions, and the chief's first tokens say at
-// which step. Synchronous replicas then end with the very variables of an undisturbed run, if they feed by the number of the step.
+// Rules. What counts for step s was computed from the variables of step s: a box whose arrival counts is not written
+// again before the chief has applied it, and a gradient that comes after its step was applied is dropped, so that
+// nobody learns from mixed versions and no replica takes two places. Boxes are added in the order of the replicas, so
+// the same contributors give the same bits; the chief records them, and a recorded list can be given to force them.
+// Names meet: two jobs at one cluster need two names. A token carries a number that the chief drew, so what an earlier
+// run of the same name left behind is dropped.
+// Everybody writes a pulse. Who waits in vain for `patience` looks at the pulses: a chief, or more replicas than the
+// backups, that has stopped is UNAVAILABLE and named; a lost backup is not missed. A lost server ends the sessions that
+// use it, by its name. A chief may keep checkpoints, and begins from the newest one: after a loss everybody begins
+// again, with new sessions, and the chief's first tokens say at which step. Synchronous replicas then end with the very
+// variables of an undisturbed run, if they feed by the number of the step.
 #ifndef TENON_TRAIN_REPLICAS_H_
 #define TENON_TRAIN_REPLICAS_H_
 
@@ -69,7 +73,8 @@ using ReplicaObserver = std::function<void(const ReplicaEvent&)>;
 class ReplicaGraph {
  public:
   // number: of the replica, from 0.
-  ReplicaGraph(Model& model, Output loss, Output learning_rate, const OptimizerOptions& optimizer, const ReplicaOptions& options, int64_t number);
+  ReplicaGraph(Model& model, Output loss, Output learning_rate, const OptimizerOptions& optimizer,
+               const ReplicaOptions& options, int64_t number);
 
   const ReplicaOptions& options() const { return options_; }
 
@@ -85,11 +90,13 @@ class ReplicaGraph {
     Shared value;
     std::optional<Shared> rows;
   };
-  Shared Share(const std::string& name, DType dtype, const Shape& shape, const std::string& device, std::vector<Operation>* initial);
+  Shared Share(const std::string& name, DType dtype, const Shape& shape, const std::string& device,
+               std::vector<Operation>* initial);
   Output MakeQueue(const std::string& name, int64_t words);
   Operation Count(const Operation& after);
   using Boxes = std::vector<std::vector<Box>>;  // by variable and replica
-  Box MakeBox(const Variable& variable, const VariableGradient& gradient, int64_t replica, std::vector<Operation>* initial);
+  Box MakeBox(const Variable& variable, const VariableGradient& gradient, int64_t replica,
+              std::vector<Operation>* initial);
   void Deliver(const std::vector<VariableGradient>& gradients, const Boxes& boxes);
   void Apply(const Boxes& boxes, Output learning_rate, const OptimizerOptions& optimizer);
   VariableGradient MeanOf(const std::vector<Box>& boxes);
@@ -125,12 +132,14 @@ class ReplicaPulse {
 class ReplicaClient {
  public:
   // feeds, metrics: of the step. The session, which the graph extends, outlives it.
-  static Result<std::unique_ptr<ReplicaClient>> Begin(Session& session, const ReplicaGraph& graph, const std::vector<Output>& feeds,
+  static Result<std::unique_ptr<ReplicaClient>> Begin(Session& session, const ReplicaGraph& graph,
+                                                      const std::vector<Output>& feeds,
                                                       const std::vector<Output>& metrics = {});
 
   ReplicaObserver on_event;
 
-  // Waits for the step to compute next, and gives its number: how many were applied before it. ABORTED when the chief has given up.
+  // Waits for the step to compute next, and gives its number: how many were applied before it. ABORTED when the chief
+  // has given up.
   Result<int64_t> Next();
   // Computes it, and delivers or applies the gradients. Gives the loss and the metrics.
   Result<std::vector<Tensor>> Step(const std::vector<View>& feeds);
@@ -148,9 +157,11 @@ class ReplicaClient {
   bool began_ = false;
 };
 
-// What a chief keeps of the model's variables, between its steps; while asynchronous replicas go on, each variable whole, but perhaps of different steps.
+// What a chief keeps of the model's variables, between its steps; while asynchronous replicas go on, each variable
+// whole, but perhaps of different steps.
 struct ReplicaKeeping {
-  Saver* saver = nullptr;  // made of the chief's graph after all else, outlives the chief; asynchronous: its step_variable is "". nullptr: nothing is kept
+  Saver* saver = nullptr;  // made of the chief's graph after all else, outlives the chief; asynchronous: its
+                           // step_variable is "". nullptr: nothing is kept
   int64_t steps = 0;       // a checkpoint after so many steps; 0: not by steps
   double seconds = 0;      // or so much time; 0: not by time
 };
@@ -159,7 +170,8 @@ struct ReplicaKeeping {
 class ReplicaChief {
  public:
   // Gives the variables their first values, or those of the newest checkpoint, and every replica its first token.
-  static Result<std::unique_ptr<ReplicaChief>> Begin(Session& session, const ReplicaGraph& graph, const ReplicaKeeping& keeping = {});
+  static Result<std::unique_ptr<ReplicaChief>> Begin(Session& session, const ReplicaGraph& graph,
+                                                     const ReplicaKeeping& keeping = {});
   // Tells the replicas that there is no more, unless all steps were done.
   ~ReplicaChief();
 
@@ -168,9 +180,11 @@ class ReplicaChief {
   // The contributors of each step, to force: a recorded run's.
   std::vector<std::vector<int64_t>> forced;
 
-  // Synchronous: applies steps until so many were applied (or `stop`: step() says how many), those of the checkpoint that it began with among them. The last is kept too.
+  // Synchronous: applies steps until so many were applied (or `stop`: step() says how many), those of the checkpoint
+  // that it began with among them. The last is kept too.
   Status Run(int64_t steps);
-  // A checkpoint, where one is due (or now) and so many steps were applied. Run does it by itself; asynchronous: whoever counts the steps calls it.
+  // A checkpoint, where one is due (or now) and so many steps were applied. Run does it by itself; asynchronous:
+  // whoever counts the steps calls it.
   Status Keep(int64_t step, bool now = false);
   // How many steps were applied, as far as the chief knows: asynchronous, when it began.
   int64_t step() const { return step_; }
@@ -180,7 +194,8 @@ class ReplicaChief {
   const std::vector<std::vector<int64_t>>& contributors() const { return contributors_; }
 
  private:
-  ReplicaChief(Session& session, const ReplicaGraph& graph, const ReplicaKeeping& keeping) : session_(session), graph_(graph), keeping_(keeping) {}
+  ReplicaChief(Session& session, const ReplicaGraph& graph, const ReplicaKeeping& keeping)
+      : session_(session), graph_(graph), keeping_(keeping) {}
   Status Restore();
   Status Gather(std::vector<bool>* arrived);
   Status Apply(const std::vector<bool>& arrived);

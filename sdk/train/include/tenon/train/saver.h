@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saver: a model's variables in checkpoints, written and read by nodes of the graph (saver_nodes.h), in a folder of any file system.
+// Saver: a model's variables in checkpoints, written and read by nodes of the graph (saver_nodes.h), in a folder of any
+// file system.
 //
 // Invariants, for processes that may die at any instruction (this one, and on a cluster any task):
-//   - a checkpoint is named in the folder's `checkpoint` file only when its index and all its shards are whole and on the
-//   disk;
+//   - a checkpoint is named in the folder's `checkpoint` file only when its index and all its shards are whole and on
+//     the disk;
 //   - the files of a checkpoint that is no longer named are removed after the file that no longer names it is on the
-//   disk;
+//     disk;
 //   - a checkpoint that is named is never written over;
 //   - an empty `checkpoint` file names none; only where there is no such file are checkpoints looked for by their
-//   names.
-// Restoring takes the newest that can be read: each tensor's checksum is verified by the op that reads it, and the step of its name by
-// the step that it holds. One that is damaged, or holds another step, is passed over, said aloud, and no longer named, so that the
-// step that it claims can be saved again. What an attempt that failed has left is removed before the next one, and when
-// restoring. One saver at a time saves into a folder: it holds the folder's lock (folder_lock.h) from its first save, or from Claim, to its end.
-// Who restores only, beside it, leaves the folder as it is.
+//     names.
+// Restoring takes the newest that can be read: each tensor's checksum is verified by the op that reads it, and the step
+// of its name by the step that it holds. One that is damaged, or holds another step, is passed over, said aloud, and no
+// longer named, so that the step that it claims can be saved again. What an attempt that failed has left is removed
+// before the next one, and when restoring. One saver at a time saves into a folder: it holds the folder's lock
+// (folder_lock.h) from its first save, or from Claim, to its end. Who restores only, beside it, leaves the folder as it
+// is.
 //
-// Saved between steps, as the Trainer does it, a checkpoint is one step's boundary on all tasks. Saved while other threads or workers update
-// the variables, it holds whole variables, but perhaps of different steps (and then step_variable must be "").
+// Saved between steps, as the Trainer does it, a checkpoint is one step's boundary on all tasks. Saved while other
+// threads or workers update the variables, it holds whole variables, but perhaps of different steps (and then
+// step_variable must be "").
 #ifndef TENON_TRAIN_SAVER_H_
 #define TENON_TRAIN_SAVER_H_
 
@@ -42,8 +45,10 @@ struct SaverOptions {
   int keep_best = 0;             // besides those, the so many with the best metric of Save; named in `checkpoint_best`
   bool higher_is_better = false; // else lower
   std::vector<SavedVariable> variables;       // none: all
-  std::string step_variable = "global_step";  // whose value in a checkpoint must be the checkpoint's number, if it is there; "": none
-  std::vector<SavedValue> beside;             // kept where they can be: a checkpoint is written without them where computing them is UNIMPLEMENTED
+  std::string step_variable = "global_step";  // whose value in a checkpoint must be the checkpoint's number, if it is
+                                              // there; "": none
+  std::vector<SavedValue> beside;             // kept where they can be: a checkpoint is written without them where
+                                              // computing them is UNIMPLEMENTED
   std::function<std::vector<host::Feed>()> beside_feeds;          // what they need; empty: nothing
   std::function<void(const std::string& why)> without_beside;     // told then
   std::function<double()> clock;              // seconds since 1970; empty: the system's
@@ -69,8 +74,8 @@ class Saver {
   Status RestoreFrom(const Session& session, const std::string& prefix) const;
   // Removes the folder's checkpoints, so that training can begin anew.
   Status Clear();
-  // Writes <folder>/model.ckpt-<step>, unless the newest checkpoint is of this step; then removes what need not be kept. Gives the
-  // prefix. metric: for keep_best; one that is no number counts as none.
+  // Writes <folder>/model.ckpt-<step>, unless the newest checkpoint is of this step; then removes what need not be
+  // kept. Gives the prefix. metric: for keep_best; one that is no number counts as none.
   Result<std::string> Save(const Session& session, int64_t step, std::optional<double> metric = {});
 
   const std::string& folder() const { return folder_; }

@@ -2,10 +2,10 @@
 // Trainer: runs a training step again and again, with checkpoints, event files and a guard against numbers that are
 // none.
 //
-// On a cluster, give its sessions an owner (SessionOptions::owner), or what a lost session sent may be done after the next one's restore.
-// The step that a run begins with is that of the restored checkpoint. Feeds are a function of the step alone, so that a
-// run that was killed and resumed does exactly what an uninterrupted one does. Everything that happens besides steps
-// (resumed, saved, passed over) is told to `on_message`; `on_step` sees each step's numbers.
+// On a cluster, give its sessions an owner (SessionOptions::owner), or what a lost session sent may be done after the
+// next one's restore. The step that a run begins with is that of the restored checkpoint. Feeds are a function of the
+// step alone, so that a run that was killed and resumed does exactly what an uninterrupted one does. Everything that
+// happens besides steps (resumed, saved, passed over) is told to `on_message`; `on_step` sees each step's numbers.
 #ifndef TENON_TRAIN_TRAINER_H_
 #define TENON_TRAIN_TRAINER_H_
 
@@ -44,11 +44,14 @@ struct TrainingStep {
   std::vector<std::pair<std::string, Output>> metrics;  // of one number each, shown and recorded beside the loss
   std::vector<Output> summaries;                        // serialized Summaries, for the event file, each summary_steps
   Operation update;
-  // Called in each session once the variables have their values, before the first step, where there is one left: input in the graph goes on from there. Empty: nothing is done.
+  // Called in each session once the variables have their values, before the first step, where there is one left: input
+  // in the graph goes on from there. Empty: nothing is done.
   std::function<Status(const Session&, int64_t step)> begin;
-  // Asked where a step ends with OUT_OF_RANGE: whether the input has begun again (true), or training ends here, well (false). Empty: OUT_OF_RANGE is a failure like others.
+  // Asked where a step ends with OUT_OF_RANGE: whether the input has begun again (true), or training ends here, well
+  // (false). Empty: OUT_OF_RANGE is a failure like others.
   std::function<Result<bool>(const Session&)> ended;
-  // What the graph's own input gives a step (DatasetIterator::next): with TrainingOptions::prefetch_device the next steps' is copied there while a step runs. Empty: each step takes its input itself.
+  // What the graph's own input gives a step (DatasetIterator::next): with TrainingOptions::prefetch_device the next
+  // steps' is copied there while a step runs. Empty: each step takes its input itself.
   std::vector<Output> input;
   InputState input_state;
   std::vector<Output> feeds;
@@ -56,8 +59,8 @@ struct TrainingStep {
   std::function<Result<std::vector<View>>(int64_t step)> feed;
   int64_t examples = 0;  // in a step
 
-  // The step takes the next element of this iterator: sets begin, ended and input so. A run begins a pass behind the elements that earlier steps had, which are run over once more, and ends where the
-  // pass does.
+  // The step takes the next element of this iterator: sets begin, ended and input so. A run begins a pass behind the
+  // elements that earlier steps had, which are run over once more, and ends where the pass does.
   void Reads(const DatasetIterator& iterator);
 };
 
@@ -73,13 +76,15 @@ struct TrainingOptions {
   int keep_best = 0;
   std::string best_metric;        // of TrainingStep::metrics, by which the best are known; empty: the loss
   bool higher_is_better = false;
-  bool resume = true;             // false: the folder's checkpoints are removed
-  std::string warm_start;         // the prefix of a checkpoint to begin from where there is none of this folder to resume
+  bool resume = true;      // false: the folder's checkpoints are removed
+  std::string warm_start;  // the prefix of a checkpoint to begin from where there is none of this folder to resume
   std::vector<SavedVariable> warm_variables;  // what is taken from there, and its names there; none: all but the step
   std::string event_folder;  // empty: no event files
   int64_t event_steps = 10;
   int64_t summary_steps = 10;  // of TrainingStep::summaries
-  std::chrono::nanoseconds recover{0};  // on a cluster: how long to try to go on after a task is lost, in sessions of TrainThroughLosses (recovery.h); 0: a loss is the end
+  // on a cluster: how long to try to go on after a task is lost, in sessions of TrainThroughLosses (recovery.h); 0: a
+  // loss is the end
+  std::chrono::nanoseconds recover{0};
   std::chrono::nanoseconds step_timeout{0};  // then a step is DEADLINE_EXCEEDED; 0: none
   std::string prefetch_device;  // where TrainingStep::input is brought ahead; "": nowhere. In this process alone
   std::string* last_trace = nullptr;  // where the last step's trace goes, as Chrome's JSON
@@ -115,8 +120,8 @@ class Trainer {
   std::function<void(const StepReport&)> on_step;
   std::function<void(const std::string&)> on_message;
 
-  // Puts the graph into the session, and gives the variables their values: of the newest checkpoint, or the first ones. Again, with
-  // another session, after one was lost: then it goes on from the newest checkpoint of this run.
+  // Puts the graph into the session, and gives the variables their values: of the newest checkpoint, or the first ones.
+  // Again, with another session, after one was lost: then it goes on from the newest checkpoint of this run.
   Status Begin(Session& session);
   // Lets go of the session, which may end then.
   void Leave() {

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives: how the members of a group meet, whatever device they are on.
 //
-// A member is one execution of a node such as CollectiveReduceV2. Members of one name (group and instance) and one step meet in a
-// CollectiveTable; when as many have come as the group has, or one does not fit, all of them are given to who came last, who ends
-// them: kernels of the host compute (ops/collective), those of GPUs launch (devices/gpu).
+// A member is one execution of a node such as CollectiveReduceV2. Members of one name (group and instance) and one step
+// meet in a CollectiveTable; when as many have come as the group has, or one does not fit, all of them are given to who
+// came last, who ends them: kernels of the host compute (ops/collective), those of GPUs launch (devices/gpu).
 //
 // Rules.
-// - Rank is the order of the members' devices, then of their nodes' names, numbers in them read as numbers. So results do not depend on
-//   who came first.
-// - A node that comes again in the same step takes part in the next meeting of that name: its turns meet the other nodes' turns in
-//   the order in which they come.
-// - All members of a group are of one session and one process, and their kernels of one plugin. (Those of several processes are other nodes by then, and
-//   timeout_seconds is watched by others: ops/collective/pass.cc.)
+// - Rank is the order of the members' devices, then of their nodes' names, numbers in them read as numbers. So results
+//   do not depend on who came first.
+// - A node that comes again in the same step takes part in the next meeting of that name: its turns meet the other
+//   nodes' turns in the order in which they come.
+// - All members of a group are of one session and one process, and their kernels of one plugin. (Those of several
+//   processes are other nodes by then, and timeout_seconds is watched by others: ops/collective/pass.cc.)
 // - A meeting that failed is remembered for a while, so that who comes late fails with it.
-// Threads. A table may be used from any thread. A member belongs to the table from Add() until it is given back, which happens once.
+// Threads. A table may be used from any thread. A member belongs to the table from Add() until it is given back, which
+// happens once.
 #ifndef TENON_SDK_DEVICE_COLLECTIVE_H_
 #define TENON_SDK_DEVICE_COLLECTIVE_H_
 
@@ -50,13 +51,15 @@ inline const char* NameOf(CollectiveMerge merge) {
   return kNames[static_cast<size_t>(merge)];
 }
 
-// What one member brings. Who adds members derives from it, and may have CheckBeside(other): whether the two may meet besides.
+// What one member brings. Who adds members derives from it, and may have CheckBeside(other): whether the two may meet
+// besides.
 struct CollectiveMember {
   CollectiveKind kind = CollectiveKind::kReduce;
   CollectiveMerge merge = CollectiveMerge::kAdd;
   bool divide = false;  // the result by the number of members
   bool sends = false;   // of a broadcast
-  bool scatters = false;  // of a reduction and a gather: each member gets its part of the result, or of what each brings, instead of all
+  // of a reduction and a gather: each member gets its part of the result, or of what each brings, instead of all
+  bool scatters = false;
   int64_t group_size = 1;
   uint32_t dtype = TENON_DT_INVALID;
   std::vector<int64_t> dims;  // of what it brings; of who receives a broadcast: of what it gets
@@ -97,17 +100,22 @@ inline bool RanksBefore(const CollectiveMember& a, const CollectiveMember& b) {
 // Whether two members may meet: INVALID_ARGUMENT says in what they differ, and names both.
 inline Outcome CheckAlike(const CollectiveMember& a, const CollectiveMember& b) {
   const auto differ = [&](const auto& what, const auto& x, const auto& y) {
-    return Fault(TENON_INVALID_ARGUMENT, a.name, ": ", a.Who(), " has ", what, " ", x, ", ", b.Who(), " has ", y, "; members of an instance must agree");
+    return Fault(TENON_INVALID_ARGUMENT, a.name, ": ", a.Who(), " has ", what, " ", x, ", ", b.Who(), " has ", y,
+                 "; members of an instance must agree");
   };
   static constexpr const char* kKinds[] = {"a reduction", "a gather", "a broadcast"};
-  if (a.kind != b.kind) return differ("the kind", kKinds[static_cast<size_t>(a.kind)], kKinds[static_cast<size_t>(b.kind)]);
-  if (a.scatters != b.scatters) return differ("what it gets", a.scatters ? "its part" : "all", b.scatters ? "its part" : "all");
+  if (a.kind != b.kind)
+    return differ("the kind", kKinds[static_cast<size_t>(a.kind)], kKinds[static_cast<size_t>(b.kind)]);
+  if (a.scatters != b.scatters)
+    return differ("what it gets", a.scatters ? "its part" : "all", b.scatters ? "its part" : "all");
   if (a.group_size != b.group_size) return differ("group_size", a.group_size, b.group_size);
   if (a.dtype != b.dtype) return differ("dtype", TypeName(a.dtype), TypeName(b.dtype));
   if (a.dims != b.dims) return differ("shape", a.dims, b.dims);
   if (a.merge != b.merge) return differ("the merge", NameOf(a.merge), NameOf(b.merge));
   if (a.divide != b.divide) return differ("final_op", a.divide ? "Div" : "Id", b.divide ? "Div" : "Id");
-  if (a.sends && b.sends) return Fault(TENON_INVALID_ARGUMENT, a.name, ": ", a.Who(), " and ", b.Who(), " both send; a broadcast has one sender");
+  if (a.sends && b.sends)
+    return Fault(TENON_INVALID_ARGUMENT, a.name, ": ", a.Who(), " and ", b.Who(),
+                 " both send; a broadcast has one sender");
   return {};
 }
 
@@ -117,7 +125,8 @@ class Communicator {
   Communicator(int64_t group_key, int64_t rank, int64_t size) : group_key_(group_key), rank_(rank), size_(size) {}
   int64_t rank() const { return rank_; }
   int64_t size() const { return size_; }
-  // Of the next meeting of these ranks: each member counts for itself, so that its uses meet the others' in their order.
+  // Of the next meeting of these ranks: each member counts for itself, so that its uses meet the others' in their
+  // order.
   std::string NextName(const std::string& ranks) {
     const std::lock_guard lock(mutex_);
     return Concat("communicator of group ", group_key_, ", ranks ", ranks, ", use ", ++uses_[ranks]);
@@ -130,8 +139,9 @@ class Communicator {
 };
 inline constexpr tenon_span kCommunicatorType = TENON_SPAN("tenon.Communicator/1");
 
-// What a node's attributes and inputs say of its members: CollectiveReduce, CollectiveGather, CollectiveBcastSend, CollectiveBcastRecv, those of
-// version 2, CollectiveReduceScatterV2, CollectiveAllToAllV2, CollectiveReduceV3, and NcclAllReduce. A field of a kernel, immutable once made. Keys and sizes of version 2 lie in the host's memory.
+// What a node's attributes and inputs say of its members: CollectiveReduce, CollectiveGather, CollectiveBcastSend,
+// CollectiveBcastRecv, those of version 2, CollectiveReduceScatterV2, CollectiveAllToAllV2, CollectiveReduceV3, and
+// NcclAllReduce. A field of a kernel, immutable once made. Keys and sizes of version 2 lie in the host's memory.
 class CollectiveNode {
  public:
   explicit CollectiveNode(CreateContext& c) {
@@ -161,7 +171,9 @@ class CollectiveNode {
     }
     // Those of version 2 know their names when they run: they share one table.
     const auto handle = [&](std::string_view name, tenon_resource** out_handle) {
-      if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, {}, ToSpan(name), ToSpan("collective"), 0, out_handle));
+      if (c.ok())
+        c.Check(c.args().services->resource_handle(c.args().context, {}, ToSpan(name), ToSpan("collective"), 0,
+                                                   out_handle));
     };
     handle("collectives", &session_);
     handle_ = session_;
@@ -171,7 +183,8 @@ class CollectiveNode {
   bool receives() const { return receives_; }
   // One for each session.
   const void* session() const { return session_; }
-  // Fills what this run brings, but for what a derived member has besides. INVALID_ARGUMENT for a group without members, thrown as in kernel.h.
+  // Fills what this run brings, but for what a derived member has besides. INVALID_ARGUMENT for a group without
+  // members, thrown as in kernel.h.
   void Fill(const RunContext& c, CollectiveMember* member) const {
     *member = proto_;
     if (of_version_3_) {
@@ -182,9 +195,11 @@ class CollectiveNode {
     }
     const Dims dims = DimsOf(receives_ ? c.output_view(0) : c.input_view(0));
     member->dims.assign(dims.begin(), dims.end());
-    if (member->group_size < 1) sdk::Fail(TENON_INVALID_ARGUMENT, member->name, ": group_size is ", member->group_size, "; it must be 1 or more");
+    if (member->group_size < 1)
+      sdk::Fail(TENON_INVALID_ARGUMENT, member->name, ": group_size is ", member->group_size, "; it must be 1 or more");
     if (member->scatters && (dims.empty() || dims[0] % member->group_size != 0))
-      sdk::Fail(TENON_INVALID_ARGUMENT, member->name, ": ", member->Who(), " brings a tensor of shape ", dims, ", whose rows are no equal parts for ", member->group_size, " members");
+      sdk::Fail(TENON_INVALID_ARGUMENT, member->name, ": ", member->Who(), " brings a tensor of shape ", dims,
+                ", whose rows are no equal parts for ", member->group_size, " members");
   }
   // The session's table, which a plugin makes when it is the first.
   template <class Table>
@@ -213,13 +228,18 @@ class CollectiveNode {
     const Dims dims = DimsOf(c.input_view(2));
     const int32_t* const ranks = c.input<int32_t>(2);
     const int64_t count = Count(c.input_view(2));
-    if (dims.size() != 2) sdk::Fail(TENON_INVALID_ARGUMENT, "group_assignment must be [groups, ranks]; its shape is ", dims);
+    if (dims.size() != 2)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "group_assignment must be [groups, ranks]; its shape is ", dims);
     const int32_t* const found = std::find(ranks, ranks + count, static_cast<int32_t>(communicator.rank()));
-    if (found == ranks + count) sdk::Fail(TENON_INVALID_ARGUMENT, "rank ", communicator.rank(), " stands in no row of group_assignment");
-    if (dims[1] > communicator.size()) sdk::Fail(TENON_INVALID_ARGUMENT, "group_assignment has rows of ", dims[1], " ranks; the communicator's group has ", communicator.size());
+    if (found == ranks + count)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "rank ", communicator.rank(), " stands in no row of group_assignment");
+    if (dims[1] > communicator.size())
+      sdk::Fail(TENON_INVALID_ARGUMENT, "group_assignment has rows of ", dims[1],
+                " ranks; the communicator's group has ", communicator.size());
     const int64_t row = (found - ranks) / dims[1];
     member->group_size = dims[1];
-    member->name = communicator.NextName(Concat(std::vector<int64_t>(ranks + row * dims[1], ranks + (row + 1) * dims[1])));
+    member->name =
+        communicator.NextName(Concat(std::vector<int64_t>(ranks + row * dims[1], ranks + (row + 1) * dims[1])));
   }
   static void SetName(CollectiveMember* member, int64_t size, int64_t group, int64_t instance) {
     member->group_size = size;
@@ -227,7 +247,8 @@ class CollectiveNode {
   }
 
   CollectiveMember proto_;
-  bool of_version_2_ = false, of_version_3_ = false, receives_ = false;  // version 3 has no keys among its inputs either
+  // version 3 has no keys among its inputs either
+  bool of_version_2_ = false, of_version_3_ = false, receives_ = false;
   tenon_resource *session_ = nullptr, *handle_ = nullptr;
 };
 
@@ -241,8 +262,8 @@ class CollectiveTable {
     Outcome outcome;
   };
 
-  // A member comes, of that step of the session. Gives back all members of its meeting when that has come to its end by this, with the outcome; else
-  // none, and the member waits here, without a thread.
+  // A member comes, of that step of the session. Gives back all members of its meeting when that has come to its end by
+  // this, with the outcome; else none, and the member waits here, without a thread.
   Ended Add(uint64_t step, std::unique_ptr<Member> member) {
     const std::lock_guard lock(mutex_);
     Ended ended;
@@ -303,7 +324,8 @@ class CollectiveTable {
   typename std::list<Meeting>::iterator FindFor(uint64_t step, const Member& member) {
     for (auto meeting = meetings_.begin(); meeting != meetings_.end(); ++meeting) {
       if (meeting->step != step || meeting->name != member.name) continue;
-      const bool there = std::any_of(meeting->members.begin(), meeting->members.end(), [&](const auto& each) { return each->node == member.node; });
+      const bool there = std::any_of(meeting->members.begin(), meeting->members.end(),
+                                     [&](const auto& each) { return each->node == member.node; });
       if (!there) return meeting;
     }
     return meetings_.insert(meetings_.end(), Meeting{step, member.name, {}});
@@ -314,7 +336,8 @@ class CollectiveTable {
     for (const auto& each : meeting.members) {
       if (each->sends) return {};
     }
-    return Fault(TENON_INVALID_ARGUMENT, first.name, ": a broadcast of ", first.group_size, " members has no sender; one of them must be a CollectiveBcastSend");
+    return Fault(TENON_INVALID_ARGUMENT, first.name, ": a broadcast of ", first.group_size,
+                 " members has no sender; one of them must be a CollectiveBcastSend");
   }
   Members End(typename std::list<Meeting>::iterator meeting, const Outcome& outcome) {
     Members members = std::move(meeting->members);
@@ -341,7 +364,8 @@ class CollectiveTable {
     if (known == known_.end()) return text;
     const char* before = ": ";
     for (const std::string& node : known->second) {
-      const bool came = std::any_of(meeting.members.begin(), meeting.members.end(), [&](const auto& each) { return each->node == node; });
+      const bool came = std::any_of(meeting.members.begin(), meeting.members.end(),
+                                    [&](const auto& each) { return each->node == node; });
       if (!came) text += Concat(std::exchange(before, ", "), "'", node, "'");
     }
     return text;

@@ -3,29 +3,32 @@
 //
 //   struct Compiler {
 //     static constexpr tenon_span kDeviceType = TENON_SPAN("NPU");
-//     static constexpr int32_t kPriority = 0;  // beside those of kernels: nodes whose best kernel has a higher one are not offered
+//     // beside those of kernels: nodes whose best kernel has a higher one are not offered
+//     static constexpr int32_t kPriority = 0;
 //     struct Executable : sdk::Compiled {
 //       Outcome Run(tenon_frame& frame);
 //     };
-//     static void Claim(tenon_plugin_self* self, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, tenon_device* device,
-//                       const sdk::Claims& claims);
+//     static void Claim(tenon_plugin_self* self, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes,
+//                       tenon_device* device, const sdk::Claims& claims);
 //     static std::unique_ptr<Executable> Compile(tenon_plugin_self* self, const tenon_compile_args& args);
 //   };
 //   const tenon_capability kCapabilities[] = {TENON_PROVIDES(COMPILER, &tenon::sdk::kCompilerTable<Compiler>)};
 //
-// Ends. Claim and Run give an Outcome, a tenon_status* or nothing; what any of them throws becomes a status, Fail() and Check() of kernel.h
-// with their own. UNIMPLEMENTED from Compile is no failure: the nodes run one by one.
+// Ends. Claim and Run give an Outcome, a tenon_status* or nothing; what any of them throws becomes a status, Fail() and
+// Check() of kernel.h with their own. UNIMPLEMENTED from Compile is no failure: the nodes run one by one.
 //
-// What comes over the ABI is checked here, before a member is called: objects and lists that are NULL, structs that are shorter than ours
-// (they get zeros behind) or have bits of must_understand. The device is of kDeviceType, and may be another plugin's of that type; Claim's is
-// NULL where somebody asks for no device in particular.
+// What comes over the ABI is checked here, before a member is called: objects and lists that are NULL, structs that are
+// shorter than ours (they get zeros behind) or have bits of must_understand. The device is of kDeviceType, and may be
+// another plugin's of that type; Claim's is NULL where somebody asks for no device in particular.
 //
-// Who owns what. The host owns the executable, which is destroyed when no run of it is under way; graph, nodes, arguments and views end with
-// the call. The frame ends with Run: what a device's queue still does then takes addresses, not views.
+// Who owns what. The host owns the executable, which is destroyed when no run of it is under way; graph, nodes,
+// arguments and views end with the call. The frame ends with Run: what a device's queue still does then takes
+// addresses, not views.
 //
-// Threads. Claim and Compile may be called from any thread, for several graphs at once; a graph's cursor is used by the thread of the call
-// alone. Run comes from the step's thread, and from several at once when several steps run: an Executable does not change in a run. On a
-// device with queues Run gives its work to frame.queue and does not wait for it.
+// Threads. Claim and Compile may be called from any thread, for several graphs at once; a graph's cursor is used by the
+// thread of the call alone. Run comes from the step's thread, and from several at once when several steps run: an
+// Executable does not change in a run. On a device with queues Run gives its work to frame.queue and does not wait for
+// it.
 #ifndef TENON_SDK_DEVICE_COMPILER_H_
 #define TENON_SDK_DEVICE_COMPILER_H_
 
@@ -66,7 +69,8 @@ struct Compiled {
 namespace internal {
 
 // The arguments with all that is known here, and nothing of what Compile fills.
-inline tenon_status* TakeArgs(const tenon_compile_args* args, tenon_compile_args* whole, tenon_graph_cursor* cursor_room) {
+inline tenon_status* TakeArgs(const tenon_compile_args* args, tenon_compile_args* whole,
+                              tenon_graph_cursor* cursor_room) {
   TENON_SDK_RETURN_IF_ERROR(TakeStruct("a compilation", &args, whole));
   *whole = *args;
   TENON_SDK_RETURN_IF_ERROR(TakeStruct("a graph", &whole->cursor, cursor_room));
@@ -111,8 +115,8 @@ template <class Compiler>
 struct CompilerFunctions {
   using Executable = typename Compiler::Executable;
 
-  static tenon_status* Claim(tenon_plugin_self* self, const tenon_graph_cursor* cursor, const int64_t* nodes, uint64_t node_count,
-                             tenon_device* device, const tenon_claim_sink* sink) noexcept {
+  static tenon_status* Claim(tenon_plugin_self* self, const tenon_graph_cursor* cursor, const int64_t* nodes,
+                             uint64_t node_count, tenon_device* device, const tenon_claim_sink* sink) noexcept {
     return Answer([&]() -> tenon_status* {
       tenon_graph_cursor cursor_room;
       TENON_SDK_RETURN_IF_ERROR(TakeStruct("a graph", &cursor, &cursor_room));
@@ -123,7 +127,8 @@ struct CompilerFunctions {
     });
   }
 
-  static tenon_status* Compile(tenon_plugin_self* self, tenon_compile_args* args, tenon_executable** out_executable) noexcept {
+  static tenon_status* Compile(tenon_plugin_self* self, tenon_compile_args* args,
+                               tenon_executable** out_executable) noexcept {
     if (out_executable == nullptr) return IsNull("out_executable");
     *out_executable = nullptr;
     return Answer([&]() -> tenon_status* {

@@ -3,28 +3,32 @@
 //
 //   struct Driver {
 //     static constexpr tenon_span kDeviceType = TENON_SPAN("NPU");
-//     static constexpr int32_t kPriority = 50;                                // among device types that can run a node; the CPU has 0
-//     static constexpr std::string_view kMemoryKinds[] = {"device"};          // kind 0 is where tensors lie
-//     static constexpr uint64_t kMostAlignment = 4096;                        // that Allocate can give
-//     using Device = npu::Device;                                             // : public sdk::Handled<Device, tenon_device>
+//     static constexpr int32_t kPriority = 50;  // among device types that can run a node; the CPU has 0
+//     static constexpr std::string_view kMemoryKinds[] = {"device"};  // kind 0 is where tensors lie
+//     static constexpr uint64_t kMostAlignment = 4096;                // that Allocate can give
+//     using Device = npu::Device;                                     // : public sdk::Handled<Device, tenon_device>
 //
 //     static Outcome Count(tenon_plugin_self* self, uint32_t* out_count);
 //     static Outcome Open(tenon_plugin_self* self, uint32_t index, std::shared_ptr<Device>* out_device);
 //     static void Close(Device& device);                                      // optional
 //     static void Properties(Device& device, tenon_device_properties* out);
 //     static void MemoryKind(Device& device, uint32_t kind, tenon_memory_kind* out);
-//     static Outcome Allocate(Device& device, uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, Memory* out_memory);
+//     static Outcome Allocate(Device& device, uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue,
+//         Memory* out_memory);
 //     static void Free(Device& device, uint32_t kind, Memory memory, uint64_t bytes, Queue* queue);
-//     static Outcome Map(Device& device, uint32_t kind, Memory memory, uint64_t bytes, void** out_address);  // optional
-//     static void Unmap(Device& device, uint32_t kind, Memory memory, uint64_t bytes, void* address);        // optional
-//     static const void* Extension(Device& device, std::string_view id);                                     // optional
+//     // These three are optional.
+//     static Outcome Map(Device& device, uint32_t kind, Memory memory, uint64_t bytes, void** out_address);
+//     static void Unmap(Device& device, uint32_t kind, Memory memory, uint64_t bytes, void* address);
+//     static const void* Extension(Device& device, std::string_view id);
 //
-//     // What follows is a device with queues; without them the device is synchronous, and Allocate and Free take no queue.
-//     using Queue = npu::Queue;                                               // : public sdk::Handled<Queue, tenon_queue>
-//     using Timeline = npu::Timeline;                                         // : public sdk::Handled<Timeline, tenon_semaphore>
+//     // What follows is a device with queues; without them the device is synchronous, and Allocate and Free take no
+//     // queue.
+//     using Queue = npu::Queue;        // : public sdk::Handled<Queue, tenon_queue>
+//     using Timeline = npu::Timeline;  // : public sdk::Handled<Timeline, tenon_semaphore>
 //     static Outcome MakeQueue(Device& device, int32_t priority, std::shared_ptr<Queue>* out_queue);
 //     static void CloseQueue(Queue& queue);                                   // optional
-//     static Outcome Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes, const tenon_submission& submission);
+//     static Outcome Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes,
+//         const tenon_submission& submission);
 //     static Outcome Fill(Queue& queue, const Place& target, uint64_t bytes, std::span<const char> pattern,
 //                         const tenon_submission& submission);                // optional
 //     static Outcome Barrier(Queue& queue, const tenon_submission& submission);
@@ -39,34 +43,41 @@
 //     static Outcome Wait(Timeline& timeline, uint64_t value, Deadline deadline);
 //     static Outcome Notify(Timeline& timeline, uint64_t value, HostCall call);  // optional
 //
-//     // Where bytes of a copy or a fill are, as the device's own threads or streams take it. Without these a Place is sdk::Place<Device>.
+//     // Where bytes of a copy or a fill are, as the device's own threads or streams take it. Without these a Place is
+//     // sdk::Place<Device>.
 //     using Place = npu::Place;                                               // a new one is that of no bytes
-//     static bool Find(Device& device, Memory memory, uint64_t bytes, Place* out_place);           // false: not all are in one living block
-//     static std::string FindHost(Queue& queue, Memory memory, uint64_t bytes, Place* out_place);  // "", or whose it is: "memory of NPU:0"
+//     // false: not all are in one living block
+//     static bool Find(Device& device, Memory memory, uint64_t bytes, Place* out_place);
+//     // "", or whose it is: "memory of NPU:0"
+//     static std::string FindHost(Queue& queue, Memory memory, uint64_t bytes, Place* out_place);
 //   };
 //   const tenon_capability kCapabilities[] = {TENON_PROVIDES(DEVICE, &tenon::sdk::kDeviceTable<Driver>)};
 //
-// A device with queues has Device::name() ("NPU:0", for messages) and Queue::device(). What is optional and absent is an empty slot of the
-// table: the host does without. No member may be overloaded.
+// A device with queues has Device::name() ("NPU:0", for messages) and Queue::device(). What is optional and absent is
+// an empty slot of the table: the host does without. No member may be overloaded.
 //
-// Ends. A member gives an Outcome, a tenon_status* or nothing; what it throws becomes a status (Fail() and Check() of kernel.h give their
-// own). Out arguments count on success only, but for Query's value, which a failed timeline has too. A failure of what cannot say so (Close, Free, ...) is logged.
+// Ends. A member gives an Outcome, a tenon_status* or nothing; what it throws becomes a status (Fail() and Check() of
+// kernel.h give their own). Out arguments count on success only, but for Query's value, which a failed timeline has
+// too. A failure of what cannot say so (Close, Free, ...) is logged.
 //
-// What comes over the ABI is checked here, before a member is called: objects that are NULL (a handle that is not NULL is believed), structs
-// that are shorter than ours (they get zeros behind) or have bits of must_understand, kinds of memory, alignments, patterns (1, 2, 4, 8 or 16
-// bytes), points without a semaphore or, by Knows, of another driver's, signals without a timeline, and, by Find and FindHost, memory that is
-// not where it is said to be. Which index of a device there is, Open says.
+// What comes over the ABI is checked here, before a member is called: objects that are NULL (a handle that is not NULL
+// is believed), structs that are shorter than ours (they get zeros behind) or have bits of must_understand, kinds of
+// memory, alignments, patterns (1, 2, 4, 8 or 16 bytes), points without a semaphore or, by Knows, of another driver's,
+// signals without a timeline, and, by Find and FindHost, memory that is not where it is said to be. Which index of a
+// device there is, Open says.
 //
-// Who owns what. The host holds devices, queues and timelines by their handles (handled.h); each stays while the host has it or somebody
-// shares it, and Close, CloseQueue and CloseTimeline are called when the host gives it back: a closed queue runs nothing any more, and a
-// closed timeline has told whoever asked (DestroyedAt). References, places' arguments, submissions and their arrays and labels end with the
-// call; patterns and labels are copied. What a submission's points name stays until the work is done.
+// Who owns what. The host holds devices, queues and timelines by their handles (handled.h); each stays while the host
+// has it or somebody shares it, and Close, CloseQueue and CloseTimeline are called when the host gives it back: a
+// closed queue runs nothing any more, and a closed timeline has told whoever asked (DestroyedAt). References, places'
+// arguments, submissions and their arrays and labels end with the call; patterns and labels are copied. What a
+// submission's points name stays until the work is done.
 //
-// Threads. Every member may be called from any thread, also several at once on one object; the host does not give back what another thread
-// is in a call with. Copy, Fill, Barrier and CallHost give work to the queue and return at once: none may wait for work, as what it would
-// wait for may be submitted by the same thread. Allocate may wait for the device, not for a queue. Wait blocks; CloseQueue returns when
-// nothing of the queue runs any more. A HostCall is called exactly once, on a thread of the driver with none of its locks held (Notify's may
-// be called before Notify returns); not at all where CallHost or Notify have failed.
+// Threads. Every member may be called from any thread, also several at once on one object; the host does not give back
+// what another thread is in a call with. Copy, Fill, Barrier and CallHost give work to the queue and return at once:
+// none may wait for work, as what it would wait for may be submitted by the same thread. Allocate may wait for the
+// device, not for a queue. Wait blocks; CloseQueue returns when nothing of the queue runs any more. A HostCall is
+// called exactly once, on a thread of the driver with none of its locks held (Notify's may be called before Notify
+// returns); not at all where CallHost or Notify have failed.
 //
 // Units: bytes; flops and bytes a second; seconds; deadlines are instants of the monotonic clock.
 #ifndef TENON_SDK_DEVICE_DEVICE_H_
@@ -86,9 +97,9 @@
 
 namespace tenon::sdk {
 
-// A place in memory, as DLPack names it: what an allocation gave, and bytes from there. The ABI of today has addresses: then the handle is
-// the address itself, which may lie within a block, and the offset is 0. A driver that adds the two, and finds blocks by where they begin
-// and end, is right with either.
+// A place in memory, as DLPack names it: what an allocation gave, and bytes from there. The ABI of today has addresses:
+// then the handle is the address itself, which may lie within a block, and the offset is 0. A driver that adds the two,
+// and finds blocks by where they begin and end, is right with either.
 struct Memory {
   void* handle = nullptr;
   uint64_t offset = 0;
@@ -124,13 +135,15 @@ inline Outcome NotAbove(uint64_t reached, uint64_t value) {
   return Fault(TENON_INVALID_ARGUMENT, "signal of ", value, " on a semaphore that has reached ", reached);
 }
 
-// TakeStruct (answer.h) of a submission to the queue, for tables of extensions: its points are then whole and of this driver.
+// TakeStruct (answer.h) of a submission to the queue, for tables of extensions: its points are then whole and of this
+// driver.
 template <class Driver>
-[[nodiscard]] tenon_status* TakeSubmission([[maybe_unused]] const typename Driver::Queue& queue, const tenon_submission** given,
-                                           tenon_submission* room) {
+[[nodiscard]] tenon_status* TakeSubmission([[maybe_unused]] const typename Driver::Queue& queue,
+                                           const tenon_submission** given, tenon_submission* room) {
   TENON_SDK_RETURN_IF_ERROR(TakeStruct("a submission", given, room));
   const tenon_submission& submission = **given;
-  if (submission.waits == nullptr && submission.wait_count != 0) [[unlikely]] return IsNull("the list of what a submission waits for");
+  if (submission.waits == nullptr && submission.wait_count != 0) [[unlikely]]
+    return IsNull("the list of what a submission waits for");
   for (uint64_t i = 0; i < submission.wait_count; ++i) {
     const auto* const timeline = Driver::Timeline::Of(submission.waits[i].semaphore);
     if (timeline == nullptr) [[unlikely]] return Failure(TENON_INVALID_ARGUMENT, "wait ", i, " has no semaphore");
@@ -198,7 +211,8 @@ struct DeviceFunctions {
     return Answer([&] { return Driver::Count(self, out_count); });
   }
   static tenon_status* Open(tenon_plugin_self* self, uint32_t index, tenon_device** out_device) noexcept {
-    return GiveMade<Device>("out_device", out_device, [&](std::shared_ptr<Device>* out) { return Driver::Open(self, index, out); });
+    return GiveMade<Device>("out_device", out_device,
+                            [&](std::shared_ptr<Device>* out) { return Driver::Open(self, index, out); });
   }
   static void Close(tenon_device* device) noexcept {
     TakeBack<Device>(device, []([[maybe_unused]] Device& last) {
@@ -228,17 +242,20 @@ struct DeviceFunctions {
 
   // queue: the driver's, or nothing where it has none.
   template <class... Queue>
-  static tenon_status* AllocateFor(tenon_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment, void** out_data, Queue*... queue) noexcept {
+  static tenon_status* AllocateFor(tenon_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,
+                                   void** out_data, Queue*... queue) noexcept {
     if (device == nullptr) [[unlikely]] return IsNull("the device");
     if (out_data == nullptr) [[unlikely]] return IsNull("out_data");
     *out_data = nullptr;
     return Answer([&]() -> tenon_status* {
       if (kind >= kKinds) [[unlikely]] return NoKind(kind);
       if ((alignment & (alignment - 1)) != 0 || alignment > Driver::kMostAlignment) [[unlikely]] {
-        return Failure(TENON_INVALID_ARGUMENT, "alignment ", alignment, " is not a power of two up to ", Driver::kMostAlignment);
+        return Failure(TENON_INVALID_ARGUMENT, "alignment ", alignment, " is not a power of two up to ",
+                       Driver::kMostAlignment);
       }
       Memory memory;
-      tenon_status* failed = StatusOf([&] { return Driver::Allocate(*Device::Of(device), kind, bytes, alignment, queue..., &memory); });
+      tenon_status* failed =
+          StatusOf([&] { return Driver::Allocate(*Device::Of(device), kind, bytes, alignment, queue..., &memory); });
       if (failed == nullptr) *out_data = AddressOf(memory);
       return failed;
     });
@@ -248,15 +265,16 @@ struct DeviceFunctions {
     if (device == nullptr || data == nullptr) return;
     LogFailure(Answer([&] { return Driver::Free(*Device::Of(device), kind, MemoryAt(data), bytes, queue...); }));
   }
-  static tenon_status* Allocate(tenon_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment, [[maybe_unused]] tenon_queue* queue,
-                                void** out_data) noexcept {
+  static tenon_status* Allocate(tenon_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,
+                                [[maybe_unused]] tenon_queue* queue, void** out_data) noexcept {
     if constexpr (HasQueues<Driver>) {
       return AllocateFor(device, kind, bytes, alignment, out_data, Driver::Queue::Of(queue));
     } else {
       return AllocateFor(device, kind, bytes, alignment, out_data);
     }
   }
-  static void Free(tenon_device* device, uint32_t kind, void* data, uint64_t bytes, [[maybe_unused]] tenon_queue* queue) noexcept {
+  static void Free(tenon_device* device, uint32_t kind, void* data, uint64_t bytes,
+                   [[maybe_unused]] tenon_queue* queue) noexcept {
     if constexpr (HasQueues<Driver>) {
       FreeFor(device, kind, data, bytes, Driver::Queue::Of(queue));
     } else {
@@ -264,7 +282,8 @@ struct DeviceFunctions {
     }
   }
 
-  static tenon_status* Map(tenon_device* device, uint32_t kind, void* data, uint64_t bytes, void** out_address) noexcept {
+  static tenon_status* Map(tenon_device* device, uint32_t kind, void* data, uint64_t bytes,
+                           void** out_address) noexcept {
     if (device == nullptr) return IsNull("the device");
     if (out_address == nullptr) return IsNull("out_address");
     *out_address = nullptr;
@@ -308,25 +327,30 @@ struct QueueFunctions {
 
   static tenon_status* QueueCreate(tenon_device* device, int32_t priority, tenon_queue** out_queue) noexcept {
     if (device == nullptr) return IsNull("the device");
-    return GiveMade<Queue>("out_queue", out_queue,
-                           [&](std::shared_ptr<Queue>* out) { return Driver::MakeQueue(*Device::Of(device), priority, out); });
+    return GiveMade<Queue>("out_queue", out_queue, [&](std::shared_ptr<Queue>* out) {
+      return Driver::MakeQueue(*Device::Of(device), priority, out);
+    });
   }
   static void QueueDestroy(tenon_queue* queue) noexcept {
     TakeBack<Queue>(queue, []([[maybe_unused]] Queue& last) {
       if constexpr (requires { &Driver::CloseQueue; }) Driver::CloseQueue(last);
     });
   }
-  static tenon_status* QueueCopy(tenon_queue* queue, const tenon_copy_args* args, const tenon_submission* submission) noexcept {
+  static tenon_status* QueueCopy(tenon_queue* queue, const tenon_copy_args* args,
+                                 const tenon_submission* submission) noexcept {
     return Submit(queue, submission, [&](Queue& on, const tenon_submission& given) -> tenon_status* {
       tenon_copy_args room;
       TENON_SDK_RETURN_IF_ERROR(TakeStruct("a copy", &args, &room));
       Place source, target;
-      TENON_SDK_RETURN_IF_ERROR(FindPlace(on, Device::Of(args->source_device), args->source, args->bytes, "source of a copy", &source));
-      TENON_SDK_RETURN_IF_ERROR(FindPlace(on, Device::Of(args->target_device), args->target, args->bytes, "target of a copy", &target));
+      TENON_SDK_RETURN_IF_ERROR(
+          FindPlace(on, Device::Of(args->source_device), args->source, args->bytes, "source of a copy", &source));
+      TENON_SDK_RETURN_IF_ERROR(
+          FindPlace(on, Device::Of(args->target_device), args->target, args->bytes, "target of a copy", &target));
       return StatusOf([&] { return Driver::Copy(on, target, source, args->bytes, given); });
     });
   }
-  static tenon_status* QueueFill(tenon_queue* queue, const tenon_fill_args* args, const tenon_submission* submission) noexcept {
+  static tenon_status* QueueFill(tenon_queue* queue, const tenon_fill_args* args,
+                                 const tenon_submission* submission) noexcept {
     return Submit(queue, submission, [&](Queue& on, const tenon_submission& given) -> tenon_status* {
       tenon_fill_args room;
       TENON_SDK_RETURN_IF_ERROR(TakeStruct("a fill", &args, &room));
@@ -342,19 +366,23 @@ struct QueueFunctions {
     });
   }
   static tenon_status* QueueBarrier(tenon_queue* queue, const tenon_submission* submission) noexcept {
-    return Submit(queue, submission, [](Queue& on, const tenon_submission& given) { return Driver::Barrier(on, given); });
+    return Submit(queue, submission,
+                  [](Queue& on, const tenon_submission& given) { return Driver::Barrier(on, given); });
   }
   static tenon_status* QueueHostCall(tenon_queue* queue, tenon_notify_function function, void* argument,
                                      const tenon_submission* submission) noexcept {
     if (function == nullptr) return IsNull("the function to call");
-    return Submit(queue, submission,
-                  [&](Queue& on, const tenon_submission& given) { return Driver::CallHost(on, HostCall{function, argument}, given); });
+    return Submit(queue, submission, [&](Queue& on, const tenon_submission& given) {
+      return Driver::CallHost(on, HostCall{function, argument}, given);
+    });
   }
 
-  static tenon_status* SemaphoreCreate(tenon_device* device, uint64_t initial, tenon_semaphore** out_semaphore) noexcept {
+  static tenon_status* SemaphoreCreate(tenon_device* device, uint64_t initial,
+                                       tenon_semaphore** out_semaphore) noexcept {
     if (device == nullptr) return IsNull("the device");
-    return GiveMade<Timeline>("out_semaphore", out_semaphore,
-                              [&](std::shared_ptr<Timeline>* out) { return Driver::MakeTimeline(*Device::Of(device), initial, out); });
+    return GiveMade<Timeline>("out_semaphore", out_semaphore, [&](std::shared_ptr<Timeline>* out) {
+      return Driver::MakeTimeline(*Device::Of(device), initial, out);
+    });
   }
   static void SemaphoreDestroy(tenon_semaphore* semaphore) noexcept {
     TakeBack<Timeline>(semaphore, []([[maybe_unused]] Timeline& last) {
@@ -378,9 +406,12 @@ struct QueueFunctions {
   static tenon_status* SemaphoreWait(tenon_semaphore* semaphore, uint64_t value, uint64_t deadline_ns) noexcept {
     return With(semaphore, [&](Timeline& timeline) { return Driver::Wait(timeline, value, DeadlineAt(deadline_ns)); });
   }
-  static tenon_status* SemaphoreNotify(tenon_semaphore* semaphore, uint64_t value, tenon_notify_function function, void* argument) noexcept {
+  static tenon_status* SemaphoreNotify(tenon_semaphore* semaphore, uint64_t value, tenon_notify_function function,
+                                       void* argument) noexcept {
     if (function == nullptr) return IsNull("the function to call");
-    return With(semaphore, [&](Timeline& timeline) { return Driver::Notify(timeline, value, HostCall{function, argument}); });
+    return With(semaphore, [&](Timeline& timeline) {
+      return Driver::Notify(timeline, value, HostCall{function, argument});
+    });
   }
 
  private:
@@ -401,18 +432,22 @@ struct QueueFunctions {
     });
   }
   // device NULL: it is said to be the host's. what: "source of a copy".
-  static tenon_status* FindPlace(Queue& queue, Device* device, const void* address, uint64_t bytes, const char* what, Place* out) {
+  static tenon_status* FindPlace(Queue& queue, Device* device, const void* address, uint64_t bytes, const char* what,
+                                 Place* out) {
     if constexpr (!Finds<Driver>) *out = {device, MemoryAt(address)};
     if (bytes == 0) return nullptr;
-    if (address == nullptr) [[unlikely]] return Failure(TENON_INVALID_ARGUMENT, queue.device().name(), ": the ", what, " is NULL");
+    if (address == nullptr) [[unlikely]]
+      return Failure(TENON_INVALID_ARGUMENT, queue.device().name(), ": the ", what, " is NULL");
     if constexpr (Finds<Driver>) {
       if (device == nullptr) {
         const std::string owner = Driver::FindHost(queue, MemoryAt(address), bytes, out);
         if (owner.empty()) [[likely]] return nullptr;
-        return Failure(TENON_INVALID_ARGUMENT, queue.device().name(), ": the ", what, " is said to be host memory and is ", owner);
+        return Failure(TENON_INVALID_ARGUMENT, queue.device().name(), ": the ", what,
+                       " is said to be host memory and is ", owner);
       }
       if (Driver::Find(*device, MemoryAt(address), bytes, out)) [[likely]] return nullptr;
-      return Failure(TENON_INVALID_ARGUMENT, device->name(), ": the ", what, " of ", bytes, " bytes is not in a living block of its memory");
+      return Failure(TENON_INVALID_ARGUMENT, device->name(), ": the ", what, " of ", bytes,
+                     " bytes is not in a living block of its memory");
     }
     return nullptr;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cheapest way to put things on two sides, where being on a side has a price, and so has standing on different sides: a minimum cut (Dinic's method).
+// The cheapest way to put things on two sides, where being on a side has a price, and so has standing on different
+// sides: a minimum cut (Dinic's method).
 #ifndef TENON_SDK_DEVICE_MINIMUM_CUT_H_
 #define TENON_SDK_DEVICE_MINIMUM_CUT_H_
 
@@ -31,7 +32,8 @@ class MinimumCut {
     edges_.push_back({near, 0});
   }
 
-  // Who stands near, of all ways that cost the least the one with the fewest. Nothing: it took longer than `most_steps`.
+  // Who stands near, of all ways that cost the least the one with the fewest. Nothing: it took longer than
+  // `most_steps`.
   std::optional<std::vector<bool>> Solve(uint64_t most_steps) {
     steps_ = most_steps;
     while (Levels())
@@ -76,7 +78,9 @@ class MinimumCut {
       }
       const auto& ways = ways_[static_cast<size_t>(at)];
       size_t& i = next[static_cast<size_t>(at)];
-      while (i < ways.size() && !(edges_[ways[i]].left > 0 && level_[static_cast<size_t>(edges_[ways[i]].to)] == level_[static_cast<size_t>(at)] + 1)) ++i;
+      while (i < ways.size() && !(edges_[ways[i]].left > 0 && level_[static_cast<size_t>(edges_[ways[i]].to)] ==
+                                                                  level_[static_cast<size_t>(at)] + 1))
+        ++i;
       if (i < ways.size()) {
         path.push_back(ways[i]);
         at = edges_[ways[i]].to;

@@ -1,29 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of sessions of precision bfloat16 or float16: which nodes of a device compute in 16 bits, and where casts stand between them and those that stay in float32.
+// Steps of sessions of precision bfloat16 or float16: which nodes of a device compute in 16 bits, and where casts stand
+// between them and those that stay in float32.
 //
 //   bool Can() { return ...; }                      // this processor
 //   constexpr sdk::MixedPrecisionDevice kDevice = {.type = "CPU", .can = &Can, .cannot = "...", .costs = {...}};
 //   void Run(sdk::PassContext& p) { sdk::RunMixedPrecisionPass(p, kDevice); }
-//   const tenon_graph_pass kPass = sdk::DefinePass<Run>("bfloat16", sdk::kMixedPrecisionOps, TENON_PRECISION_ALLOW_BFLOAT16);
+//   const tenon_graph_pass kPass = sdk::DefinePass<Run>("bfloat16", sdk::kMixedPrecisionOps,
+//       TENON_PRECISION_ALLOW_BFLOAT16);
 //
-// A device whose kernels gain by such a type brings a pass for it, and is in turn expected to have kernels in it of all of kMixedPrecisionRules.
+// A device whose kernels gain by such a type brings a pass for it, and is in turn expected to have kernels in it of all
+// of kMixedPrecisionRules.
 //
-// Three kinds of ops. Products gain by being in 16 bits. What stands between products follows them where that costs less than casts would: it moves
-// numbers, compares them, or does to each element what rounds no more than storing it does. All else stays in float32: softmax, sums and means, losses, statistics
-// and parameters of normalisations, variables and what updates them. Which nodes follow is one minimum cut (minimum_cut.h): a node in 16 bits saves or costs
-// time, and so does a cast where two sides meet, once for all that read the same value. So the number of casts is as small as the time they take makes it, none
-// goes back and forth, and what would gain less than its casts cost is left alone.
+// Three kinds of ops. Products gain by being in 16 bits. What stands between products follows them where that costs
+// less than casts would: it moves numbers, compares them, or does to each element what rounds no more than storing it
+// does. All else stays in float32: softmax, sums and means, losses, statistics and parameters of normalisations,
+// variables and what updates them. Which nodes follow is one minimum cut (minimum_cut.h): a node in 16 bits saves or
+// costs time, and so does a cast where two sides meet, once for all that read the same value. So the number of casts is
+// as small as the time they take makes it, none goes back and forth, and what would gain less than its casts cost is
+// left alone.
 //
-// Where it matters, nothing is rounded that need not be: a product whose readers are in float32 gives its float32 sums, and so does the gradient of a filter. Constants are cast once, when
-// the step is planned; variables once a step, however many read them, and where the device asks for it by one node for all.
+// Where it matters, nothing is rounded that need not be: a product whose readers are in float32 gives its float32 sums,
+// and so does the gradient of a filter. Constants are cast once, when the step is planned; variables once a step,
+// however many read them, and where the device asks for it by one node for all.
 //
-// A device may have kernels that take several nodes at once, and only where all of these are of one type. It says so by groups of nodes, which are in 16 bits together or not at
-// all; in these, and nowhere else, ops of kMixedPrecisionGroupedRules are too: the kernel must not round what nodes of float32 would not have rounded.
+// A device may have kernels that take several nodes at once, and only where all of these are of one type. It says so by
+// groups of nodes, which are in 16 bits together or not at all; in these, and nowhere else, ops of
+// kMixedPrecisionGroupedRules are too: the kernel must not round what nodes of float32 would not have rounded.
 //
-// float16 holds numbers of 2^-14 to 65504 alone. What reads a constant of larger numbers, such as the -1e9 of a mask, stays in float32, and so does what its result goes through, up to
-// a product or a function with bounds. So does what reads a constant of nothing but smaller numbers, and what a value goes through that was multiplied by one. Of numbers that are computed
-// or fed nothing is known: what overflows is infinite. Gradients vanish unless the loss is scaled (Micikevicius et al. 2018), and a step that scales it looks whether they are finite: a
-// step that trains and asks for no IsFinite stays in float32, unless the device is told otherwise.
+// float16 holds numbers of 2^-14 to 65504 alone. What reads a constant of larger numbers, such as the -1e9 of a mask,
+// stays in float32, and so does what its result goes through, up to a product or a function with bounds. So does what
+// reads a constant of nothing but smaller numbers, and what a value goes through that was multiplied by one. Of numbers
+// that are computed or fed nothing is known: what overflows is infinite. Gradients vanish unless the loss is scaled
+// (Micikevicius et al. 2018), and a step that scales it looks whether they are finite: a step that trains and asks for
+// no IsFinite stays in float32, unless the device is told otherwise.
 #ifndef TENON_SDK_DEVICE_MIXED_PRECISION_PASS_H_
 #define TENON_SDK_DEVICE_MIXED_PRECISION_PASS_H_
 
@@ -71,7 +80,16 @@ struct MixedPrecisionDevice {
   MixedPrecisionCosts costs;
 };
 
-enum class MixedPrecisionKind { kProduct, kDepthwise, kView, kMove, kArithmetic, kCurve, kNormalization, kNormalizationGradient };
+enum class MixedPrecisionKind {
+  kProduct,
+  kDepthwise,
+  kView,
+  kMove,
+  kArithmetic,
+  kCurve,
+  kNormalization,
+  kNormalizationGradient
+};
 
 struct MixedPrecisionRule {
   std::string_view op;
@@ -80,8 +98,10 @@ struct MixedPrecisionRule {
 };
 
 inline constexpr std::string_view kMixedPrecisionWindow = "strides,padding,explicit_paddings,data_format,dilations";
-inline constexpr std::string_view kMixedPrecisionMaxPool = "ksize,strides,padding,explicit_paddings,data_format", kMixedPrecisionAvgPool = "ksize,strides,padding,data_format";
-inline constexpr std::string_view kMixedPrecisionSlice = "begin_mask,end_mask,ellipsis_mask,new_axis_mask,shrink_axis_mask";
+inline constexpr std::string_view kMixedPrecisionMaxPool = "ksize,strides,padding,explicit_paddings,data_format",
+                                  kMixedPrecisionAvgPool = "ksize,strides,padding,data_format";
+inline constexpr std::string_view kMixedPrecisionSlice =
+    "begin_mask,end_mask,ellipsis_mask,new_axis_mask,shrink_axis_mask";
 
 // Every input and output of float32 is of 16 bits then, but the parameters and statistics of normalisations.
 inline constexpr MixedPrecisionRule kMixedPrecisionRules[] = {
@@ -154,9 +174,11 @@ using MixedPrecisionGroups = std::vector<std::vector<int64_t>>;  // of nodes; no
 
 template <size_t... kIndices>
 consteval std::array<tenon_span, sizeof...(kIndices) + 1> MixedPrecisionOpNames(std::index_sequence<kIndices...>) {
-  return {ToSpan(kMixedPrecisionRules[kIndices].op)..., TENON_SPAN("Const")};  // constants that are fed are not among those that a pass is told of
+  // constants that are fed are not among those that a pass is told of
+  return {ToSpan(kMixedPrecisionRules[kIndices].op)..., TENON_SPAN("Const")};
 }
-inline constexpr auto kMixedPrecisionOps = MixedPrecisionOpNames(std::make_index_sequence<std::size(kMixedPrecisionRules)>());
+inline constexpr auto kMixedPrecisionOps =
+    MixedPrecisionOpNames(std::make_index_sequence<std::size(kMixedPrecisionRules)>());
 // Of a pass with groups.
 inline constexpr auto kMixedPrecisionOpsWithGroups = [] {
   std::array<tenon_span, kMixedPrecisionOps.size() + std::size(kMixedPrecisionGroupedRules)> ops{};
@@ -168,7 +190,8 @@ inline constexpr auto kMixedPrecisionOpsWithGroups = [] {
 // One call of the pass.
 class MixedPrecisionPass {
  public:
-  MixedPrecisionPass(PassContext& p, const MixedPrecisionDevice& device, const MixedPrecisionGroups& groups) : p_(p), device_(device), groups_(groups) {}
+  MixedPrecisionPass(PassContext& p, const MixedPrecisionDevice& device, const MixedPrecisionGroups& groups)
+      : p_(p), device_(device), groups_(groups) {}
 
   void Run() {
     if (!p_.ok()) return;
@@ -199,10 +222,13 @@ class MixedPrecisionPass {
     int in = MinimumCut::kFar, out = MinimumCut::kFar;  // what it computes in, and what it gives, in the cut
   };
   Node& At(int64_t id) { return nodes_[static_cast<size_t>(id)]; }
-  static bool IsProduct(const Node& node) { return node.rule != nullptr && (node.rule->kind == Kind::kProduct || node.rule->kind == Kind::kDepthwise); }
+  static bool IsProduct(const Node& node) {
+    return node.rule != nullptr && (node.rule->kind == Kind::kProduct || node.rule->kind == Kind::kDepthwise);
+  }
   // Gives its float32 sums where all that read it want those.
   static bool GivesSums(const Node& node) {
-    return !node.is_grouped && (node.op == "MatMul" || node.op == "BatchMatMul" || node.op == "BatchMatMulV2" || node.op == "BatchMatMulV3");
+    return !node.is_grouped && (node.op == "MatMul" || node.op == "BatchMatMul" || node.op == "BatchMatMulV2" ||
+                                node.op == "BatchMatMulV3");
   }
   static bool IsFilterGradient(const Node& node) { return node.op == "Conv2DBackpropFilter"; }
 
@@ -232,11 +258,15 @@ class MixedPrecisionPass {
         const auto rule = ours ? known.find(node.op) : known.end();
         if (rule != known.end()) Narrow(c, *rule->second, static_cast<int64_t>(id), &node);
       });
-      for (size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = p_.input(static_cast<int64_t>(id), static_cast<int>(i));
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        node.inputs[i] = p_.input(static_cast<int64_t>(id), static_cast<int>(i));
     }
     for (size_t id = 0; id < nodes_.size(); ++id)
       for (size_t i = 0; i < nodes_[id].inputs.size(); ++i)
-        if (const Output source = nodes_[id].inputs[i]; source.node >= 0) At(source.node).readers[static_cast<size_t>(source.index)].push_back({static_cast<int64_t>(id), static_cast<int>(i)});
+        if (const Output source = nodes_[id].inputs[i]; source.node >= 0)
+          At(source.node)
+              .readers[static_cast<size_t>(source.index)]
+              .push_back({static_cast<int64_t>(id), static_cast<int>(i)});
   }
   // Which of its edges would be of 16 bits; none: it stays.
   void Narrow(NodeContext& c, const MixedPrecisionRule& rule, int64_t id, Node* node) {
@@ -246,11 +276,14 @@ class MixedPrecisionPass {
     node->narrow_inputs.resize(static_cast<size_t>(c.input_count()));
     for (int i = 0; i < c.input_count(); ++i) {
       if (p_.InputIsReference(id, i)) return;  // is read when the node runs, and no sooner
-      node->narrow_inputs[static_cast<size_t>(i)] = c.input_type(i) == TENON_DT_FLOAT && (norm ? i == 0 : gradient ? i < 2 : true);
+      node->narrow_inputs[static_cast<size_t>(i)] = c.input_type(i) == TENON_DT_FLOAT && (norm       ? i == 0
+                                                                                          : gradient ? i < 2
+                                                                                                     : true);
     }
     node->narrow_outputs.resize(static_cast<size_t>(c.output_count()));
     for (int i = 0; i < c.output_count(); ++i) {
-      node->narrow_outputs[static_cast<size_t>(i)] = c.output_type(i) == TENON_DT_FLOAT && (i == 0 || !(norm || gradient));
+      node->narrow_outputs[static_cast<size_t>(i)] =
+          c.output_type(i) == TENON_DT_FLOAT && (i == 0 || !(norm || gradient));
       any = any || node->narrow_outputs[static_cast<size_t>(i)];
     }
     if (any) node->rule = &rule;
@@ -265,7 +298,8 @@ class MixedPrecisionPass {
       if (p_.ok()) p_.Explain(static_cast<int64_t>(id), Concat("stays in float32: ", device_.cannot));
     }
     if (!any || told.exchange(true)) return;
-    const std::string text = Concat("precision ", TypeName(), ": what runs on ", device_.type, " is computed in float32: ", device_.cannot);
+    const std::string text =
+        Concat("precision ", TypeName(), ": what runs on ", device_.type, " is computed in float32: ", device_.cannot);
     tenon_plugin_host->log(TENON_LOG_WARNING, ToSpan(text));
   }
   std::string_view TypeName() const { return device_.dtype == TENON_DT_HALF ? "float16" : "bfloat16"; }
@@ -282,7 +316,9 @@ class MixedPrecisionPass {
     if (trains && !asks && !device_.trains_unscaled) {
       for (size_t id = 0; id < nodes_.size(); ++id)
         if (IsProduct(nodes_[id]) && p_.ok())
-          p_.Explain(static_cast<int64_t>(id), "stays in float32: the step trains and does not ask whether gradients are finite, as one with a scaled loss does; in float16 they may vanish");
+          p_.Explain(static_cast<int64_t>(id),
+                     "stays in float32: the step trains and does not ask whether gradients are finite, as one with a "
+                     "scaled loss does; in float16 they may vanish");
       return false;
     }
     LeaveOutOfRange(trains);
@@ -294,7 +330,8 @@ class MixedPrecisionPass {
     const auto has = [&](std::string_view part) { return op.find(part) != std::string_view::npos; };
     if ((has("Grad") && !op.ends_with("Gradient")) || has("Backprop") || has("Apply")) return true;
     bool assigns = false;
-    if (op.starts_with("Assign")) p_.With(id, [&](NodeContext& c) { assigns = c.input_count() > 1 && c.input_type(1) == TENON_DT_FLOAT; });
+    if (op.starts_with("Assign"))
+      p_.With(id, [&](NodeContext& c) { assigns = c.input_count() > 1 && c.input_type(1) == TENON_DT_FLOAT; });
     return assigns;
   }
   enum class Range { kHeld, kLarge, kSmall };
@@ -306,17 +343,23 @@ class MixedPrecisionPass {
         const float size = std::abs(value);
         if (std::isfinite(size)) largest = std::max(largest, size);
       }
-      range = largest > kLargestHalf ? Range::kLarge : largest > 0 && largest < kSmallestNormalHalf ? Range::kSmall : Range::kHeld;
+      range = largest > kLargestHalf                         ? Range::kLarge
+              : largest > 0 && largest < kSmallestNormalHalf ? Range::kSmall
+                                                             : Range::kHeld;
     });
     return range;
   }
-  // What may give numbers of its inputs' size. By the op alone: a product of another device, or one that was left already, is one too.
+  // What may give numbers of its inputs' size. By the op alone: a product of another device, or one that was left
+  // already, is one too.
   static bool GivesAsLarge(const Node& node) {
-    constexpr std::string_view kBounded[] = {"Softmax", "LogSoftmax", "Relu6", "Sigmoid", "Tanh", "Erf"}, kOthers[] = {"MatMul", "Conv2D", "Conv2d", "Einsum", "FusedBatchNorm"};
+    constexpr std::string_view kBounded[] = {"Softmax", "LogSoftmax", "Relu6", "Sigmoid", "Tanh", "Erf"},
+                               kOthers[] = {"MatMul", "Conv2D", "Conv2d", "Einsum", "FusedBatchNorm"};
     return std::find(std::begin(kBounded), std::end(kBounded), node.op) == std::end(kBounded) &&
-           std::none_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view part) { return node.op.find(part) != std::string::npos; });
+           std::none_of(std::begin(kOthers), std::end(kOthers),
+                        [&](std::string_view part) { return node.op.find(part) != std::string::npos; });
   }
-  // Whether what the reader makes of such a constant is out of range itself. A scaled loss takes care of small gradients.
+  // Whether what the reader makes of such a constant is out of range itself. A scaled loss takes care of small
+  // gradients.
   static bool GivesOutOfRange(const Node& reader, int input, Range range, bool trains) {
     const bool divides = reader.op == "RealDiv" || reader.op == "Div";
     const bool is_large = (range == Range::kLarge) != (divides && input == 1);
@@ -338,7 +381,8 @@ class MixedPrecisionPass {
       if (!nodes_[id].is_constant) continue;
       const Range range = RangeOf(static_cast<int64_t>(id));
       if (range == Range::kHeld) continue;
-      for (const Reader& reader : nodes_[id].readers[0]) leave(reader.node, GivesOutOfRange(At(reader.node), reader.input, range, trains));
+      for (const Reader& reader : nodes_[id].readers[0])
+        leave(reader.node, GivesOutOfRange(At(reader.node), reader.input, range, trains));
     }
     while (!open.empty() && p_.ok()) {
       const int64_t id = open.back();
@@ -367,7 +411,8 @@ class MixedPrecisionPass {
   }
   int64_t CastPrice(Output edge) {
     constexpr double kJoined = 64;  // such casts are one call, about
-    const double call = device_.joins_casts && IsPlainRead(edge.node) ? device_.costs.call / kJoined : device_.costs.call;
+    const double call =
+        device_.joins_casts && IsPlainRead(edge.node) ? device_.costs.call / kJoined : device_.costs.call;
     return Price(call + device_.costs.cast * Elements(p_.shape(edge)));
   }
 
@@ -399,8 +444,12 @@ class MixedPrecisionPass {
   double MultiplyAdds(int64_t id) {
     const Node& node = At(id);
     // Each dim stands in two of the three, those of batches in all: of these it is too many.
-    if (node.op == "Einsum") return std::sqrt(Elements(p_.shape(node.inputs[0])) * Elements(p_.shape(node.inputs.back())) * Elements(p_.shape({id, 0, 0})));
-    const auto area = [](const Shape& filter) { return filter.known_rank() && filter.rank() == 4 ? Elements(filter.Slice(0, 3)) : 0; };
+    if (node.op == "Einsum")
+      return std::sqrt(Elements(p_.shape(node.inputs[0])) * Elements(p_.shape(node.inputs.back())) *
+                       Elements(p_.shape({id, 0, 0})));
+    const auto area = [](const Shape& filter) {
+      return filter.known_rank() && filter.rank() == 4 ? Elements(filter.Slice(0, 3)) : 0;
+    };
     if (node.op == "Conv2D") return Elements(p_.shape({id, 0, 0})) * area(p_.shape(node.inputs[1]));
     if (node.op == "Conv2DBackpropInput") return Elements(p_.shape(node.inputs[2])) * area(p_.shape(node.inputs[1]));
     if (IsFilterGradient(node)) return Elements(p_.shape(node.inputs[2])) * area(p_.shape({id, 0, 0}));
@@ -424,7 +473,8 @@ class MixedPrecisionPass {
     for (size_t id = 0; id < nodes_.size() && p_.ok(); ++id) {
       const Node& node = nodes_[id];
       if (node.rule != nullptr) {
-        node.saved > 0 ? cut.Price(MinimumCut::kNear, node.in, node.saved) : cut.Price(node.in, MinimumCut::kFar, -node.saved);
+        node.saved > 0 ? cut.Price(MinimumCut::kNear, node.in, node.saved)
+                       : cut.Price(node.in, MinimumCut::kFar, -node.saved);
         if (node.out != node.in && node.out != MinimumCut::kFar) {
           cut.Price(node.out, node.in, MinimumCut::kNever);
           if (!GivesSums(node)) cut.Price(node.in, node.out, CastPrice({static_cast<int64_t>(id), 0, 0}));
@@ -436,7 +486,9 @@ class MixedPrecisionPass {
     for (const auto& group : groups_) Unite(group, &cut);
     const auto near = cut.Solve(kMostSteps);
     if (!near) {
-      const std::string text = Concat("precision ", TypeName(), ": the step has so many nodes between its products that where to put casts was not found in time; it is computed in float32");
+      const std::string text = Concat("precision ", TypeName(),
+                                      ": the step has so many nodes between its products that where to put casts was "
+                                      "not found in time; it is computed in float32");
       tenon_plugin_host->log(TENON_LOG_WARNING, ToSpan(text));
       return false;
     }
@@ -457,7 +509,8 @@ class MixedPrecisionPass {
     const bool narrow = node.rule != nullptr && node.narrow_outputs[static_cast<size_t>(index)];
     const auto& readers = node.readers[static_cast<size_t>(index)];
     const auto side = [&](const Reader& reader) { return ReadsNarrow(reader) ? At(reader.node).in : MinimumCut::kFar; };
-    const bool read_narrow = std::any_of(readers.begin(), readers.end(), [&](const Reader& reader) { return ReadsNarrow(reader); });
+    const bool read_narrow =
+        std::any_of(readers.begin(), readers.end(), [&](const Reader& reader) { return ReadsNarrow(reader); });
     if (!narrow && !read_narrow) return;
     const int from = narrow ? node.out : MinimumCut::kFar;
     const int64_t price = CastPrice(edge);
@@ -506,7 +559,8 @@ class MixedPrecisionPass {
       const Node& node = nodes_[id];
       if (!IsHere(node) || node.readers.empty() || !IsPlainRead(static_cast<int64_t>(id))) continue;
       const auto reads = [&](const Reader& reader) { return ReadsNarrow(reader) && IsChosen(reader.node); };
-      if (std::any_of(node.readers[0].begin(), node.readers[0].end(), reads)) reads_on[node.device].push_back(static_cast<int64_t>(id));
+      if (std::any_of(node.readers[0].begin(), node.readers[0].end(), reads))
+        reads_on[node.device].push_back(static_cast<int64_t>(id));
     }
     for (const auto& [device, reads] : reads_on) {
       if (reads.size() < 2) continue;
@@ -514,12 +568,16 @@ class MixedPrecisionPass {
       for (const int64_t id : reads) values.push_back({id, 0, 0});
       p_.Begin(reads.front(), device);
       const int64_t made = p_.Node("Tenon>CastN", values, {Attribute::Type("DstT", device_.dtype)});
-      for (size_t k = 0; k < reads.size(); ++k) casts_.emplace(std::pair(reads[k], int32_t{0}), Output{made, static_cast<int32_t>(k), 0});
+      for (size_t k = 0; k < reads.size(); ++k)
+        casts_.emplace(std::pair(reads[k], int32_t{0}), Output{made, static_cast<int32_t>(k), 0});
     }
   }
-  bool IsHere(const Node& node) const { return node.device.find(Concat("/device:", device_.type, ":")) != std::string::npos; }
+  bool IsHere(const Node& node) const {
+    return node.device.find(Concat("/device:", device_.type, ":")) != std::string::npos;
+  }
 
-  // The node, after those in 16 bits that it reads. No loop goes through these alone: what closes one is not among the rules.
+  // The node, after those in 16 bits that it reads. No loop goes through these alone: what closes one is not among the
+  // rules.
   void BuildAll(int64_t id) {
     std::vector<std::pair<int64_t, size_t>> path = {{id, 0}};
     while (!path.empty() && p_.ok()) {
@@ -536,7 +594,8 @@ class MixedPrecisionPass {
       }
       const size_t input = path.back().second++;
       const Output source = node.inputs[input];
-      if (source.node >= 0 && node.narrow_inputs[input] && IsChosen(source.node) && !made_.contains(source.node)) path.push_back({source.node, 0});
+      if (source.node >= 0 && node.narrow_inputs[input] && IsChosen(source.node) && !made_.contains(source.node))
+        path.push_back({source.node, 0});
     }
   }
 
@@ -560,7 +619,8 @@ class MixedPrecisionPass {
     });
     std::string_view op = node.op;
     if (sums) op = IsFilterGradient(node) ? "Tenon>Conv2DBackpropFilterSums" : "BatchMatMulV3";
-    if (op == "BatchMatMulV3") attributes.push_back(Attribute::Type("Tout", sums ? static_cast<uint32_t>(TENON_DT_FLOAT) : device_.dtype));
+    if (op == "BatchMatMulV3")
+      attributes.push_back(Attribute::Type("Tout", sums ? static_cast<uint32_t>(TENON_DT_FLOAT) : device_.dtype));
     p_.Begin(id, node.device);
     const int64_t made = p_.Node(op, inputs, attributes);
     if (!p_.ok()) return;
@@ -580,7 +640,8 @@ class MixedPrecisionPass {
   }
   // The edge in 16 bits.
   Output Narrowed(Output edge, int64_t reader) {
-    if (const auto made = made_.find(edge.node); made != made_.end() && !made->second.second && At(edge.node).narrow_outputs[static_cast<size_t>(edge.index)])
+    if (const auto made = made_.find(edge.node);
+        made != made_.end() && !made->second.second && At(edge.node).narrow_outputs[static_cast<size_t>(edge.index)])
       return {made->second.first, edge.index, 0};
     const auto [cast, is_new] = casts_.try_emplace({edge.node, edge.index});
     if (is_new && At(edge.node).is_constant) {
@@ -602,13 +663,18 @@ class MixedPrecisionPass {
   void WithFloats(int64_t id, Function&& function) {
     p_.With(id, [&](NodeContext& c) {
       const tenon_attr_value value = c.Raw("value");
-      if (value.kind != TENON_ATTR_TENSOR || value.count != 1) return c.Fail(TENON_INTERNAL, "a constant without a value");
+      if (value.kind != TENON_ATTR_TENSOR || value.count != 1)
+        return c.Fail(TENON_INTERNAL, "a constant without a value");
       const auto& view = *static_cast<const tenon_tensor_view*>(value.data);
       if (view.dtype != TENON_DT_FLOAT) return;
-      function(view, std::span(reinterpret_cast<const float*>(static_cast<const char*>(view.dl.data) + view.dl.byte_offset), view.byte_size / sizeof(float)));
+      function(view,
+               std::span(reinterpret_cast<const float*>(static_cast<const char*>(view.dl.data) + view.dl.byte_offset),
+                         view.byte_size / sizeof(float)));
     });
   }
-  Output NarrowedConstant(int64_t id) { return device_.dtype == TENON_DT_HALF ? ConstantAs<Half>(id) : ConstantAs<Bfloat16>(id); }
+  Output NarrowedConstant(int64_t id) {
+    return device_.dtype == TENON_DT_HALF ? ConstantAs<Half>(id) : ConstantAs<Bfloat16>(id);
+  }
   template <class T>
   Output ConstantAs(int64_t id) {
     std::vector<T> values;
@@ -619,7 +685,8 @@ class MixedPrecisionPass {
       for (const float value : from) values.push_back(T(value));
     });
     p_.Begin(id, At(id).device);
-    return p_.Constant(device_.dtype, {dims.data(), static_cast<int32_t>(dims.size()), 0}, values.data(), values.size() * sizeof(T));
+    return p_.Constant(device_.dtype, {dims.data(), static_cast<int32_t>(dims.size()), 0}, values.data(),
+                       values.size() * sizeof(T));
   }
 
   PassContext& p_;
@@ -629,11 +696,14 @@ class MixedPrecisionPass {
   bool gains_ = false;  // there is a product that may
   std::vector<bool> near_;
   std::unordered_map<int64_t, std::pair<int64_t, bool>> made_;  // what stands for a node, and whether it gives float32
-  std::unordered_set<int64_t> exact_;                           // of those, what still gives the same in float32 besides
+  std::unordered_set<int64_t> exact_;  // of those, what still gives the same in float32 besides
   std::map<std::pair<int64_t, int32_t>, Output> casts_;
 };
 
-inline void RunMixedPrecisionPass(PassContext& p, const MixedPrecisionDevice& device, const MixedPrecisionGroups& groups = {}) { MixedPrecisionPass(p, device, groups).Run(); }
+inline void RunMixedPrecisionPass(PassContext& p, const MixedPrecisionDevice& device,
+                                  const MixedPrecisionGroups& groups = {}) {
+  MixedPrecisionPass(p, device, groups).Run();
+}
 
 }  // namespace tenon::sdk
 #endif  // TENON_SDK_DEVICE_MIXED_PRECISION_PASS_H_

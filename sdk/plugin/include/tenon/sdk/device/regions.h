@@ -3,12 +3,13 @@
 //
 //   const RegionGraph graph(cursor);
 //   Regions regions(graph);
-//   for (int64_t id = 0; ...) wanted(id) ? regions.Place(id, [&](size_t region) { return fits(id, region); }) : regions.Pass(id);
+//   for (int64_t id = 0; ...) wanted(id) ? regions.Place(id, [&](size_t region) { return fits(id, region); })
+//       : regions.Pass(id);
 //   ... regions.Of(id) ...
 //
-// Nodes of one region are dead together: with a condition or a loop around, a region does not reach across. Nodes are given by id, in rising order:
-// each to Place or Pass once. Failures of the cursor are thrown as in kernel.h. One thread; the cursor and the graph outlive both classes. Time
-// grows with nodes times regions.
+// Nodes of one region are dead together: with a condition or a loop around, a region does not reach across. Nodes are
+// given by id, in rising order: each to Place or Pass once. Failures of the cursor are thrown as in kernel.h. One
+// thread; the cursor and the graph outlive both classes. Time grows with nodes times regions.
 #ifndef TENON_SDK_DEVICE_REGIONS_H_
 #define TENON_SDK_DEVICE_REGIONS_H_
 
@@ -44,7 +45,8 @@ class Bits {
   template <class Function>
   void ForEach(Function&& function) const {
     for (size_t w = 0; w < words_.size(); ++w) {
-      for (uint64_t rest = words_[w]; rest != 0; rest &= rest - 1) function(w * 64 + static_cast<size_t>(__builtin_ctzll(rest)));
+      for (uint64_t rest = words_[w]; rest != 0; rest &= rest - 1)
+        function(w * 64 + static_cast<size_t>(__builtin_ctzll(rest)));
     }
   }
 
@@ -96,8 +98,8 @@ class RegionGraph {
     n.known = IsKnown(id, n);
   }
 
-  // Which branches a node hangs on: those of its sources, and of a switch the side; after a merge nothing is known but that
-  // merge.
+  // Which branches a node hangs on: those of its sources, and of a switch the side; after a merge nothing is known but
+  // that merge.
   int DeadWith(int64_t id, const Node& n) {
     std::vector<std::pair<int64_t, int32_t>> hangs_on;
     if (IsOneOf(n.op, {"Merge", "RefMerge"})) {
@@ -122,9 +124,20 @@ class RegionGraph {
   }
   bool IsKnown(int64_t id, const Node& n) const {
     if (IsOneOf(n.op, {"Const", "Shape", "ShapeN", "Size", "Rank"})) return true;
-    if (!IsOneOf(n.op, {"Pack", "StridedSlice", "Slice", "ConcatV2", "Cast", "AddV2", "Add", "Sub", "Mul", "FloorDiv", "FloorMod",
-                        "Maximum", "Minimum", "Prod", "Sum", "Range", "Fill", "Gather", "GatherV2", "Reshape", "ExpandDims",
-                        "Squeeze", "Identity", "BroadcastGradientArgs", "ConcatOffset", "InvertPermutation", "Split", "Unpack"})) {
+    if (!IsOneOf(n.op, {"Pack",         "StridedSlice",
+                        "Slice",        "ConcatV2",
+                        "Cast",         "AddV2",
+                        "Add",          "Sub",
+                        "Mul",          "FloorDiv",
+                        "FloorMod",     "Maximum",
+                        "Minimum",      "Prod",
+                        "Sum",          "Range",
+                        "Fill",         "Gather",
+                        "GatherV2",     "Reshape",
+                        "ExpandDims",   "Squeeze",
+                        "Identity",     "BroadcastGradientArgs",
+                        "ConcatOffset", "InvertPermutation",
+                        "Split",        "Unpack"})) {
       return false;
     }
     return !n.inputs.empty() && std::all_of(n.inputs.begin(), n.inputs.end(), [&](const tenon_output& input) {

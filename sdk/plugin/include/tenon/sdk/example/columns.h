@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns: what a batch of messages becomes. A feature's values go to the columns that have its name.
 //
-// A batch is parsed in chunks of rows, on the host's threads; each chunk keeps what it found, and the chunks in their order make the outputs. What a chunk keeps grows with what its
-// messages hold, not with the number of columns or rows. Values of strings are views into the messages.
+// A batch is parsed in chunks of rows, on the host's threads; each chunk keeps what it found, and the chunks in their
+// order make the outputs. What a chunk keeps grows with what its messages hold, not with the number of columns or rows.
+// Values of strings are views into the messages.
 #ifndef TENON_SDK_EXAMPLE_COLUMNS_H_
 #define TENON_SDK_EXAMPLE_COLUMNS_H_
 
@@ -126,7 +127,8 @@ inline int64_t TotalOf(const ChunkValues& chunks) {
 
 // All values in a row as output `index`.
 void GiveValues(const RunContext& c, int32_t index, uint32_t dtype, const ChunkValues& chunks);
-// int32 or int64 numbers as output `index`, [count]; INVALID_ARGUMENT where int32 does not hold one. fill(put) calls put(number) `count` times.
+// int32 or int64 numbers as output `index`, [count]; INVALID_ARGUMENT where int32 does not hold one. fill(put) calls
+// put(number) `count` times.
 class SplitsWriter {
  public:
   SplitsWriter(const RunContext& c, int32_t index, uint32_t dtype, Dims dims) : wide_(dtype == TENON_DT_INT64) {
@@ -170,7 +172,8 @@ void GiveSparse(const RunContext& c, const ListColumn& column, const ChunkValues
 // The sums of the parts' counts up to each row; of one message none, as in TensorFlow's ParseExampleV2.
 void GiveRowSplits(const RunContext& c, int32_t index, uint32_t dtype, const ChunkValues& chunks, int64_t rows);
 
-// The memory of a fixed column for `rows` rows: the output itself, or for strings a tensor of views, which GiveTexts makes the output of.
+// The memory of a fixed column for `rows` rows: the output itself, or for strings a tensor of views, which GiveTexts
+// makes the output of.
 class DenseMemory {
  public:
   // dims: of the output. Elements of strings are empty views.
@@ -182,18 +185,21 @@ class DenseMemory {
   std::vector<KeptTensor> views_;
 };
 
-// The output of a column whose rows have as many values as there are, each `row` elements of the output, behind its own the fallback (zeros or empty strings, where there is none).
-// unit: elements for each that a part counts.
-void GivePadded(const RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims, int64_t row, int64_t unit, const ChunkValues& chunks);
+// The output of a column whose rows have as many values as there are, each `row` elements of the output, behind its own
+// the fallback (zeros or empty strings, where there is none). unit: elements for each that a part counts.
+void GivePadded(const RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims, int64_t row,
+                int64_t unit, const ChunkValues& chunks);
 // The most that a part of these counts.
 int64_t MostOf(const ChunkValues& chunks);
 
-// rows: of the batch. chunk(i, begin, end) for parts of them on the host's threads; gives how many chunks there are at most.
+// rows: of the batch. chunk(i, begin, end) for parts of them on the host's threads; gives how many chunks there are at
+// most.
 inline constexpr int64_t kMostChunks = 64;
 inline int64_t ChunkRows(int64_t rows) { return std::max<int64_t>(1, (rows + kMostChunks - 1) / kMostChunks); }
 
 // Why a chunk ended, if it did: the first one's counts, whatever thread was first.
-void ForEachChunk(const RunContext& c, int64_t rows, uint64_t bytes, const std::function<void(int64_t chunk, int64_t begin, int64_t end)>& function);
+void ForEachChunk(const RunContext& c, int64_t rows, uint64_t bytes,
+                  const std::function<void(int64_t chunk, int64_t begin, int64_t end)>& function);
 
 }  // namespace tenon::sdk::example
 

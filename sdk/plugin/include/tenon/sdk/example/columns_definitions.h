@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What columns.h declares. One source file of each library that uses it includes this, and nothing else that is worth a compiler's attention: what is called from one place becomes one loop
-// there (a fifth of the time of small Examples).
+// What columns.h declares. One source file of each library that uses it includes this, and nothing else that is worth a
+// compiler's attention: what is called from one place becomes one loop there (a fifth of the time of small Examples).
 #ifndef TENON_SDK_EXAMPLE_COLUMNS_DEFINITIONS_H_
 #define TENON_SDK_EXAMPLE_COLUMNS_DEFINITIONS_H_
 
@@ -87,12 +87,14 @@ void DenseMemory::Make(const RunContext& c, DenseColumn* column, const std::vect
   const int64_t bytes = Multiply(Count(Dims(dims)), sizeof(std::string_view));
   views_.push_back(NewTensor(c, TENON_DT_UINT8, {&bytes, 1}));
   column->base = Data<char>(views_.back().view());
-  std::uninitialized_fill_n(reinterpret_cast<std::string_view*>(column->base), static_cast<size_t>(Count(Dims(dims))), std::string_view());
+  std::uninitialized_fill_n(reinterpret_cast<std::string_view*>(column->base), static_cast<size_t>(Count(Dims(dims))),
+                            std::string_view());
 }
 
 void DenseMemory::Give(const RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims) {
   if (column.dtype != TENON_DT_STRING) return;
-  const std::span<const std::string_view> texts(reinterpret_cast<const std::string_view*>(column.base), static_cast<size_t>(Count(Dims(dims))));
+  const std::span<const std::string_view> texts(reinterpret_cast<const std::string_view*>(column.base),
+                                                static_cast<size_t>(Count(Dims(dims))));
   SetStrings(c, column.output, dims, texts);
 }
 
@@ -103,7 +105,8 @@ int64_t MostOf(const ChunkValues& chunks) {
   return most;
 }
 
-void GivePadded(const RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims, int64_t row, int64_t unit, const ChunkValues& chunks) {
+void GivePadded(const RunContext& c, const DenseColumn& column, const std::vector<int64_t>& dims, int64_t row,
+                int64_t unit, const ChunkValues& chunks) {
   DenseColumn output = column;
   DenseMemory memory;
   memory.Make(c, &output, dims);
@@ -122,10 +125,12 @@ void GivePadded(const RunContext& c, const DenseColumn& column, const std::vecto
   memory.Give(c, output, dims);
 }
 
-void ForEachChunk(const RunContext& c, int64_t rows, uint64_t bytes, const std::function<void(int64_t, int64_t, int64_t)>& function) {
+void ForEachChunk(const RunContext& c, int64_t rows, uint64_t bytes,
+                  const std::function<void(int64_t, int64_t, int64_t)>& function) {
   const int64_t each = ChunkRows(rows), chunks = (rows + each - 1) / each;
   std::vector<Outcome> outcomes(static_cast<size_t>(chunks));
-  const double cost = 200.0 * static_cast<double>(each) + static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(chunks, 1));
+  const double cost = 200.0 * static_cast<double>(each) +
+                      static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(chunks, 1));
   c.ParallelFor(chunks, cost, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       try {

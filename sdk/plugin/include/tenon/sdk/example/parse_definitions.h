@@ -9,7 +9,8 @@
 
 namespace tenon::sdk::example {
 
-DenseColumn MakeDense(std::string_view key, uint32_t dtype, const Shape& shape, const tenon_tensor_view& fallback, size_t i, bool variable_allowed) {
+DenseColumn MakeDense(std::string_view key, uint32_t dtype, const Shape& shape, const tenon_tensor_view& fallback,
+                      size_t i, bool variable_allowed) {
   DenseColumn column;
   column.key = key;
   column.dtype = dtype;
@@ -19,14 +20,18 @@ DenseColumn MakeDense(std::string_view key, uint32_t dtype, const Shape& shape, 
   column.variable = variable_allowed && known && shape.rank() > 0 && shape[0] < 0;
   for (int d = column.variable ? 1 : 0; known && d < shape.rank(); ++d) column.dims.push_back(shape[d]);
   if (!known || std::any_of(column.dims.begin(), column.dims.end(), [](int64_t dim) { return dim < 0; })) {
-    Fail(TENON_INVALID_ARGUMENT, "dense_shapes[", i, "] of '", key, "' is ", shape, "; its rank must be known, and its dims", variable_allowed ? " but the first" : "");
+    Fail(TENON_INVALID_ARGUMENT, "dense_shapes[", i, "] of '", key, "' is ", shape,
+         "; its rank must be known, and its dims", variable_allowed ? " but the first" : "");
   }
   column.stride = Count(Dims(column.dims));
   if (column.variable && column.fallback_count != 1)
-    Fail(TENON_INVALID_ARGUMENT, "dense_shapes[", i, "] of '", key, "' is ", shape, ": shorter rows are padded, so that dense_defaults[", i, "] must be one element; its shape is ",
+    Fail(TENON_INVALID_ARGUMENT, "dense_shapes[", i, "] of '", key, "' is ", shape,
+         ": shorter rows are padded, so that dense_defaults[", i, "] must be one element; its shape is ",
          DimsOf(fallback));
-  if (!column.variable && column.fallback_count > 0 && !std::equal(column.dims.begin(), column.dims.end(), DimsOf(fallback).begin(), DimsOf(fallback).end()))
-    Fail(TENON_INVALID_ARGUMENT, "dense_defaults[", i, "] of '", key, "' has shape ", DimsOf(fallback), "; dense_shapes[", i, "] is ", shape);
+  if (!column.variable && column.fallback_count > 0 &&
+      !std::equal(column.dims.begin(), column.dims.end(), DimsOf(fallback).begin(), DimsOf(fallback).end()))
+    Fail(TENON_INVALID_ARGUMENT, "dense_defaults[", i, "] of '", key, "' has shape ", DimsOf(fallback),
+         "; dense_shapes[", i, "] is ", shape);
   return column;
 }
 
@@ -39,7 +44,8 @@ struct Chunk {
 
 class Batch {
  public:
-  Batch(const RunContext& c, const std::vector<std::string_view>& messages, const std::vector<std::string_view>& names, bool single, ExampleColumns columns)
+  Batch(const RunContext& c, const std::vector<std::string_view>& messages, const std::vector<std::string_view>& names,
+        bool single, ExampleColumns columns)
       : c_(c), messages_(messages), names_(names), single_(single), columns_(std::move(columns)) {
     for (const auto& column : columns_.sparse) index_.Add(column.key, Number());
     for (const auto& column : columns_.ragged) index_.Add(column.key, Number());
@@ -53,9 +59,13 @@ class Batch {
     const auto rows = static_cast<int64_t>(messages_.size());
     const int64_t each = ChunkRows(rows);
     chunks_.resize(static_cast<size_t>((rows + each - 1) / each));
-    const uint64_t bytes = std::accumulate(messages_.begin(), messages_.end(), uint64_t{0}, [](uint64_t sum, std::string_view text) { return sum + text.size(); });
-    ForEachChunk(c_, rows, bytes, [this](int64_t chunk, int64_t begin, int64_t end) { ParseChunk(&chunks_[static_cast<size_t>(chunk)], begin, end); });
-    for (size_t i = 0; i < columns_.sparse.size(); ++i) GiveSparse(c_, columns_.sparse[i], Of(&Chunk::sparse, i), Rows());
+    const uint64_t bytes = std::accumulate(messages_.begin(), messages_.end(), uint64_t{0},
+                                           [](uint64_t sum, std::string_view text) { return sum + text.size(); });
+    ForEachChunk(c_, rows, bytes, [this](int64_t chunk, int64_t begin, int64_t end) {
+      ParseChunk(&chunks_[static_cast<size_t>(chunk)], begin, end);
+    });
+    for (size_t i = 0; i < columns_.sparse.size(); ++i)
+      GiveSparse(c_, columns_.sparse[i], Of(&Chunk::sparse, i), Rows());
     for (size_t i = 0; i < columns_.ragged.size(); ++i) GiveRagged(columns_.ragged[i], Of(&Chunk::ragged, i));
     for (size_t i = 0; i < columns_.dense.size(); ++i) {
       if (columns_.dense[i].variable) GiveVariable(columns_.dense[i], Of(&Chunk::variable, i));
@@ -92,7 +102,8 @@ class Batch {
       const std::string_view message = messages_[static_cast<size_t>(row)];
       poll(static_cast<int64_t>(message.size()) + 100 + 10 * column_count_);
       features.clear();
-      if (!TakeMessage(message, &features, nullptr)) Fail(TENON_INVALID_ARGUMENT, About(row), "it is no Example that can be read: ", message.size(), " bytes");
+      if (!TakeMessage(message, &features, nullptr))
+        Fail(TENON_INVALID_ARGUMENT, About(row), "it is no Example that can be read: ", message.size(), " bytes");
       if (hints.size() < features.size()) hints.resize(features.size());
       // The last feature of a name counts, as in any map of a message.
       for (size_t i = features.size(); i-- > 0;) ParseFeature(chunk, row, features[i], &hints[i], last.data());
@@ -104,25 +115,31 @@ class Batch {
     uint32_t dtype = 0;
     const auto columns = index_.Find(feature.key, hint);
     if (single_ && columns.empty()) return;  // of a batch, TensorFlow looks at what nobody asked for, too
-    if (!KindOf(feature.value, &dtype)) Fail(TENON_INVALID_ARGUMENT, About(row), "feature '", feature.key, "' is of no kind that features have");
+    if (!KindOf(feature.value, &dtype))
+      Fail(TENON_INVALID_ARGUMENT, About(row), "feature '", feature.key, "' is of no kind that features have");
     for (const KeyIndex::Column& found : columns) {
-      const auto number = static_cast<size_t>(found.column), sparse = columns_.sparse.size(), lists = sparse + columns_.ragged.size();
+      const auto number = static_cast<size_t>(found.column), sparse = columns_.sparse.size(),
+                 lists = sparse + columns_.ragged.size();
       if (last[number] == row) continue;
       // A feature without a list is like none, but that it hides an earlier one from a batch's lists.
       if (dtype == TENON_DT_INVALID && (single_ || number >= lists)) continue;
       last[number] = row;
       if (dtype == TENON_DT_INVALID) continue;
       if (number < sparse) AppendList(columns_.sparse[number], row, feature, dtype, &chunk->sparse[number]);
-      else if (number < lists) AppendList(columns_.ragged[number - sparse], row, feature, dtype, &chunk->ragged[number - sparse]);
+      else if (number < lists)
+        AppendList(columns_.ragged[number - sparse], row, feature, dtype, &chunk->ragged[number - sparse]);
       else ParseDense(columns_.dense[number - lists], row, feature, dtype, &chunk->variable[number - lists]);
     }
   }
 
   void CheckType(int64_t row, const Entry& feature, uint32_t dtype, uint32_t wanted) const {
     if (dtype != wanted)
-      Fail(TENON_INVALID_ARGUMENT, About(row, feature.key), "Data types don't match. Data type: ", TypeName(dtype), " but expected type: ", TypeName(wanted));
+      Fail(TENON_INVALID_ARGUMENT, About(row, feature.key), "Data types don't match. Data type: ", TypeName(dtype),
+           " but expected type: ", TypeName(wanted));
   }
-  [[noreturn]] void Unreadable(int64_t row, const Entry& feature) const { Fail(TENON_INVALID_ARGUMENT, About(row, feature.key), "Can't parse serialized Example."); }
+  [[noreturn]] void Unreadable(int64_t row, const Entry& feature) const {
+    Fail(TENON_INVALID_ARGUMENT, About(row, feature.key), "Can't parse serialized Example.");
+  }
 
   void AppendList(const ListColumn& column, int64_t row, const Entry& feature, uint32_t dtype, Values* values) const {
     CheckType(row, feature, dtype, column.dtype);
@@ -139,7 +156,8 @@ class Batch {
       Limited<T> sink{reinterpret_cast<T*>(column.base) + row * column.stride, static_cast<size_t>(column.stride)};
       if (!Take(feature.value, sink, zero)) Unreadable(row, feature);
       if (sink.count != static_cast<size_t>(column.stride))
-        Fail(TENON_INVALID_ARGUMENT, About(row, feature.key), "Number of ", TypeName(dtype), " values != expected.  Values size: ", sink.count, " but output shape: ", Dims(column.dims));
+        Fail(TENON_INVALID_ARGUMENT, About(row, feature.key), "Number of ", TypeName(dtype),
+             " values != expected.  Values size: ", sink.count, " but output shape: ", Dims(column.dims));
     });
   }
 
@@ -147,8 +165,9 @@ class Batch {
     const int64_t count = AppendValues(feature.value, column.dtype, values);
     if (count < 0) Unreadable(row, feature);
     if (column.stride == 0 ? count != 0 : count % column.stride != 0)
-      Fail(TENON_INVALID_ARGUMENT, About(row, feature.key), "Number of ", TypeName(column.dtype), " values is not a multiple of stride length.  Values size: ", count,
-           " but output shape: [?", column.dims.empty() ? "" : ", ...", "] with ", column.stride, " a step");
+      Fail(TENON_INVALID_ARGUMENT, About(row, feature.key), "Number of ", TypeName(column.dtype),
+           " values is not a multiple of stride length.  Values size: ", count, " but output shape: [?",
+           column.dims.empty() ? "" : ", ...", "] with ", column.stride, " a step");
     if (count > 0) values->parts.push_back({row, count});
   }
 
@@ -158,8 +177,8 @@ class Batch {
       const DenseColumn& column = columns_.dense[i];
       if (column.variable || last[lists + i] == row) continue;
       if (column.fallback_count == 0)
-        Fail(TENON_INVALID_ARGUMENT, single_ ? "" : Concat("Name: ", NameOf(row), ", Index: ", row, ".  "), "Feature: ", column.key, " (data type: ", TypeName(column.dtype),
-             ") is required but could not be found.");
+        Fail(TENON_INVALID_ARGUMENT, single_ ? "" : Concat("Name: ", NameOf(row), ", Index: ", row, ".  "),
+             "Feature: ", column.key, " (data type: ", TypeName(column.dtype), ") is required but could not be found.");
       FillFallback(column, row);
     }
   }
@@ -182,9 +201,12 @@ class Batch {
   // ---- Messages, as TensorFlow begins them ----
 
   std::string_view NameOf(int64_t row) const { return names_.empty() ? "<unknown>" : names_[static_cast<size_t>(row)]; }
-  std::string About(int64_t row) const { return single_ ? std::string() : Concat("Name: ", NameOf(row), ", Index: ", row, ".  "); }
+  std::string About(int64_t row) const {
+    return single_ ? std::string() : Concat("Name: ", NameOf(row), ", Index: ", row, ".  ");
+  }
   std::string About(int64_t row, std::string_view key) const {
-    return single_ ? Concat("Key: ", key, ".  ") : Concat("Name: ", NameOf(row), ", Key: ", key, ", Index: ", row, ".  ");
+    return single_ ? Concat("Key: ", key, ".  ")
+                   : Concat("Name: ", NameOf(row), ", Key: ", key, ", Index: ", row, ".  ");
   }
 
   const RunContext& c_;
@@ -200,9 +222,11 @@ class Batch {
 
 }  // namespace
 
-void ParseExamples(const RunContext& c, const std::vector<std::string_view>& messages, const std::vector<std::string_view>& names, bool single, ExampleColumns columns) {
+void ParseExamples(const RunContext& c, const std::vector<std::string_view>& messages,
+                   const std::vector<std::string_view>& names, bool single, ExampleColumns columns) {
   if (!names.empty() && names.size() != messages.size())
-    Fail(TENON_INVALID_ARGUMENT, "there are ", names.size(), " names for ", messages.size(), " serialized examples; give each its own, or none at all");
+    Fail(TENON_INVALID_ARGUMENT, "there are ", names.size(), " names for ", messages.size(),
+         " serialized examples; give each its own, or none at all");
   Batch(c, messages, names, single, std::move(columns)).Run();
 }
 

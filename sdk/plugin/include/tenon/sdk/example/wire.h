@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of an Example or a SequenceExample, taken apart where they lie: names of features, their types, and their values, packed or one by one.
+// The bytes of an Example or a SequenceExample, taken apart where they lie: names of features, their types, and their
+// values, packed or one by one.
 //
-// What is taken is what TensorFlow's own parser takes: an entry of a map is its key and then its value, a list is what the first of its fields is, and what stands behind a packed
-// list in it, or behind a feature's first list, does not count. Fields that are not known are stepped over in the outermost message alone. Nothing is read outside of the bytes, and
-// lengths are checked before anything is taken for them.
+// What is taken is what TensorFlow's own parser takes: an entry of a map is its key and then its value, a list is what
+// the first of its fields is, and what stands behind a packed list in it, or behind a feature's first list, does not
+// count. Fields that are not known are stepped over in the outermost message alone. Nothing is read outside of the
+// bytes, and lengths are checked before anything is taken for them.
 #ifndef TENON_SDK_EXAMPLE_WIRE_H_
 #define TENON_SDK_EXAMPLE_WIRE_H_
 
@@ -25,7 +27,8 @@ struct Entry {
 };
 
 constexpr char kDelimited(int field) { return static_cast<char>(field << 3 | 2); }
-constexpr char kBytesTag = kDelimited(1), kFloatTag = kDelimited(2), kIntTag = kDelimited(3);  // of the lists in a feature
+// of the lists in a feature
+constexpr char kBytesTag = kDelimited(1), kFloatTag = kDelimited(2), kIntTag = kDelimited(3);
 
 inline bool TakeNumber(std::string_view& in, uint64_t* out) {
   if (!in.empty() && static_cast<unsigned char>(in[0]) < 0x80) [[likely]] {
@@ -56,13 +59,16 @@ inline bool TakeMap(std::string_view map, std::vector<Entry>* out) {
     std::string_view entry;
     Entry found;
     if (!TakeField(map, kDelimited(1), &entry)) return false;
-    if (!TakeField(entry, kDelimited(1), &found.key) || !TakeField(entry, kDelimited(2), &found.value) || !entry.empty()) return false;
+    if (!TakeField(entry, kDelimited(1), &found.key) || !TakeField(entry, kDelimited(2), &found.value) ||
+        !entry.empty())
+      return false;
     out->push_back(found);
   }
   return true;
 }
 
-// Appends the features of an Example; `lists`: and those lists of features of a SequenceExample. False where the bytes are none.
+// Appends the features of an Example; `lists`: and those lists of features of a SequenceExample. False where the bytes
+// are none.
 inline bool TakeMessage(std::string_view message, std::vector<Entry>* features, std::vector<Entry>* lists) {
   while (!message.empty()) {
     std::string_view map;

@@ -3,8 +3,9 @@
 //
 //   InputStream in = OpenStream(HostFiles(), path, compression, buffer_size);   // compression: "", "GZIP", "ZLIB"
 //
-// What follows the end of one gzip member must be another: all are one stream. What follows the end of a ZLIB stream does not count. A packed stream
-// that ends too early, or is damaged, is DATA_LOSS that says where. Unpacking takes two buffers, however much comes out of them.
+// What follows the end of one gzip member must be another: all are one stream. What follows the end of a ZLIB stream
+// does not count. A packed stream that ends too early, or is damaged, is DATA_LOSS that says where. Unpacking takes two
+// buffers, however much comes out of them.
 #ifndef TENON_SDK_FILE_COMPRESSED_STREAM_H_
 #define TENON_SDK_FILE_COMPRESSED_STREAM_H_
 
@@ -23,7 +24,8 @@ class InflateSource final : public ByteSource {
  public:
   enum class Format { kGzip, kZlib };
 
-  InflateSource(std::unique_ptr<ByteSource> packed, Format format) : packed_(std::move(packed)), format_(format), input_(new char[kInput]) {
+  InflateSource(std::unique_ptr<ByteSource> packed, Format format)
+      : packed_(std::move(packed)), format_(format), input_(new char[kInput]) {
     if (inflateInit2(&z_, WindowBits()) != Z_OK) Fail(TENON_RESOURCE_EXHAUSTED, "no memory to unpack ", path());
   }
   ~InflateSource() override { inflateEnd(&z_); }
@@ -70,7 +72,8 @@ class InflateSource final : public ByteSource {
     z_.next_in = reinterpret_cast<Bytef*>(input_.get());
     z_.avail_in = static_cast<uInt>(read);
     if (read == 0 && inside_) {
-      Fail(TENON_DATA_LOSS, path(), " ends at byte ", read_, " in the middle of its ", Name(), " stream, ", z_.total_out, " bytes of which were unpacked");
+      Fail(TENON_DATA_LOSS, path(), " ends at byte ", read_, " in the middle of its ", Name(), " stream, ",
+           z_.total_out, " bytes of which were unpacked");
     }
     return read > 0;
   }
@@ -104,14 +107,17 @@ inline bool IsCompression(std::string_view name) { return name.empty() || name =
 
 // INVALID_ARGUMENT for a compression that is none.
 inline void CheckCompression(std::string_view name) {
-  if (!IsCompression(name)) Fail(TENON_INVALID_ARGUMENT, "the compression '", name, "' is none of '', 'GZIP' and 'ZLIB'");
+  if (!IsCompression(name))
+    Fail(TENON_INVALID_ARGUMENT, "the compression '", name, "' is none of '', 'GZIP' and 'ZLIB'");
 }
 
-inline InputStream OpenStream(const tenon_files& files, std::string path, std::string_view compression, uint64_t buffer_size = InputStream::kDefaultBuffer) {
+inline InputStream OpenStream(const tenon_files& files, std::string path, std::string_view compression,
+                              uint64_t buffer_size = InputStream::kDefaultBuffer) {
   CheckCompression(compression);
   std::unique_ptr<ByteSource> source = std::make_unique<FileSource>(File::ForReading(files, std::move(path)));
   if (!compression.empty()) {
-    source = std::make_unique<InflateSource>(std::move(source), compression == "GZIP" ? InflateSource::Format::kGzip : InflateSource::Format::kZlib);
+    source = std::make_unique<InflateSource>(
+        std::move(source), compression == "GZIP" ? InflateSource::Format::kGzip : InflateSource::Format::kZlib);
   }
   return InputStream(std::move(source), buffer_size);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A face over the host's files (tenon/ext/files.h): opened files close themselves, failures leave as in kernels: thrown (kernel.h), with the path and
-// the reason in their text. NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (a full disk) are of any function. Sizes and
-// offsets are bytes. A path may have a scheme ("memory://..."). One file is for one thread at a time.
+// A face over the host's files (tenon/ext/files.h): opened files close themselves, failures leave as in kernels: thrown
+// (kernel.h), with the path and the reason in their text. NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (a full
+// disk) are of any function. Sizes and offsets are bytes. A path may have a scheme ("memory://..."). One file is for
+// one thread at a time.
 #ifndef TENON_SDK_FILE_FILE_H_
 #define TENON_SDK_FILE_FILE_H_
 
@@ -16,7 +17,8 @@
 
 namespace tenon::sdk {
 
-// The host's files, as these headers know them: a function that an older host does not have is NULL. UNIMPLEMENTED when it offers none.
+// The host's files, as these headers know them: a function that an older host does not have is NULL. UNIMPLEMENTED when
+// it offers none.
 inline const tenon_files& HostFiles() {
   const auto* files =
       static_cast<const tenon_files*>(tenon_plugin_host->get_extension(ToSpan(TENON_EXTENSION_FILES)));
@@ -50,12 +52,16 @@ class File {
   // Of a file that may not be there. Asking first whether it exists would take a failure to look for its absence.
   static std::optional<File> IfThere(const tenon_files& files, std::string path) {
     File file(files, std::move(path));
-    return IsNot(files.open_read(ToSpan(file.path_), &file.file_), TENON_NOT_FOUND) ? std::optional<File>(std::move(file)) : std::nullopt;
+    return IsNot(files.open_read(ToSpan(file.path_), &file.file_), TENON_NOT_FOUND)
+               ? std::optional<File>(std::move(file))
+               : std::nullopt;
   }
   // As ForWriting, where nobody else writes it, as far as the file system can tell.
   static std::optional<File> IfNobodyWrites(const tenon_files& files, std::string path) {
     File file(files, std::move(path));
-    return IsNot(files.open_write(ToSpan(file.path_), &file.file_), TENON_ABORTED) ? std::optional<File>(std::move(file)) : std::nullopt;
+    return IsNot(files.open_write(ToSpan(file.path_), &file.file_), TENON_ABORTED)
+               ? std::optional<File>(std::move(file))
+               : std::nullopt;
   }
   // Creates or truncates. ABORTED where somebody else writes it, on file systems that can tell.
   static File ForWriting(const tenon_files& files, std::string path) {
@@ -92,7 +98,8 @@ class File {
   void Write(const void* source, uint64_t bytes) {
     if (bytes > 0) Check(files_->write(file_, source, bytes));
   }
-  // Makes what was written durable, and closes; the name is durable after SyncFolderOf. Nothing but the destructor after it.
+  // Makes what was written durable, and closes; the name is durable after SyncFolderOf. Nothing but the destructor
+  // after it.
   void SyncAndClose() {
     Check(files_->sync(file_));
     Check(files_->close(std::exchange(file_, nullptr)));

@@ -4,18 +4,21 @@
 //   struct Tree {
 //     static constexpr tenon_span kScheme = TENON_SPAN("memory");
 //     static Tree& Of(tenon_plugin_self* self);
-//     class File { tenon_status *Size(uint64_t*), *ReadAt(offset, target, bytes), *Write(source, bytes), *Sync(), *Close(); };
+//     class File {
+//       tenon_status *Size(uint64_t*), *ReadAt(offset, target, bytes), *Write(source, bytes), *Sync(), *Close();
+//     };
 //     tenon_status* Open(std::string_view path, sdk::OpenMode mode, std::unique_ptr<File>* out_file);
-//     tenon_status *Rename(from, to), *Remove(path), *MakeDirectory(path), *SyncDirectory(path), *List(path, out_names);
+//     tenon_status *Rename(from, to), *Remove(path), *MakeDirectory(path), *SyncDirectory(path),
+//                  *List(path, out_names);
 //     bool Exists(path);
 //   };
 //   const tenon_capability kCapabilities[] = {TENON_PROVIDES(FILESYSTEM, &tenon::sdk::kFilesystemTable<Tree>)};
 //
-// Paths come whole, with their scheme; PathInside takes them apart. What is thrown becomes a status. A File is destroyed after its
-// Close, which is called once.
+// Paths come whole, with their scheme; PathInside takes them apart. What is thrown becomes a status. A File is
+// destroyed after its Close, which is called once.
 //
-// Open(kWrite) of a file that somebody else writes should be ABORTED and change nothing, and a writer that is gone should not count: then
-// two writers of one checkpoint do not harm each other. A file system that cannot tell opens it.
+// Open(kWrite) of a file that somebody else writes should be ABORTED and change nothing, and a writer that is gone
+// should not count: then two writers of one checkpoint do not harm each other. A file system that cannot tell opens it.
 #ifndef TENON_SDK_FILE_FILESYSTEM_H_
 #define TENON_SDK_FILE_FILESYSTEM_H_
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of files by a pattern, as TensorFlow matches them: "*" and "?" stand for what is in one name, "[a-z]" and "[!a-z]" (or "^") for one byte, "\" takes the next byte
-// as it is. Nothing stands for "/", and a leading dot is like any other byte.
+// Names of files by a pattern, as TensorFlow matches them: "*" and "?" stand for what is in one name, "[a-z]" and
+// "[!a-z]" (or "^") for one byte, "\" takes the next byte as it is. Nothing stands for "/", and a leading dot is like
+// any other byte.
 #ifndef TENON_SDK_FILE_GLOB_H_
 #define TENON_SDK_FILE_GLOB_H_
 
@@ -23,7 +24,8 @@ inline constexpr std::string_view kSpecial = "*?[\\";
 
 inline unsigned char Byte(char c) { return static_cast<unsigned char>(c); }
 
-// Whether `c` is one of the set that begins at pattern[*at] with "["; moves *at behind it. A "[" without an end is a "[".
+// Whether `c` is one of the set that begins at pattern[*at] with "["; moves *at behind it. A "[" without an end is a
+// "[".
 inline bool InSet(std::string_view pattern, size_t* at, char c) {
   size_t i = *at + 1;
   const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
@@ -63,10 +65,16 @@ inline bool IsOne(std::string_view pattern, size_t* at, char c) {
 inline std::vector<std::string> NamesIn(const tenon_files& files, const std::string& folder) {
   std::vector<std::string> names;
   tenon_status* status = files.list(
-      ToSpan(folder), [](void* argument, tenon_span name) { static_cast<std::vector<std::string>*>(argument)->emplace_back(ToText(name)); }, &names);
+      ToSpan(folder),
+      [](void* argument, tenon_span name) {
+        static_cast<std::vector<std::string>*>(argument)->emplace_back(ToText(name));
+      },
+      &names);
   if (status == nullptr) return names;
   const uint32_t code = tenon_plugin_host->status_code(status);
-  if (code != TENON_NOT_FOUND && code != TENON_FAILED_PRECONDITION && code != TENON_PERMISSION_DENIED && code != TENON_INVALID_ARGUMENT) throw KernelError(status);
+  if (code != TENON_NOT_FOUND && code != TENON_FAILED_PRECONDITION && code != TENON_PERMISSION_DENIED &&
+      code != TENON_INVALID_ARGUMENT)
+    throw KernelError(status);
   tenon_plugin_host->status_release(status);
   return {};
 }
@@ -100,7 +108,8 @@ inline bool Matches(std::string_view pattern, std::string_view name) {
 }
 
 // What of `rest`, a pattern, is in the folder.
-inline void Search(const tenon_files& files, const std::string& folder, std::string_view rest, const NamePoll& poll, std::vector<std::string>* out) {
+inline void Search(const tenon_files& files, const std::string& folder, std::string_view rest, const NamePoll& poll,
+                   std::vector<std::string>* out) {
   const size_t slash = rest.find('/');
   const std::string_view part = rest.substr(0, slash);
   std::string_view more = slash == std::string_view::npos ? std::string_view() : rest.substr(slash);
@@ -123,15 +132,18 @@ inline void Search(const tenon_files& files, const std::string& folder, std::str
 
 }  // namespace glob
 
-// Appends the files and folders of the pattern, in no order. A pattern without anything special is a name, which is given when it is there. What cannot be listed (it is no
-// folder, it is gone, it is not ours to read) has nothing in it.
-inline void AppendMatching(const tenon_files& files, std::string_view pattern, const NamePoll& poll, std::vector<std::string>* out) {
+// Appends the files and folders of the pattern, in no order. A pattern without anything special is a name, which is
+// given when it is there. What cannot be listed (it is no folder, it is gone, it is not ours to read) has nothing in
+// it.
+inline void AppendMatching(const tenon_files& files, std::string_view pattern, const NamePoll& poll,
+                           std::vector<std::string>* out) {
   const size_t special = pattern.find_first_of(glob::kSpecial);
   if (special == std::string_view::npos) {
     if (!pattern.empty() && files.exists(ToSpan(pattern)) != 0) out->emplace_back(pattern);
     return;
   }
-  if (!TENON_CALLABLE(&files, list)) Fail(TENON_UNIMPLEMENTED, "the host cannot list folders, as the pattern '", pattern, "' asks");
+  if (!TENON_CALLABLE(&files, list))
+    Fail(TENON_UNIMPLEMENTED, "the host cannot list folders, as the pattern '", pattern, "' asks");
   const size_t slash = pattern.substr(0, special).rfind('/');
   const bool relative = slash == std::string_view::npos;
   std::string_view rest = relative ? pattern : pattern.substr(slash + 1);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorFlow's records (TFRecord): length, masked crc32c of the length, data, masked crc32c of the data; numbers are little endian.
+// TensorFlow's records (TFRecord): length, masked crc32c of the length, data, masked crc32c of the data; numbers are
+// little endian.
 //
 //   RecordReader reader(OpenStream(HostFiles(), path, compression));
 //   for (std::string_view record; reader.Next(&record);) ...
 //   RecordWriter writer(File::ForWriting(HostFiles(), path));  writer.Write("data");  writer.Close();
 //
-// A damaged record, or a file that ends in the middle of one, is DATA_LOSS with the file, the record's position and what was found; the reader then stands where
-// only SeekTo leads away. A length that lies takes no memory. One thread at a time.
+// A damaged record, or a file that ends in the middle of one, is DATA_LOSS with the file, the record's position and
+// what was found; the reader then stands where only SeekTo leads away. A length that lies takes no memory. One thread
+// at a time.
 #ifndef TENON_SDK_FILE_RECORDS_H_
 #define TENON_SDK_FILE_RECORDS_H_
 
@@ -67,7 +69,8 @@ class RecordReader {
     stream_.Drop(static_cast<size_t>(whole));
     return true;
   }
-  // The same, but the data of a long record go to place(length), which gives so many bytes of memory; who wants them there saves a copy.
+  // The same, but the data of a long record go to place(length), which gives so many bytes of memory; who wants them
+  // there saves a copy.
   template <class Place>
   bool Next(std::string_view* record, const Place& place) {
     uint64_t length = 0;
@@ -83,7 +86,8 @@ class RecordReader {
     const uint64_t piece = length < stream_.buffer_size() ? kPiece : length;
     uint32_t crc = 0;
     for (uint64_t done = 0; done < length;) {
-      const uint64_t wanted = std::min(piece, length - done), read = stream_.Read(data + done, static_cast<size_t>(wanted));
+      const uint64_t wanted = std::min(piece, length - done),
+                     read = stream_.Read(data + done, static_cast<size_t>(wanted));
       if (read < wanted) Truncated(begin, length, done + read);
       crc = ExtendCrc32c(crc, data + done, static_cast<size_t>(read));
       done += read;
@@ -123,14 +127,15 @@ class RecordReader {
     const std::string_view head = stream_.Peek(kRecordHead);
     if (head.empty()) return false;
     if (head.size() < kRecordHead) {
-      Fail(TENON_DATA_LOSS, "truncated record at byte ", position(), " of ", stream_.path(), ": the file ends after ", head.size(), " of the ", kRecordHead,
-           " bytes before its data");
+      Fail(TENON_DATA_LOSS, "truncated record at byte ", position(), " of ", stream_.path(), ": the file ends after ",
+           head.size(), " of the ", kRecordHead, " bytes before its data");
     }
     uint32_t crc = 0;
     std::memcpy(length, head.data(), 8);
     std::memcpy(&crc, head.data() + 8, 4);
     if (const uint32_t found = MaskCrc32c(Crc32c(head.substr(0, 8))); found != crc) [[unlikely]] {
-      Fail(TENON_DATA_LOSS, "corrupted record at byte ", position(), " of ", stream_.path(), ": its length ", *length, " has the checksum ", found, ", not ", crc,
+      Fail(TENON_DATA_LOSS, "corrupted record at byte ", position(), " of ", stream_.path(), ": its length ", *length,
+           " has the checksum ", found, ", not ", crc,
            position() == 0 ? "; is this a file of records, and its compression the one that was given?" : "");
     }
     if (*length > UINT64_MAX - kRecordHead - kRecordTail) Truncated(*length, stream_.left().value_or(0));
@@ -139,14 +144,16 @@ class RecordReader {
   void ReadLong(std::string& data, uint64_t length) {
     const uint64_t begin = position();
     stream_.Drop(kRecordHead);
-    if (const auto left = stream_.left(); left.has_value() && length > InputStream::kMostBytes && length > *left) Truncated(begin, length, *left);
+    if (const auto left = stream_.left(); left.has_value() && length > InputStream::kMostBytes && length > *left)
+      Truncated(begin, length, *left);
     CheckLength(begin, length);
     if (const size_t read = stream_.Read(data, length); read < length) Truncated(begin, length, read);
     CheckTail(begin, length, Crc32c(data));
   }
   void CheckLength(uint64_t begin, uint64_t length) const {
     if (length <= InputStream::kMostBytes) return;
-    Fail(TENON_RESOURCE_EXHAUSTED, "the record at byte ", begin, " of ", stream_.path(), " is ", length, " bytes long; ", InputStream::kMostBytes, " are the most");
+    Fail(TENON_RESOURCE_EXHAUSTED, "the record at byte ", begin, " of ", stream_.path(), " is ", length,
+         " bytes long; ", InputStream::kMostBytes, " are the most");
   }
   // Of a record whose data have been read; the stream stands behind them.
   void CheckTail(uint64_t begin, uint64_t length, uint32_t crc) {
@@ -159,13 +166,14 @@ class RecordReader {
     uint32_t crc = 0;
     std::memcpy(&crc, tail.data(), kRecordTail);
     if (const uint32_t found = MaskCrc32c(data_crc); found != crc) [[unlikely]] {
-      Fail(TENON_DATA_LOSS, "corrupted record at byte ", at, " of ", stream_.path(), ": its ", length, " bytes of data have the checksum ", found, ", not ", crc);
+      Fail(TENON_DATA_LOSS, "corrupted record at byte ", at, " of ", stream_.path(), ": its ", length,
+           " bytes of data have the checksum ", found, ", not ", crc);
     }
   }
   [[noreturn]] void Truncated(uint64_t length, uint64_t found) const { Truncated(position(), length, found); }
   [[noreturn]] void Truncated(uint64_t at, uint64_t length, uint64_t found) const {
-    Fail(TENON_DATA_LOSS, "truncated record at byte ", at, " of ", stream_.path(), ": ", length, " bytes of data and a checksum of ", kRecordTail, " were to follow; there are ",
-         found);
+    Fail(TENON_DATA_LOSS, "truncated record at byte ", at, " of ", stream_.path(), ": ", length,
+         " bytes of data and a checksum of ", kRecordTail, " were to follow; there are ", found);
   }
 
   InputStream stream_;

@@ -4,8 +4,9 @@
 //   InputStream in(std::make_unique<FileSource>(File::ForReading(HostFiles(), path)));
 //   for (std::string line; in.ReadLine(line);) ...
 //
-// Positions count unpacked bytes from the begin. Failures are thrown, as in kernel.h; those of a file name it and the place. The memory that is taken is the
-// buffer, and what a caller asks for as far as there are bytes for it: a number of bytes that lies costs nothing. One thread at a time.
+// Positions count unpacked bytes from the begin. Failures are thrown, as in kernel.h; those of a file name it and the
+// place. The memory that is taken is the buffer, and what a caller asks for as far as there are bytes for it: a number
+// of bytes that lies costs nothing. One thread at a time.
 #ifndef TENON_SDK_FILE_STREAM_H_
 #define TENON_SDK_FILE_STREAM_H_
 
@@ -50,7 +51,8 @@ class FileSource final : public ByteSource {
       file_.ReadAt(offset_, target, bytes);
     } catch (KernelError& error) {
       (void)IsNot(error.release(), TENON_OUT_OF_RANGE);  // any other failure leaves
-      Fail(TENON_DATA_LOSS, "the file ", path(), " has shrunk while it was read: there are no ", bytes, " bytes at byte ", offset_, " any more");
+      Fail(TENON_DATA_LOSS, "the file ", path(), " has shrunk while it was read: there are no ", bytes,
+           " bytes at byte ", offset_, " any more");
     }
     offset_ += bytes;
     return bytes;
@@ -68,7 +70,9 @@ class FileSource final : public ByteSource {
   uint64_t Left() {
     if (offset_ < size_) return size_ - offset_;
     const uint64_t now = file_.size();
-    if (now < size_) Fail(TENON_DATA_LOSS, "the file ", path(), " has shrunk from ", size_, " bytes to ", now, " while it was read up to byte ", offset_);
+    if (now < size_)
+      Fail(TENON_DATA_LOSS, "the file ", path(), " has shrunk from ", size_, " bytes to ", now,
+           " while it was read up to byte ", offset_);
     size_ = now;
     return size_ - offset_;
   }
@@ -100,9 +104,11 @@ class InputStream {
     return behind.has_value() ? std::optional<uint64_t>(*behind + (end_ - begin_)) : std::nullopt;
   }
 
-  // Called now and then while it reads, until there is another or none: what it throws ends the reading (a step that was given up).
+  // Called now and then while it reads, until there is another or none: what it throws ends the reading (a step that
+  // was given up).
   void set_poll(std::function<void()> poll) { poll_ = std::move(poll); }
-  // Called before a line or a record takes this many bytes: what it throws (RESOURCE_EXHAUSTED) ends the reading. Not called for what is small.
+  // Called before a line or a record takes this many bytes: what it throws (RESOURCE_EXHAUSTED) ends the reading. Not
+  // called for what is small.
   void set_before_growth(std::function<void(uint64_t)> ask) { before_growth_ = std::move(ask); }
 
   // The next `bytes` (at most buffer_size()) without a step forward; fewer at the end alone. Valid until the next call.
@@ -139,7 +145,8 @@ class InputStream {
     target.clear();
     while (target.size() < bytes && !Some().empty()) {
       const size_t had = target.size();
-      const auto next = static_cast<size_t>(std::min<uint64_t>(bytes - had, std::max<uint64_t>({had, capacity_, left().value_or(0)})));
+      const auto next = static_cast<size_t>(
+          std::min<uint64_t>(bytes - had, std::max<uint64_t>({had, capacity_, left().value_or(0)})));
       Grow(target, had + next);
       target.resize(had + next);
       const size_t read = Read(target.data() + had, next);
@@ -175,11 +182,12 @@ class InputStream {
       return;
     }
     const uint64_t wanted = position - this->position();
-    if (Skip(wanted) != wanted) Fail(TENON_DATA_LOSS, path(), " ends at byte ", this->position(), "; byte ", position, " was to be read next");
+    if (Skip(wanted) != wanted)
+      Fail(TENON_DATA_LOSS, path(), " ends at byte ", this->position(), "; byte ", position, " was to be read next");
   }
 
-  // Up to "\n", which is dropped as every "\r" is (so TensorFlow has it); the last line may be without one. False at the end. RESOURCE_EXHAUSTED for a line
-  // of more than `most` bytes.
+  // Up to "\n", which is dropped as every "\r" is (so TensorFlow has it); the last line may be without one. False at
+  // the end. RESOURCE_EXHAUSTED for a line of more than `most` bytes.
   bool ReadLine(std::string& line, uint64_t most = kMostBytes) {
     line.clear();
     const uint64_t begin = position();

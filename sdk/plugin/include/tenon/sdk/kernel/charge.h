@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a plugin keeps beyond a call beside tensors (kept_tensor.h), charged to the session that it is for: a record, or what a container holds.
+// Memory that a plugin keeps beyond a call beside tensors (kept_tensor.h), charged to the session that it is for: a
+// record, or what a container holds.
 //
 //   Charge charge_(c, sizeof(Thing));                                       // as long as the object that has it
 //   std::map<int64_t, Thing, std::less<>, ChargingAllocator<...>> things_(ChargingAllocator<...>(Account(c)));
 //
-// RESOURCE_EXHAUSTED leaves as a KernelError, before the memory is taken. Any thread. In a host that charges nothing so (ext/draft/keeping.h) they hold memory as any other.
+// RESOURCE_EXHAUSTED leaves as a KernelError, before the memory is taken. Any thread. In a host that charges nothing so
+// (ext/draft/keeping.h) they hold memory as any other.
 #ifndef TENON_SDK_KERNEL_CHARGE_H_
 #define TENON_SDK_KERNEL_CHARGE_H_
 
@@ -26,7 +28,8 @@ class Account {
   explicit Account(const RunContext& c) : Account(NewTensor(c, TENON_DT_UINT8, {})) {}
   explicit Account(const Work& work) : Account(work.NewTensor(TENON_DT_UINT8, {})) {}
   // That the tensor, which is in a buffer, counts against.
-  explicit Account(const KeptTensor& of) : account_(HostKeeping() == nullptr ? nullptr : HostKeeping()->account(of.view().buffer)) {}
+  explicit Account(const KeptTensor& of)
+      : account_(HostKeeping() == nullptr ? nullptr : HostKeeping()->account(of.view().buffer)) {}
   Account(const Account& other) noexcept : account_(other.account_) {
     if (account_ != nullptr) HostKeeping()->account_retain(account_);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types of kernels: the C++ type of a dtype, and dispatch from one to the other. Failures are thrown as in kernel.h.
+// Element types of kernels: the C++ type of a dtype, and dispatch from one to the other. Failures are thrown as in
+// kernel.h.
 #ifndef TENON_SDK_KERNEL_ELEMENT_H_
 #define TENON_SDK_KERNEL_ELEMENT_H_
 
@@ -61,7 +62,8 @@ struct Types {
 
 using Reals = Types<float, double, Half, Bfloat16>;
 // TensorFlow's realnumbertype.
-using Numbers = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
+using Numbers =
+    Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 using Indices = Types<int32_t, int64_t>;
 
 // Every dtype whose elements are plain memory.
@@ -72,8 +74,9 @@ using PlainConstraint =
                  TENON_DT_UINT64, TENON_DT_COMPLEX64, TENON_DT_COMPLEX128, TENON_DT_QINT8, TENON_DT_QUINT8,
                  TENON_DT_QINT32, TENON_DT_QINT16, TENON_DT_QUINT16, TENON_DT_FLOAT8_E5M2, TENON_DT_FLOAT8_E4M3FN>;
 
-// function(Tag<U>{}) where U is an unsigned number, or Bytes16, of the dtype's size: for what only moves elements. A string's is its cell of 16
-// bytes, whose offset holds in its own tensor alone. UNIMPLEMENTED for resources and variants.
+// function(Tag<U>{}) where U is an unsigned number, or Bytes16, of the dtype's size: for what only moves elements. A
+// string's is its cell of 16 bytes, whose offset holds in its own tensor alone. UNIMPLEMENTED for resources and
+// variants.
 template <class Function>
 void DispatchSize(uint32_t dtype, Function&& function) {
   const uint64_t size = dtype == TENON_DT_STRING ? 16 : ElementSize(dtype);
@@ -87,7 +90,8 @@ void DispatchSize(uint32_t dtype, Function&& function) {
   }
 }
 
-// Element i of an index tensor of dtype int32 or int64 (also int16, int8 and uint8), in host memory; i is not checked. UNIMPLEMENTED for others.
+// Element i of an index tensor of dtype int32 or int64 (also int16, int8 and uint8), in host memory; i is not checked.
+// UNIMPLEMENTED for others.
 inline int64_t IndexAt(const void* data, uint32_t dtype, int64_t i) {
   switch (dtype) {
     case TENON_DT_INT32: return static_cast<const int32_t*>(data)[i];

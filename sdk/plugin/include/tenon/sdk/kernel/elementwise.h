@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What element-wise ops mean: function objects, of numbers of any type. Halves are computed as float by their caller.
 //
-// What differs between devices is not here: functions whose vector variants round in ways of their own (exp, tanh, ...).
-// An op whose operands may have no answer has Invalid(y) and kInvalidText, to be asked before.
+// What differs between devices is not here: functions whose vector variants round in ways of their own (exp, tanh,
+// ...). An op whose operands may have no answer has Invalid(y) and kInvalidText, to be asked before.
 // Everything is constexpr, which lets compilers of accelerators' code call it too (nvcc: --expt-relaxed-constexpr).
 #ifndef TENON_SDK_KERNEL_ELEMENTWISE_H_
 #define TENON_SDK_KERNEL_ELEMENTWISE_H_

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// FarmHash's 64-bit fingerprint of a text, which is fixed for all time, so that what one program trained serves another.
+// FarmHash's 64-bit fingerprint of a text, which is fixed for all time, so that what one program trained serves
+// another.
 //
-// Texts up to 16, 32 and 64 bytes have formulas of their own; a longer one goes through in blocks of 64, the last of which ends where the text ends.
+// Texts up to 16, 32 and 64 bytes have formulas of their own; a longer one goes through in blocks of 64, the last of
+// which ends where the text ends.
 #ifndef TENON_SDK_KERNEL_FINGERPRINT_H_
 #define TENON_SDK_KERNEL_FINGERPRINT_H_
 
@@ -48,7 +50,11 @@ inline uint64_t UpTo16(const char* text, uint64_t size) {
 // The first two words and the last two, with what they are multiplied by.
 struct Ends {
   Ends(const char* text, uint64_t size, uint64_t of_first)
-      : factor(kC + size * 2), first(Load(text) * of_first), second(Load(text + 8)), last(Load(text + size - 8) * factor), before(Load(text + size - 16) * kC) {}
+      : factor(kC + size * 2),
+        first(Load(text) * of_first),
+        second(Load(text + 8)),
+        last(Load(text + size - 8) * factor),
+        before(Load(text + size - 16) * kC) {}
   uint64_t high() const { return Turn(first + second, 43) + Turn(last, 30) + before; }
   uint64_t low() const { return first + Turn(second + kC, 18) + last; }
   uint64_t factor, first, second, last, before;
@@ -63,8 +69,10 @@ inline uint64_t UpTo64(const char* text, uint64_t size) {
   const Ends ends(text, size, kC);
   const uint64_t factor = ends.factor, high = ends.high(), both = Mix(high, ends.low(), factor);
   const uint64_t third = Load(text + 16) * factor, fourth = Load(text + 24);
-  const uint64_t from_high = (high + Load(text + size - 32)) * factor, from_both = (both + Load(text + size - 24)) * factor;
-  return Mix(Turn(third + fourth, 43) + Turn(from_high, 30) + from_both, third + Turn(fourth + ends.first, 18) + from_high, factor);
+  const uint64_t from_high = (high + Load(text + size - 32)) * factor,
+                 from_both = (both + Load(text + size - 24)) * factor;
+  return Mix(Turn(third + fourth, 43) + Turn(from_high, 30) + from_both,
+             third + Turn(fourth + ends.first, 18) + from_high, factor);
 }
 
 struct Pair {
@@ -107,8 +115,8 @@ inline uint64_t Longer(const char* text, uint64_t size) {
   blocks.v.first += blocks.w.first;
   blocks.w.first += blocks.v.first;
   blocks.Take(text + rest + 1 - 64, factor, 9);
-  return Mix(Mix(blocks.v.first, blocks.w.first, factor) + Fold(blocks.y) * kA + blocks.z, Mix(blocks.v.second, blocks.w.second, factor) + blocks.x,
-             factor);
+  return Mix(Mix(blocks.v.first, blocks.w.first, factor) + Fold(blocks.y) * kA + blocks.z,
+             Mix(blocks.v.second, blocks.w.second, factor) + blocks.x, factor);
 }
 
 }  // namespace fingerprint

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Half and Bfloat16, what a type is computed in, and conversions between numbers of any kind.
 //
-// Both store 16 bits and compute as float: every operation goes through a conversion. This header and elementwise.h need the
-// language and few small headers of its library, so that compilers of accelerators' code take them too, at run time as well.
+// Both store 16 bits and compute as float: every operation goes through a conversion. This header and elementwise.h
+// need the language and few small headers of its library, so that compilers of accelerators' code take them too, at run
+// time as well.
 #ifndef TENON_SDK_KERNEL_HALF_H_
 #define TENON_SDK_KERNEL_HALF_H_
 
@@ -12,8 +13,8 @@
 
 namespace tenon::sdk {
 
-// IEEE 754's binary16: 5 bits of exponent, 10 of mantissa. Rounds to nearest, ties to even; from 65520 on it is infinity. A new one without a
-// value is uninitialised.
+// IEEE 754's binary16: 5 bits of exponent, 10 of mantissa. Rounds to nearest, ties to even; from 65520 on it is
+// infinity. A new one without a value is uninitialised.
 struct Half {
   Half() = default;
   template <class Number>
@@ -95,8 +96,9 @@ inline constexpr bool kIsComplex = false;
 template <class T>
 using Wide = std::conditional_t<kIsHalf<T>, float, T>;
 
-// Numbers of any kind to any kind; out of range and NaN to integer give the lowest value, as x86 does (narrower ones than int32 and unsigned
-// ones the lower bits of what int64 would be). To bool: whether it is not 0. Between halves it goes through float.
+// Numbers of any kind to any kind; out of range and NaN to integer give the lowest value, as x86 does (narrower ones
+// than int32 and unsigned ones the lower bits of what int64 would be). To bool: whether it is not 0. Between halves it
+// goes through float.
 template <class To, class From>
 constexpr To Convert(From from) {
   if constexpr (kIsComplex<From>) {  // a complex number's real part

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of Tenon>Int8Conv2D and Tenon>Int8MatMul (ops/quantized/int8.cc) have in common: how weights become 8-bit integers, and what is
-// done to each sum of products.
+// What kernels of Tenon>Int8Conv2D and Tenon>Int8MatMul (ops/quantized/int8.cc) have in common: how weights become
+// 8-bit integers, and what is done to each sum of products.
 //
-// Activations are bytes: x stands for (x - zero) scale. Weights are integers from -127 to 127 with a scale for each output channel, so that 0 is 0. A sum of
-// products is exact, in 32 bits; in floats it is then times `factor` and plus `shift`, which hold the scales, biases and normalisations, and to it
-// come the addend and the activation. What goes out as bytes is counted in steps of the output's scale, so that nothing is left but to round it to the even integer.
+// Activations are bytes: x stands for (x - zero) scale. Weights are integers from -127 to 127 with a scale for each
+// output channel, so that 0 is 0. A sum of products is exact, in 32 bits; in floats it is then times `factor` and plus
+// `shift`, which hold the scales, biases and normalisations, and to it come the addend and the activation. What goes
+// out as bytes is counted in steps of the output's scale, so that nothing is left but to round it to the even integer.
 #ifndef TENON_SDK_KERNEL_INT8_H_
 #define TENON_SDK_KERNEL_INT8_H_
 
@@ -31,7 +32,8 @@ struct Int8Product {
         addend_zero(ZeroOf(c, "addend_zero")),
         output_zero(ZeroOf(c, "output_zero")),
         bytes(c.output_type(0) == TENON_DT_UINT8) {
-    for (const auto& [name, scale] : {std::pair{"input_scale", input_scale}, {"addend_scale", addend_scale}, {"output_scale", output_scale}})
+    for (const auto& [name, scale] :
+         {std::pair{"input_scale", input_scale}, {"addend_scale", addend_scale}, {"output_scale", output_scale}})
       if (!(scale > 0 && scale <= FLT_MAX)) c.Invalid(name, " is ", scale, "; it must be positive and finite");
     const std::string_view name = c.String("activation");
     activation = name == "Relu" ? Activation::kRelu : name == "Relu6" ? Activation::kRelu6 : Activation::kNone;
@@ -40,7 +42,8 @@ struct Int8Product {
     for (const std::string_view step : c.Strings("steps")) {
       const bool is_norm = step == "norm";
       if (!is_norm && step != "bias") c.Invalid("steps are 'bias' and 'norm'; one is '", step, "'");
-      if (is_norm && norms >= epsilons.size()) c.Invalid("epsilons has ", epsilons.size(), " numbers; each 'norm' among steps needs one");
+      if (is_norm && norms >= epsilons.size())
+        c.Invalid("epsilons has ", epsilons.size(), " numbers; each 'norm' among steps needs one");
       steps.push_back({is_norm, is_norm && c.ok() ? epsilons[norms++] : 0});
       vectors += is_norm ? 4 : 1;
     }
@@ -57,7 +60,8 @@ struct Int8Product {
   // The largest of what the activation lets through.
   float most() const { return activation == Activation::kRelu6 ? 6.0F / unit() : HUGE_VALF; }
 
-  // What a sum of each channel is multiplied by, and what is added. value(i): the elements of vector i. INVALID_ARGUMENT names a channel of which one is no number.
+  // What a sum of each channel is multiplied by, and what is added. value(i): the elements of vector i.
+  // INVALID_ARGUMENT names a channel of which one is no number.
   template <class Value>
   void Fold(int64_t channels, const float* filter_scale, Value&& value, float* factor, float* shift) const {
     std::fill_n(factor, channels, 1.0F);
@@ -82,7 +86,8 @@ struct Int8Product {
       factor[i] = factor[i] * filter_scale[i] * input_scale / unit();
       shift[i] /= unit();
       if (!(std::fabs(factor[i]) <= FLT_MAX && std::fabs(shift[i]) <= FLT_MAX))
-        Fail(TENON_INVALID_ARGUMENT, "bias or normalisation of channel ", i, " is NaN or infinite, which 8-bit integers cannot be scaled by");
+        Fail(TENON_INVALID_ARGUMENT, "bias or normalisation of channel ", i,
+             " is NaN or infinite, which 8-bit integers cannot be scaled by");
     }
   }
 
@@ -118,7 +123,8 @@ struct WeightMatrix {
   int64_t rows, columns, row_stride, column_stride;
 };
 
-// Columns [begin, end) as integers [rows, columns], in `to`, and the scale of each. INVALID_ARGUMENT names a weight that is no number.
+// Columns [begin, end) as integers [rows, columns], in `to`, and the scale of each. INVALID_ARGUMENT names a weight
+// that is no number.
 inline void QuantizeWeights(const WeightMatrix& w, int64_t begin, int64_t end, int8_t* to, float* scale) {
   constexpr float kMost = 127;
   std::fill(scale + begin, scale + end, 0.0F);
@@ -130,7 +136,9 @@ inline void QuantizeWeights(const WeightMatrix& w, int64_t begin, int64_t end, i
     }
   }
   for (int64_t column = begin; column < end; ++column) {
-    if (!(scale[column] <= FLT_MAX)) Fail(TENON_INVALID_ARGUMENT, "a weight of output channel ", column, " is NaN or infinite, which 8-bit integers cannot hold");
+    if (!(scale[column] <= FLT_MAX))
+      Fail(TENON_INVALID_ARGUMENT, "a weight of output channel ", column,
+           " is NaN or infinite, which 8-bit integers cannot hold");
     scale[column] = scale[column] == 0 ? 1.0F : scale[column] / kMost;
   }
   for (int64_t row = 0; row < w.rows; ++row) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integrals that neither Eigen nor, to its last digits, the standard library has: in double, which narrower types are rounded from.
+// Integrals that neither Eigen nor, to its last digits, the standard library has: in double, which narrower types are
+// rounded from.
 //
-// T is double; everything is a template and constexpr, which lets compilers of accelerators' code call it too, as elementwise.h.
+// T is double; everything is a template and constexpr, which lets compilers of accelerators' code call it too, as
+// elementwise.h.
 #ifndef TENON_SDK_KERNEL_INTEGRALS_H_
 #define TENON_SDK_KERNEL_INTEGRALS_H_
 
@@ -11,11 +13,12 @@
 
 namespace tenon::sdk::integrals {
 
-inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
+                        kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kEnough = 1e-17;  // what a term adds no more to a sum than
 
-// The inverse of erf from a first guess, which is good to single precision or better and right where it is infinite or NaN: Newton's step,
-// twice, with erfc where erf is nearly 1.
+// The inverse of erf from a first guess, which is good to single precision or better and right where it is infinite or
+// NaN: Newton's step, twice, with erfc where erf is nearly 1.
 template <class T>
 constexpr T Erfinv(T x, T guess) {
   T y = guess;
@@ -77,7 +80,8 @@ constexpr T Expint(T x) {
   // Near where it is 0 the sum would cancel: there it is taken from its root on.
   constexpr double kRoot = 0.37250741078136663446;
   const T away = x - kRoot;
-  if (std::fabs(away) < 0.1) {  // exp(t) / t around the root, integrated term by term: c_k r = 1/k! - c_(k-1), times exp(r)
+  // exp(t) / t around the root, integrated term by term: c_k r = 1/k! - c_(k-1), times exp(r)
+  if (std::fabs(away) < 0.1) {
     T coefficient = std::exp(T(kRoot)) / kRoot, factorial = std::exp(T(kRoot)), power = away, sum = coefficient * power;
     for (int k = 1; k < 60; ++k) {
       factorial /= k;
@@ -95,8 +99,15 @@ constexpr T Expint(T x) {
 // With w = -log(x): w - w^2 / 4 + the sum of B_2k w^(2k + 1) / (2k + 1)!, of Bernoulli's numbers.
 template <class T>
 constexpr T SpenceOfLog(T w) {
-  constexpr double kTerms[] = {1 / 36.0, -1 / 3600.0, 1 / 211680.0, -1 / 10886400.0, 1 / 526901760.0, -691 / 16999766784000.0,
-                               1 / 1120863744000.0, -3617 / 181400588328960000.0, 43867 / 97072790126247936000.0,
+  constexpr double kTerms[] = {1 / 36.0,
+                               -1 / 3600.0,
+                               1 / 211680.0,
+                               -1 / 10886400.0,
+                               1 / 526901760.0,
+                               -691 / 16999766784000.0,
+                               1 / 1120863744000.0,
+                               -3617 / 181400588328960000.0,
+                               43867 / 97072790126247936000.0,
                                -174611 / 16860010916664115200000.0};
   const T square = w * w;
   T sum = 0;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tensor in a buffer, owned: what retain_input or alloc_tensor gave. It may be kept past the kernel's run, moved to other threads and dropped
-// there.
+// One tensor in a buffer, owned: what retain_input or alloc_tensor gave. It may be kept past the kernel's run, moved to
+// other threads and dropped there.
 //
-// It is what a value is kept in, and counts against the limit of the session: its bytes, once however often they are shared, and a record for each time that they are kept, so that
-// whoever keeps many references to one small tensor meets the limit too. RESOURCE_EXHAUSTED, thrown as in kernel.h, wherever one is made. What a
-// plugin keeps beside tensors it charges itself (charge.h).
+// It is what a value is kept in, and counts against the limit of the session: its bytes, once however often they are
+// shared, and a record for each time that they are kept, so that whoever keeps many references to one small tensor
+// meets the limit too. RESOURCE_EXHAUSTED, thrown as in kernel.h, wherever one is made. What a plugin keeps beside
+// tensors it charges itself (charge.h).
 #ifndef TENON_SDK_KERNEL_KEPT_TENSOR_H_
 #define TENON_SDK_KERNEL_KEPT_TENSOR_H_
 
@@ -19,7 +20,8 @@ namespace tenon::sdk {
 // The host's table; nullptr: it has none, and records are not charged.
 inline const tenon_keeping* HostKeeping() {
   static const auto* const keeping = [] {
-    const auto* table = static_cast<const tenon_keeping*>(tenon_plugin_host->get_extension(ToSpan(TENON_EXTENSION_KEEPING)));
+    const auto* table =
+        static_cast<const tenon_keeping*>(tenon_plugin_host->get_extension(ToSpan(TENON_EXTENSION_KEEPING)));
     return table != nullptr && TENON_CALLABLE(table, refund) ? table : nullptr;
   }();
   return keeping;
@@ -27,7 +29,8 @@ inline const tenon_keeping* HostKeeping() {
 
 class KeptTensor {
  public:
-  // What one takes where it is kept: itself, its dims, and its share of an element and of the list that holds that, which may be twice as long as it is full, and is copied when it grows.
+  // What one takes where it is kept: itself, its dims, and its share of an element and of the list that holds that,
+  // which may be twice as long as it is full, and is copied when it grows.
   static constexpr uint64_t kRecordBytes = 256;
 
   // Takes the view's reference over, also when this fails.
@@ -46,7 +49,9 @@ class KeptTensor {
     Check(c.services().retain_input(c.frame(), index, &kept));
     return KeptTensor(kept);
   }
-  KeptTensor(KeptTensor&& other) noexcept : view_(other.view_), dims_(std::move(other.dims_)) { other.view_.buffer = nullptr; }
+  KeptTensor(KeptTensor&& other) noexcept : view_(other.view_), dims_(std::move(other.dims_)) {
+    other.view_.buffer = nullptr;
+  }
   KeptTensor& operator=(KeptTensor&& other) noexcept {
     std::swap(view_, other.view_);
     std::swap(dims_, other.dims_);
@@ -91,8 +96,8 @@ inline std::vector<KeptTensor> KeepAll(const std::vector<tenon_tensor_view>& vie
   }
 }
 
-// A tensor in a buffer of its own, uninitialised, which counts against the session's limit: RESOURCE_EXHAUSTED, thrown as in kernel.h. extra_bytes:
-// behind the elements, for strings.
+// A tensor in a buffer of its own, uninitialised, which counts against the session's limit: RESOURCE_EXHAUSTED, thrown
+// as in kernel.h. extra_bytes: behind the elements, for strings.
 inline KeptTensor NewTensor(const RunContext& c, uint32_t dtype, Dims dims, uint64_t extra_bytes = 0) {
   tenon_tensor_view view{};
   Check(c.services().alloc_tensor(c.frame(), dtype, ToShape(dims), extra_bytes, &view));

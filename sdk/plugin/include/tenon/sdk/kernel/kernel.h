@@ -19,18 +19,20 @@
 //   TENON_KERNEL(kScale) = sdk::Registration<Scale>(
 //       "Scale", {.device_type = "CPU", .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list});
 //
-// A class with `static void Supports(sdk::KernelQuery& query)` is asked first whether it takes a node: query.Fail(TENON_UNIMPLEMENTED, why)
-// leaves it to the next kernel; with `static double Cost(KernelQuery& query)` it says the seconds that a run takes, for placing. What on_load of TENON_PLUGIN_WITH made, where the plugin's options stand, is c.self<T>() in create, prepare
-// and supports. An element-wise kernel with `Tile TileOf(std::span<const uint32_t> input_dtypes, uint32_t output_dtype) const` may be computed a piece at a time, with
-// its neighbours in the graph (tenon/ext/draft/tile.h).
+// A class with `static void Supports(sdk::KernelQuery& query)` is asked first whether it takes a node:
+// query.Fail(TENON_UNIMPLEMENTED, why) leaves it to the next kernel; with `static double Cost(KernelQuery& query)` it
+// says the seconds that a run takes, for placing. What on_load of TENON_PLUGIN_WITH made, where the plugin's options
+// stand, is c.self<T>() in create, prepare and supports. An element-wise kernel with
+// `Tile TileOf(std::span<const uint32_t> input_dtypes, uint32_t output_dtype) const` may be computed a piece at a time,
+// with its neighbours in the graph (tenon/ext/draft/tile.h).
 //
-// A class with RunAsync(RunContext, Done) in place of Run is an asynchronous kernel: it keeps Done and calls it once, from any
-// thread; the context's frame lives until then. It may fail with Fail() as long as Done will not be called.
+// A class with RunAsync(RunContext, Done) in place of Run is an asynchronous kernel: it keeps Done and calls it once,
+// from any thread; the context's frame lives until then. It may fail with Fail() as long as Done will not be called.
 //
-// Rules: Fail(code, parts...) ends create, prepare or run with a status; it throws, so it is for failures only. It works
-// inside ParallelFor too. Run must not allocate. A class without a constructor from CreateContext has no create(); one
-// without Plan has no prepare(), and its Run takes the RunContext alone. A Plan is made for known shapes and contiguous tensors, unless the
-// class has a kAnyShapes. Registrations are constants: the host reads
+// Rules: Fail(code, parts...) ends create, prepare or run with a status; it throws, so it is for failures only. It
+// works inside ParallelFor too. Run must not allocate. A class without a constructor from CreateContext has no
+// create(); one without Plan has no prepare(), and its Run takes the RunContext alone. A Plan is made for known shapes
+// and contiguous tensors, unless the class has a kAnyShapes. Registrations are constants: the host reads
 // them before load(). The package (package.h) has every kernel that its files define with TENON_KERNEL.
 #ifndef TENON_SDK_KERNEL_KERNEL_H_
 #define TENON_SDK_KERNEL_KERNEL_H_
@@ -119,7 +121,8 @@ inline int64_t Multiply(int64_t a, int64_t b) {
 // a + b; RESOURCE_EXHAUSTED when it does not fit.
 inline int64_t Add(int64_t a, int64_t b) {
   int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) [[unlikely]] Fail(TENON_RESOURCE_EXHAUSTED, "a size overflows 64 bits: ", a, " plus ", b);
+  if (__builtin_add_overflow(a, b, &sum)) [[unlikely]]
+    Fail(TENON_RESOURCE_EXHAUSTED, "a size overflows 64 bits: ", a, " plus ", b);
   return sum;
 }
 // The number of elements of known dims; 1 without dims. RESOURCE_EXHAUSTED when it does not fit.
@@ -163,10 +166,12 @@ class CreateContext : public NodeContext {
 
 // ---- supports() ----
 
-// The node and its shapes, before a kernel is made for it. Fail(TENON_UNIMPLEMENTED, why) refuses it. Unknown ranks and dims are no reason.
+// The node and its shapes, before a kernel is made for it. Fail(TENON_UNIMPLEMENTED, why) refuses it. Unknown ranks and
+// dims are no reason.
 class KernelQuery : public NodeContext {
  public:
-  explicit KernelQuery(const tenon_kernel_query& query) noexcept : NodeContext(query.node_services, query.node, query.self), query_(query) {}
+  explicit KernelQuery(const tenon_kernel_query& query) noexcept
+      : NodeContext(query.node_services, query.node, query.self), query_(query) {}
   const tenon_kernel_query& query() const noexcept { return query_; }
   // Shapes, dl.ndim -1 where unknown. index < input_count(), output_count().
   const tenon_tensor_view& input(int32_t index) const noexcept { return *query_.inputs[index]; }
@@ -269,8 +274,8 @@ class RunContext {
   }
 
   // function(begin, end) over [0, total) in shares; cost is rough nanoseconds of one unit. Small work stays here
-  // without a call to the host. A share that lasts is done in pieces, between which it asks whether the step was given up; then this
-  // fails, and nobody knows which units were done.
+  // without a call to the host. A share that lasts is done in pieces, between which it asks whether the step was given
+  // up; then this fails, and nobody knows which units were done.
   template <class Function>
   void ParallelFor(int64_t total, double cost, Function&& function) const {
     Share(total, cost, function, true);
@@ -283,7 +288,8 @@ class RunContext {
 
  private:
   static constexpr double kSerialNanoseconds = 6000;
-  static constexpr double kPieceNanoseconds = 10e6;  // few enough for a deadline, where the cost is a tenth of what it should be
+  // few enough for a deadline, where the cost is a tenth of what it should be
+  static constexpr double kPieceNanoseconds = 10e6;
 
   static uint64_t PieceOf(double cost) noexcept {
     const double piece = kPieceNanoseconds / cost;
@@ -389,8 +395,9 @@ struct Constraints {
   static constexpr tenon_type_constraint list[] = {Each::value...};
 };
 
-// What a registration says beyond its class. All is constant data with static storage. host_memory: names of arguments that stay in the host's
-// memory; dynamic_outputs, retained_inputs: bit i is output, input i; of several kernels that fit a node the highest priority is prepared first.
+// What a registration says beyond its class. All is constant data with static storage. host_memory: names of arguments
+// that stay in the host's memory; dynamic_outputs, retained_inputs: bit i is output, input i; of several kernels that
+// fit a node the highest priority is prepared first.
 struct Traits {
   std::string_view device_type = {};
   std::span<const tenon_type_constraint> constraints = {};
@@ -421,7 +428,9 @@ concept HasSupports = requires(KernelQuery& query) { Kernel::Supports(query); };
 template <class Kernel>
 concept HasCost = requires(KernelQuery& query) { Kernel::Cost(query); };
 template <class Kernel>
-concept HasTile = requires(const Kernel& kernel, std::span<const uint32_t> dtypes) { kernel.TileOf(dtypes, uint32_t{}); };
+concept HasTile = requires(const Kernel& kernel, std::span<const uint32_t> dtypes) {
+  kernel.TileOf(dtypes, uint32_t{});
+};
 template <class Kernel>
 concept HasRunAsync = requires(const Kernel& kernel, RunContext c, Done done) { kernel.RunAsync(c, done); };
 
@@ -509,8 +518,8 @@ struct Thunks {
     }
   }
 
-  static tenon_status* run_async(tenon_kernel* kernel, const tenon_prepared*, tenon_frame* frame, tenon_done_function done,
-                                 void* argument) noexcept {
+  static tenon_status* run_async(tenon_kernel* kernel, const tenon_prepared*, tenon_frame* frame,
+                                 tenon_done_function done, void* argument) noexcept {
     try {
       KernelOf(kernel).RunAsync(RunContext(frame), Done{done, argument});
       return nullptr;
@@ -575,7 +584,8 @@ constexpr tenon_kernel_registration Registration(std::string_view op, const Trai
 
 }  // namespace tenon::sdk
 
-// Defines a kernel of the package under this name, which other files may declare extern; TENON_KERNEL_OF: in a list by another name.
+// Defines a kernel of the package under this name, which other files may declare extern; TENON_KERNEL_OF: in a list by
+// another name.
 #define TENON_KERNEL(name) TENON_KERNEL_OF(tenon_kernels, name)
 #define TENON_KERNEL_OF(list, name)                   \
   TENON_ENTRY(list, tenon_kernel_registration, name); \

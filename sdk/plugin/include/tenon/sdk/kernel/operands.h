@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of a device with queues need of their operands: shapes when they plan, addresses when they run, and arguments
-// that stay on the host.
+// What kernels of a device with queues need of their operands: shapes when they plan, addresses when they run, and
+// arguments that stay on the host.
 //
 //   struct Slice {
 //     static constexpr sdk::HostInput kHostInputs[] = {{TENON_SPAN("begin"), 1}, {TENON_SPAN("size"), 2}};
@@ -19,7 +19,8 @@
 
 namespace tenon::sdk {
 
-// An argument that stays on the host: its name in the op's signature, and its input; a negative index counts from the last input.
+// An argument that stays on the host: its name in the op's signature, and its input; a negative index counts from the
+// last input.
 struct HostInput {
   tenon_span name;
   int32_t index;
@@ -59,12 +60,18 @@ uint64_t HostInputBits(int32_t input_count) {
 }
 inline bool IsHostInput(uint64_t bits, int32_t index) { return index < 64 && (bits >> index & 1) != 0; }
 
-// Shapes of a node's operands and the values of its host arguments. Borrows the views. An index that the node has not is INVALID_ARGUMENT.
+// Shapes of a node's operands and the values of its host arguments. Borrows the views. An index that the node has not
+// is INVALID_ARGUMENT.
 class OperandShapes {
  public:
   using View = tenon_tensor_view;
-  OperandShapes(const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count, uint64_t host_inputs)
-      : inputs_(inputs), outputs_(outputs), input_count_(input_count), output_count_(output_count), host_inputs_(host_inputs) {}
+  OperandShapes(const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count,
+                uint64_t host_inputs)
+      : inputs_(inputs),
+        outputs_(outputs),
+        input_count_(input_count),
+        output_count_(output_count),
+        host_inputs_(host_inputs) {}
 
   int32_t input_count() const { return input_count_; }
   int32_t output_count() const { return output_count_; }
@@ -82,7 +89,9 @@ class OperandShapes {
     return true;
   }
   // Element i of a host argument of an integer type.
-  int64_t Integer(int32_t index, int64_t i = 0) const { return IndexAt(Data<const void>(input(index)), input(index).dtype, i); }
+  int64_t Integer(int32_t index, int64_t i = 0) const {
+    return IndexAt(Data<const void>(input(index)), input(index).dtype, i);
+  }
 
  private:
   static int32_t InRange(int32_t index, int32_t limit) {

@@ -2,10 +2,11 @@
 // Optimizers: how a step changes one element. The formulas are TensorFlow's (training_ops.cc).
 //
 // An optimizer's class says how many variables it has, which input is the gradient and which are its scalars; its Step,
-// made from the values of the scalars, changes the elements v (var, then the slots) by the gradient g. All are of one type A, halves as float
-// (Wide<T>). Inputs stand as in the ops Apply... and ResourceApply...: variables, then scalars and gradient as kScalars and kGradient say; one
-// that counts steps is an int64. kReal: of real numbers alone; kWidest: of float and double alone, as TensorFlow's kernels are. The
-// attributes are optional (CreateContext::Has), with TensorFlow's defaults. A Step is constant, and may be copied to a device.
+// made from the values of the scalars, changes the elements v (var, then the slots) by the gradient g. All are of one
+// type A, halves as float (Wide<T>). Inputs stand as in the ops Apply... and ResourceApply...: variables, then scalars
+// and gradient as kScalars and kGradient say; one that counts steps is an int64. kReal: of real numbers alone; kWidest:
+// of float and double alone, as TensorFlow's kernels are. The attributes are optional (CreateContext::Has), with
+// TensorFlow's defaults. A Step is constant, and may be copied to a device.
 #ifndef TENON_SDK_KERNEL_OPTIMIZER_H_
 #define TENON_SDK_KERNEL_OPTIMIZER_H_
 
@@ -17,8 +18,8 @@
 
 namespace tenon::sdk {
 
-// sum + a b and sum - a b, rounded once where the machine has an instruction for it: compilers fuse them there as they like, and so they are fused alike. Twice elsewhere, and of
-// complex numbers.
+// sum + a b and sum - a b, rounded once where the machine has an instruction for it: compilers fuse them there as they
+// like, and so they are fused alike. Twice elsewhere, and of complex numbers.
 template <class A>
 constexpr A PlusProduct(A sum, A a, A b) {
 #ifdef __FMA__
@@ -56,7 +57,8 @@ struct GradientDescent {
   };
 };
 
-// accum = momentum accum + g; var -= rate accum, or as Nesterov's rate g + rate momentum accum. Inputs: var, accum, rate, gradient, momentum.
+// accum = momentum accum + g; var -= rate accum, or as Nesterov's rate g + rate momentum accum. Inputs: var, accum,
+// rate, gradient, momentum.
 struct Momentum {
   static constexpr int kVariables = 2;
   static constexpr int kGradient = 3;
@@ -65,7 +67,8 @@ struct Momentum {
   bool nesterov;
   template <class A>
   struct Step {
-    constexpr Step(const Momentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
+    constexpr Step(const Momentum& o, const A* scalars)
+        : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
     constexpr void operator()(A* v, A g) const {
       v[1] = PlusProduct(g, momentum, v[1]);
       v[0] = nesterov ? v[0] - PlusProduct(rate * momentum * v[1], rate, g) : MinusProduct(v[0], rate, v[1]);
@@ -94,7 +97,8 @@ struct Adagrad {
   };
 };
 
-// With an epsilon, beside the square root: var -= rate g / (sqrt(accum) + epsilon). Inputs: var, accum, rate, epsilon, gradient.
+// With an epsilon, beside the square root: var -= rate g / (sqrt(accum) + epsilon). Inputs: var, accum, rate, epsilon,
+// gradient.
 struct AdagradV2 {
   static constexpr int kVariables = 2;
   static constexpr int kGradient = 4;
@@ -103,7 +107,8 @@ struct AdagradV2 {
   bool update_slots;
   template <class A>
   struct Step {
-    constexpr Step(const AdagradV2& o, const A* scalars) : rate(scalars[0]), epsilon(scalars[1]), update_slots(o.update_slots) {}
+    constexpr Step(const AdagradV2& o, const A* scalars)
+        : rate(scalars[0]), epsilon(scalars[1]), update_slots(o.update_slots) {}
     constexpr void operator()(A* v, A g) const {
       v[1] = update_slots ? PlusProduct(v[1], g, g) : v[1] + A(0);
       v[0] -= rate * g / (std::sqrt(v[1]) + epsilon);
@@ -113,8 +118,8 @@ struct AdagradV2 {
   };
 };
 
-// The slot holds the step itself, rate and sign included: accum = momentum accum - rate g; var += accum, or as Nesterov's
-// momentum accum - rate g. Inputs as Momentum's.
+// The slot holds the step itself, rate and sign included: accum = momentum accum - rate g; var += accum, or as
+// Nesterov's momentum accum - rate g. Inputs as Momentum's.
 struct KerasMomentum {
   static constexpr int kVariables = 2;
   static constexpr int kGradient = 3;
@@ -123,7 +128,8 @@ struct KerasMomentum {
   bool nesterov;
   template <class A>
   struct Step {
-    constexpr Step(const KerasMomentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
+    constexpr Step(const KerasMomentum& o, const A* scalars)
+        : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
     constexpr void operator()(A* v, A g) const {
       const A moved = rate * g;
       v[1] = ProductMinus(v[1], momentum, moved);
@@ -134,8 +140,8 @@ struct KerasMomentum {
   };
 };
 
-// var, mean square, momentum: ms += (g^2 - ms) (1 - rho); mom = momentum mom + rate g / sqrt(ms + epsilon); var -= mom (Tieleman and Hinton,
-// 2012). Inputs: the three, rate, rho, momentum, epsilon, gradient.
+// var, mean square, momentum: ms += (g^2 - ms) (1 - rho); mom = momentum mom + rate g / sqrt(ms + epsilon); var -= mom
+// (Tieleman and Hinton, 2012). Inputs: the three, rate, rho, momentum, epsilon, gradient.
 struct RmsProp {
   static constexpr int kVariables = 3;
   static constexpr int kGradient = 7;
@@ -143,7 +149,8 @@ struct RmsProp {
   explicit RmsProp(CreateContext&) {}
   template <class A>
   struct Step {
-    constexpr Step(const RmsProp&, const A* scalars) : rate(scalars[0]), rho(scalars[1]), momentum(scalars[2]), epsilon(scalars[3]) {}
+    constexpr Step(const RmsProp&, const A* scalars)
+        : rate(scalars[0]), rho(scalars[1]), momentum(scalars[2]), epsilon(scalars[3]) {}
     constexpr void operator()(A* v, A g) const {
       v[1] = PlusProduct(v[1], ProductMinus(g, g, v[1]), A(1) - rho);
       v[2] = PlusProduct(g * rate / std::sqrt(v[1] + epsilon), v[2], momentum);
@@ -153,19 +160,22 @@ struct RmsProp {
   };
 };
 
-// var, sum of squares, linear. Of real numbers alone. FTRL-Proximal (McMahan and others, 2013, algorithm 1), with n the sum of squares and
-// p = -power: linear += g + 2 shrinkage var - ((n + g^2)^p - n^p) / rate var; var = (clamp(linear, -l1, l1) - linear) / ((n + g^2)^p / rate + 2 l2).
-// Inputs: the three, gradient, rate, l1, l2, power; in the second version a shrinkage before the power, which is 0 in the first.
+// var, sum of squares, linear. Of real numbers alone. FTRL-Proximal (McMahan and others, 2013, algorithm 1), with n the
+// sum of squares and p = -power: linear += g + 2 shrinkage var - ((n + g^2)^p - n^p) / rate var; var = (clamp(linear,
+// -l1, l1) - linear) / ((n + g^2)^p / rate + 2 l2). Inputs: the three, gradient, rate, l1, l2, power; in the second
+// version a shrinkage before the power, which is 0 in the first.
 struct FtrlScalars {
   static constexpr int kScalars[] = {4, 5, 6, 7};
-  static constexpr const char* kBadScalars[] = {"lr is not a positive scalar", "l1 regularization strength is not a non-negative scalar",
-                                                "l2 regularization strength is not a non-negative scalar", "lr_power is not a non-positive scalar"};
+  static constexpr const char* kBadScalars[] = {
+      "lr is not a positive scalar", "l1 regularization strength is not a non-negative scalar",
+      "l2 regularization strength is not a non-negative scalar", "lr_power is not a non-positive scalar"};
 };
 struct FtrlV2Scalars {
   static constexpr int kScalars[] = {4, 5, 6, 7, 8};
-  static constexpr const char* kBadScalars[] = {"lr is not a positive scalar", "l1 regularization strength is not a non-negative scalar",
-                                                "l2 regularization strength is not a non-negative scalar",
-                                                "l2 shrinkage regularization strength is not a non-negative scalar", "lr_power is not a non-positive scalar"};
+  static constexpr const char* kBadScalars[] = {
+      "lr is not a positive scalar", "l1 regularization strength is not a non-negative scalar",
+      "l2 regularization strength is not a non-negative scalar",
+      "l2 shrinkage regularization strength is not a non-negative scalar", "lr_power is not a non-positive scalar"};
 };
 template <class Scalars>
 struct FtrlProximal : Scalars {
@@ -177,7 +187,8 @@ struct FtrlProximal : Scalars {
       : multiply_linear_by_rate(c.Has("multiply_linear_by_lr") && c.Bool("multiply_linear_by_lr")),
         dense(c.op().find("Sparse") == std::string_view::npos) {}
   bool multiply_linear_by_rate;
-  // TensorFlow's dense form takes scalars of any sign, and makes 0 of NaN, which is not larger than a limit; its sparse form clips.
+  // TensorFlow's dense form takes scalars of any sign, and makes 0 of NaN, which is not larger than a limit; its sparse
+  // form clips.
   bool dense;
   template <class A>
   struct Step {
@@ -224,9 +235,9 @@ using Ftrl = FtrlProximal<FtrlScalars>;
 using FtrlV2 = FtrlProximal<FtrlV2Scalars>;
 
 // var, m, v: m += (g - m) (1 - beta1); v += (g^2 - v) (1 - beta2); var -= alpha m / (sqrt(v) + epsilon) with alpha =
-// rate sqrt(1 - beta2^t) / (1 - beta1^t), which is Kingma and Ba's (2015) with epsilon beside the uncorrected root, as they propose at the end of
-// section 2; as Nesterov's, beta1 m + (1 - beta1) g in place of m. The caller keeps the powers. Inputs: the three, beta1^t, beta2^t, rate, beta1,
-// beta2, epsilon, gradient.
+// rate sqrt(1 - beta2^t) / (1 - beta1^t), which is Kingma and Ba's (2015) with epsilon beside the uncorrected root, as
+// they propose at the end of section 2; as Nesterov's, beta1 m + (1 - beta1) g in place of m. The caller keeps the
+// powers. Inputs: the three, beta1^t, beta2^t, rate, beta1, beta2, epsilon, gradient.
 struct Adam {
   static constexpr int kVariables = 3;
   static constexpr int kGradient = 9;
@@ -250,7 +261,8 @@ struct Adam {
   };
 };
 
-// Adam with the largest v so far, vhat = max(vhat, v), in place of v (Reddi, Kale and Kumar, 2018). Inputs: var, m, v, vhat, then Adam's.
+// Adam with the largest v so far, vhat = max(vhat, v), in place of v (Reddi, Kale and Kumar, 2018). Inputs: var, m, v,
+// vhat, then Adam's.
 struct AdamWithAmsgrad {
   static constexpr int kVariables = 4;
   static constexpr int kGradient = 10;
@@ -260,7 +272,10 @@ struct AdamWithAmsgrad {
   template <class A>
   struct Step {
     constexpr Step(const AdamWithAmsgrad&, const A* scalars)
-        : alpha(scalars[2] * std::sqrt(A(1) - scalars[1]) / (A(1) - scalars[0])), beta1(scalars[3]), beta2(scalars[4]), epsilon(scalars[5]) {}
+        : alpha(scalars[2] * std::sqrt(A(1) - scalars[1]) / (A(1) - scalars[0])),
+          beta1(scalars[3]),
+          beta2(scalars[4]),
+          epsilon(scalars[5]) {}
     constexpr void operator()(A* v, A g) const {
       v[1] += (g - v[1]) * (A(1) - beta1);
       v[2] += (g * g - v[2]) * (A(1) - beta2);
@@ -271,8 +286,8 @@ struct AdamWithAmsgrad {
   };
 };
 
-// Adam by the largest gradient: m += (g - m) (1 - beta1); v = max(beta2 v, |g|); var -= rate / (1 - beta1^t) m / (v + epsilon) (Kingma and Ba, 2015,
-// algorithm 2). Inputs: var, m, v, beta1^t, rate, beta1, beta2, epsilon, gradient.
+// Adam by the largest gradient: m += (g - m) (1 - beta1); v = max(beta2 v, |g|); var -= rate / (1 - beta1^t) m / (v +
+// epsilon) (Kingma and Ba, 2015, algorithm 2). Inputs: var, m, v, beta1^t, rate, beta1, beta2, epsilon, gradient.
 struct AdaMax {
   static constexpr int kVariables = 3;
   static constexpr int kGradient = 8;
@@ -293,8 +308,8 @@ struct AdaMax {
   };
 };
 
-// s = rho s + (1 - rho) g^2; d = sqrt(u + epsilon) / sqrt(s + epsilon) g; u = rho u + (1 - rho) d^2; var -= rate d (Zeiler, 2012). Inputs: var, s
-// (accum), u (accum_update), rate, rho, epsilon, gradient.
+// s = rho s + (1 - rho) g^2; d = sqrt(u + epsilon) / sqrt(s + epsilon) g; u = rho u + (1 - rho) d^2; var -= rate d
+// (Zeiler, 2012). Inputs: var, s (accum), u (accum_update), rate, rho, epsilon, gradient.
 struct Adadelta {
   static constexpr int kVariables = 3;
   static constexpr int kGradient = 6;
@@ -313,8 +328,8 @@ struct Adadelta {
   };
 };
 
-// RMSProp by the gradients' variance: mg += (g - mg) (1 - rho), and ms - mg^2 in place of ms (Graves, 2013). Inputs: var, mg, ms, mom, rate, rho,
-// momentum, epsilon, gradient.
+// RMSProp by the gradients' variance: mg += (g - mg) (1 - rho), and ms - mg^2 in place of ms (Graves, 2013). Inputs:
+// var, mg, ms, mom, rate, rho, momentum, epsilon, gradient.
 struct CenteredRmsProp {
   static constexpr int kVariables = 4;
   static constexpr int kGradient = 8;
@@ -322,7 +337,8 @@ struct CenteredRmsProp {
   explicit CenteredRmsProp(CreateContext&) {}
   template <class A>
   struct Step {
-    constexpr Step(const CenteredRmsProp&, const A* scalars) : rate(scalars[0]), rho(scalars[1]), momentum(scalars[2]), epsilon(scalars[3]) {}
+    constexpr Step(const CenteredRmsProp&, const A* scalars)
+        : rate(scalars[0]), rho(scalars[1]), momentum(scalars[2]), epsilon(scalars[3]) {}
     constexpr void operator()(A* v, A g) const {
       v[2] += (g * g - v[2]) * (A(1) - rho);
       v[1] += (g - v[1]) * (A(1) - rho);
@@ -339,7 +355,8 @@ constexpr A SignOf(A x) {
   return x > A(0) ? A(1) : x < A(0) ? A(-1) : x;
 }
 
-// m = beta m + (1 - beta) g; var -= rate (alpha + decay sign(g) sign(m)) g (Bello and others, 2017). Inputs: var, m, rate, alpha, decay, beta, gradient.
+// m = beta m + (1 - beta) g; var -= rate (alpha + decay sign(g) sign(m)) g (Bello and others, 2017). Inputs: var, m,
+// rate, alpha, decay, beta, gradient.
 struct AddSign {
   static constexpr int kVariables = 2;
   static constexpr int kGradient = 6;
@@ -348,7 +365,8 @@ struct AddSign {
   explicit AddSign(CreateContext&) {}
   template <class A>
   struct Step {
-    constexpr Step(const AddSign&, const A* scalars) : rate(scalars[0]), alpha(scalars[1]), decay(scalars[2]), beta(scalars[3]) {}
+    constexpr Step(const AddSign&, const A* scalars)
+        : rate(scalars[0]), alpha(scalars[1]), decay(scalars[2]), beta(scalars[3]) {}
     constexpr void operator()(A* v, A g) const {
       v[1] = v[1] * beta + g * (A(1) - beta);
       v[0] -= rate * (alpha + decay * (SignOf(g) * SignOf(v[1]))) * g;
@@ -357,7 +375,8 @@ struct AddSign {
   };
 };
 
-// The same with a power: var -= rate exp(base decay sign(g) sign(m)) g. Inputs: var, m, rate, base (a logarithm), decay, beta, gradient.
+// The same with a power: var -= rate exp(base decay sign(g) sign(m)) g. Inputs: var, m, rate, base (a logarithm),
+// decay, beta, gradient.
 struct PowerSign {
   static constexpr int kVariables = 2;
   static constexpr int kGradient = 6;
@@ -367,7 +386,10 @@ struct PowerSign {
   template <class A>
   struct Step {
     constexpr Step(const PowerSign&, const A* scalars)
-        : rate(scalars[0]), beta(scalars[3]), growing(std::exp(scalars[1] * scalars[2])), shrinking(std::exp(-(scalars[1] * scalars[2]))) {}
+        : rate(scalars[0]),
+          beta(scalars[3]),
+          growing(std::exp(scalars[1] * scalars[2])),
+          shrinking(std::exp(-(scalars[1] * scalars[2]))) {}
     constexpr void operator()(A* v, A g) const {
       v[1] = v[1] * beta + g * (A(1) - beta);
       const A same = SignOf(g) * SignOf(v[1]);
@@ -388,8 +410,8 @@ constexpr A Shrunk(A x, A l1, bool has_l1, A divisor) {
   return SignOf(x) * (left < A(0) ? A(0) : left) / divisor;
 }
 
-// A step of gradient descent, then of the penalties: v = var - rate g; var = sign(v) max(|v| - rate l1, 0) / (1 + rate l2) (Duchi and Singer, 2009).
-// Inputs: var, rate (alpha), l1, l2, gradient.
+// A step of gradient descent, then of the penalties: v = var - rate g; var = sign(v) max(|v| - rate l1, 0) / (1 + rate
+// l2) (Duchi and Singer, 2009). Inputs: var, rate (alpha), l1, l2, gradient.
 struct ProximalGradientDescent {
   static constexpr int kVariables = 1;
   static constexpr int kGradient = 4;
@@ -398,19 +420,24 @@ struct ProximalGradientDescent {
   explicit ProximalGradientDescent(CreateContext&) {}
   template <class A>
   struct Step {
-    constexpr Step(const ProximalGradientDescent&, const A* scalars) : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]) {}
-    constexpr void operator()(A* v, A g) const { v[0] = Shrunk(v[0] - g * rate, rate * l1, l1 > A(0), A(1) + l2 * rate); }
+    constexpr Step(const ProximalGradientDescent&, const A* scalars)
+        : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]) {}
+    constexpr void operator()(A* v, A g) const {
+      v[0] = Shrunk(v[0] - g * rate, rate * l1, l1 > A(0), A(1) + l2 * rate);
+    }
     A rate, l1, l2;
   };
 };
 
-// The same with Adagrad's rate: accum += g^2, and rate / sqrt(accum) in place of rate. Inputs: var, accum, rate, l1, l2, gradient.
+// The same with Adagrad's rate: accum += g^2, and rate / sqrt(accum) in place of rate. Inputs: var, accum, rate, l1,
+// l2, gradient.
 struct ProximalAdagrad {
   static constexpr int kVariables = 2;
   static constexpr int kGradient = 5;
   static constexpr int kScalars[] = {2, 3, 4};
   static constexpr bool kWidest = true;
-  static constexpr const char* kBadScalars[] = {"lr is not a positive scalar", "l1 regularization strength is not a non-negative scalar",
+  static constexpr const char* kBadScalars[] = {"lr is not a positive scalar",
+                                                "l1 regularization strength is not a non-negative scalar",
                                                 "l2 regularization strength is not a non-negative scalar"};
   explicit ProximalAdagrad(CreateContext&) {}
   template <class A>
@@ -426,8 +453,8 @@ struct ProximalAdagrad {
   };
 };
 
-// Dual averaging: sum += g, squares += g^2; var = -rate sign(sum) max(|sum| - t l1, 0) / (t l2 rate + sqrt(squares)) with t the number of steps
-// (Duchi, Hazan and Singer, 2011). Inputs: var, sum, squares, gradient, rate, l1, l2, t.
+// Dual averaging: sum += g, squares += g^2; var = -rate sign(sum) max(|sum| - t l1, 0) / (t l2 rate + sqrt(squares))
+// with t the number of steps (Duchi, Hazan and Singer, 2011). Inputs: var, sum, squares, gradient, rate, l1, l2, t.
 struct AdagradDualAveraging {
   static constexpr int kVariables = 3;
   static constexpr int kGradient = 3;
@@ -436,7 +463,8 @@ struct AdagradDualAveraging {
   explicit AdagradDualAveraging(CreateContext&) {}
   template <class A>
   struct Step {
-    constexpr Step(const AdagradDualAveraging&, const A* scalars) : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]), steps(scalars[3]) {}
+    constexpr Step(const AdagradDualAveraging&, const A* scalars)
+        : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]), steps(scalars[3]) {}
     constexpr void operator()(A* v, A g) const {
       v[1] += g;
       v[2] += g * g;

@@ -17,8 +17,9 @@
 
 namespace tenon::sdk {
 
-// Philox4x32-10, the counter-based generator of TensorFlow's random ops (lib/random/philox_random.h), by Salmon, Moraes, Dror and Shaw ("Parallel
-// random numbers: as easy as 1, 2, 3", 2011). A block is four words; block n of a key is a function of n alone, so that Skip costs nothing.
+// Philox4x32-10, the counter-based generator of TensorFlow's random ops (lib/random/philox_random.h), by Salmon,
+// Moraes, Dror and Shaw ("Parallel random numbers: as easy as 1, 2, 3", 2011). A block is four words; block n of a key
+// is a function of n alone, so that Skip costs nothing.
 class Philox {
  public:
   using Block = std::array<uint32_t, 4>;
@@ -89,8 +90,8 @@ constexpr double UnitDouble(uint32_t x0, uint32_t x1) {
   return std::bit_cast<double>(mantissa | UINT64_C(0x3ff0000000000000)) - 1.0;
 }
 
-// Two independent normal numbers of two uniform ones (Box and Muller, 1958): sqrt(-2 ln u) times sine and cosine of 2 pi v. The epsilon keeps the
-// logarithm finite.
+// Two independent normal numbers of two uniform ones (Box and Muller, 1958): sqrt(-2 ln u) times sine and cosine of 2
+// pi v. The epsilon keeps the logarithm finite.
 template <class Real>
 constexpr void BoxMuller(uint32_t x0, uint32_t x1, Real* f0, Real* f1) {
   const float u1 = std::max(UnitFloat(x0), 1.0e-7f);
@@ -108,8 +109,8 @@ constexpr void BoxMuller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, Rea
   *d1 = std::cos(v1) * u2;
 }
 
-// A distribution fills a group of kGroup<T> elements from one block; or, if there are several blocks between groups, from the
-// generator standing at the group's first one.
+// A distribution fills a group of kGroup<T> elements from one block; or, if there are several blocks between groups,
+// from the generator standing at the group's first one.
 template <class T>
 constexpr int kGroup = sizeof(T) == 8 ? 2 : 4;
 
@@ -185,7 +186,8 @@ struct Truncated {
   }
 };
 
-// low + word % range: in [low, low + range), range not 0. As in TensorFlow, the lower numbers are more frequent by what 2^32 (or 2^64) leaves.
+// low + word % range: in [low, low + range), range not 0. As in TensorFlow, the lower numbers are more frequent by what
+// 2^32 (or 2^64) leaves.
 template <class T>
 struct UniformInteger {
   using U = std::make_unsigned_t<T>;
@@ -193,7 +195,8 @@ struct UniformInteger {
   static constexpr uint64_t kBlocks = 1;
   constexpr void operator()(const Philox::Block& x, T* out) const {
     for (size_t i = 0; i < kGroup<T>; ++i) {
-      const U bits = sizeof(T) == 4 ? static_cast<U>(x[i]) : static_cast<U>(x[2 * i] | static_cast<uint64_t>(x[2 * i + 1]) << 32);
+      const U bits =
+          sizeof(T) == 4 ? static_cast<U>(x[i]) : static_cast<U>(x[2 * i] | static_cast<uint64_t>(x[2 * i + 1]) << 32);
       out[i] = static_cast<T>(static_cast<U>(low) + bits % range);
     }
   }
@@ -232,7 +235,8 @@ class Numbers32 {
     const uint32_t first = Next();
     return UnitDouble(first, Next());
   }
-  // Each number of [0, limit) equally likely; limit is not 0. Those that would make lower ones more frequent are drawn again.
+  // Each number of [0, limit) equally likely; limit is not 0. Those that would make lower ones more frequent are drawn
+  // again.
   uint32_t Below(uint32_t limit) {
     return Exact(limit, [this] { return Next(); });
   }
@@ -260,8 +264,8 @@ class Numbers32 {
   size_t used_ = 4;
 };
 
-// Seeds and the blocks used so far; shared by all runs, from any thread. Two seeds of 0 are replaced by the host's (its option `seed`, else
-// the system's).
+// Seeds and the blocks used so far; shared by all runs, from any thread. Two seeds of 0 are replaced by the host's (its
+// option `seed`, else the system's).
 struct Stream {
   explicit Stream(CreateContext& c) {
     seed[0] = static_cast<uint64_t>(c.Has("seed") ? c.Int("seed") : 0);
@@ -284,10 +288,11 @@ struct Stream {
 // The generator of a key and a counter of two numbers.
 constexpr Philox KeyedPhilox(uint64_t key, uint64_t low, uint64_t high) {
   return Philox({static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)},
-                {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32)});
+                {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
+                 static_cast<uint32_t>(high >> 32)});
 }
-// The key and the counter's upper half that a seed of two numbers stands for: mixed once, so that either number may be weak. As TensorFlow's
-// GenerateKey (stateless_random_ops.cc) does. INVALID_ARGUMENT when there are not two.
+// The key and the counter's upper half that a seed of two numbers stands for: mixed once, so that either number may be
+// weak. As TensorFlow's GenerateKey (stateless_random_ops.cc) does. INVALID_ARGUMENT when there are not two.
 struct KeyCounter {
   explicit KeyCounter(const tenon_tensor_view& seed) {
     if (Count(seed) != 2) Fail(TENON_INVALID_ARGUMENT, "seed must have two numbers; its shape is ", DimsOf(seed));
@@ -300,8 +305,8 @@ struct KeyCounter {
   uint64_t key, counter;
 };
 
-// Groups [begin, end) of n elements, by the generator that Stream::Reserve gave; out is where element 0 goes. Shares of groups may be made by
-// several threads, each with a copy of `base`.
+// Groups [begin, end) of n elements, by the generator that Stream::Reserve gave; out is where element 0 goes. Shares of
+// groups may be made by several threads, each with a copy of `base`.
 template <class T, class Distribution>
 void GenerateGroups(Philox base, const Distribution& distribution, int64_t n, int64_t begin, int64_t end, T* out) {
   constexpr uint64_t kBlocks = Distribution::template kBlocks<T>;

@@ -5,7 +5,8 @@
 //   Thing& thing = ObjectOf<Thing>(c, handle, kThingType, [&] { return std::make_unique<Thing>(size); });
 //   Thing& same = ObjectOf<Thing>(c, c.resource(0), kThingType);
 //
-// One name is one C++ type: every library that knows the name takes the object for that. It ends when its container goes.
+// One name is one C++ type: every library that knows the name takes the object for that. It ends when its container
+// goes.
 #ifndef TENON_SDK_KERNEL_RESOURCE_H_
 #define TENON_SDK_KERNEL_RESOURCE_H_
 
@@ -31,7 +32,8 @@ tenon_status* FindOrMake(const RunContext& c, tenon_resource* handle, tenon_span
           return CurrentFailure();
         }
       },
-      const_cast<void*>(static_cast<const void*>(std::addressof(make))), [](void* gone) noexcept { delete static_cast<T*>(gone); }, &object);
+      const_cast<void*>(static_cast<const void*>(std::addressof(make))),
+      [](void* gone) noexcept { delete static_cast<T*>(gone); }, &object);
   *out_object = static_cast<T*>(object);
   return status;
 }

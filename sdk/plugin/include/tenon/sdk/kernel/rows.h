@@ -25,8 +25,8 @@ inline bool Fits(const Shape& shape, const Shape& wanted) {
   return fits;
 }
 
-// Calls function(source, target, count) for each run of elements that lies together in both, where a box of shape `inner` stands in the corner of one of shape
-// `outer`; positions are elements from the first.
+// Calls function(source, target, count) for each run of elements that lies together in both, where a box of shape
+// `inner` stands in the corner of one of shape `outer`; positions are elements from the first.
 template <class Function>
 void ForEachRun(Dims inner, Dims outer, int64_t source, int64_t target, const Function& function) {
   if (std::equal(inner.begin(), inner.end(), outer.begin())) return function(source, target, Count(inner));
@@ -35,7 +35,8 @@ void ForEachRun(Dims inner, Dims outer, int64_t source, int64_t target, const Fu
     ForEachRun(inner.subspan(1), outer.subspan(1), source + i * source_step, target + i * target_step, function);
 }
 
-// A copy of the elements of `from` from `first` on, as a tensor of these dims that make(dtype, dims, extra_bytes) gives: plain types and strings. UNIMPLEMENTED, thrown, for others.
+// A copy of the elements of `from` from `first` on, as a tensor of these dims that make(dtype, dims, extra_bytes)
+// gives: plain types and strings. UNIMPLEMENTED, thrown, for others.
 template <class Make>
 KeptTensor CopyPart(const Make& make, const tenon_tensor_view& from, int64_t first, Dims dims) {
   const int64_t count = Count(dims);
@@ -50,7 +51,9 @@ KeptTensor CopyPart(const Make& make, const tenon_tensor_view& from, int64_t fir
   const uint64_t size = ElementSize(from.dtype);
   if (size == 0) Fail(TENON_UNIMPLEMENTED, "a part of a tensor of ", TypeName(from.dtype), " cannot be kept");
   KeptTensor copy = make(from.dtype, dims, uint64_t{0});
-  if (count != 0) std::memcpy(Data<char>(copy.view()), Data<const char>(from) + static_cast<uint64_t>(first) * size, static_cast<uint64_t>(count) * size);
+  if (count != 0)
+    std::memcpy(Data<char>(copy.view()), Data<const char>(from) + static_cast<uint64_t>(first) * size,
+                static_cast<uint64_t>(count) * size);
   return copy;
 }
 

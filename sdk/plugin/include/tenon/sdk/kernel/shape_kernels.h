@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that work in the host's memory, whatever the device: Shape, ShapeN, Size, Rank and VariableShape, which look at views; and
-// what graphs compute with shapes.
+// Kernels that work in the host's memory, whatever the device: Shape, ShapeN, Size, Rank and VariableShape, which look
+// at views; and what graphs compute with shapes.
 #ifndef TENON_SDK_KERNEL_SHAPE_KERNELS_H_
 #define TENON_SDK_KERNEL_SHAPE_KERNELS_H_
 
@@ -13,7 +13,8 @@
 
 namespace tenon::sdk {
 
-// Writes an integer to element i of an int32 or int64 output in host memory; INVALID_ARGUMENT when int32 cannot hold it.
+// Writes an integer to element i of an int32 or int64 output in host memory; INVALID_ARGUMENT when int32 cannot hold
+// it.
 inline void Put(const tenon_tensor_view& output, int64_t i, int64_t value) {
   if (output.dtype == TENON_DT_INT64) {
     Data<int64_t>(output)[i] = value;
@@ -54,7 +55,8 @@ struct VariableShapeKernel {
 
 // ---- What graphs compute with shapes ----
 
-// For each input, a shape as a vector, the axes over which its gradient is summed. Both outputs' sizes depend on the values (dynamic_outputs).
+// For each input, a shape as a vector, the axes over which its gradient is summed. Both outputs' sizes depend on the
+// values (dynamic_outputs).
 struct BroadcastGradientArgsKernel {
   void Run(RunContext c) const {
     const tenon_tensor_view* inputs[2] = {&c.input_view(0), &c.input_view(1)};
@@ -155,7 +157,8 @@ struct DynamicStitchKernel {
     for (int32_t k = 0; k < stitch.n; ++k) {
       const int64_t count = Count(c.input_view(k));
       for (int64_t i = 0; i < count && width != 0; poll(2 + width / 8), ++i) {
-        std::memcpy(out + c.input<int32_t>(k)[i] * width, c.input<char>(stitch.n + k) + i * width, static_cast<size_t>(width));
+        std::memcpy(out + c.input<int32_t>(k)[i] * width, c.input<char>(stitch.n + k) + i * width,
+                    static_cast<size_t>(width));
       }
     }
   }

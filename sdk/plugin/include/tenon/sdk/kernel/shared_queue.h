@@ -6,8 +6,8 @@
 //     TakeOne(queue, c, [=](Outcome failure, std::span<const tenon_tensor_view> components) { ...; done(nullptr); });
 //   }
 //
-// The object that a handle stands for is a SharedQueue to everybody, whatever it is to the package that made it; its calls have no C++ types, since the two may come
-// from different compilers. Any thread.
+// The object that a handle stands for is a SharedQueue to everybody, whatever it is to the package that made it; its
+// calls have no C++ types, since the two may come from different compilers. Any thread.
 #ifndef TENON_SDK_KERNEL_SHARED_QUEUE_H_
 #define TENON_SDK_KERNEL_SHARED_QUEUE_H_
 
@@ -32,10 +32,12 @@ class SharedQueue {
   SharedQueue(const SharedQueue&) = delete;
   SharedQueue& operator=(const SharedQueue&) = delete;
 
-  // One element, or why there is none (taken). Views are the callee's for the call only: who keeps one retains its buffer.
+  // One element, or why there is none (taken). Views are the callee's for the call only: who keeps one retains its
+  // buffer.
   using Taken = void (*)(void* argument, tenon_status* failure, const tenon_tensor_view* components, uint64_t count);
-  // Takes the next element once there is one: calls taken() exactly once, now or later, on any thread. It fails with CANCELLED when the step is, with OUT_OF_RANGE when the queue is
-  // closed and empty. A status returned means that taken() will not be called. Until it is, the frame is not done.
+  // Takes the next element once there is one: calls taken() exactly once, now or later, on any thread. It fails with
+  // CANCELLED when the step is, with OUT_OF_RANGE when the queue is closed and empty. A status returned means that
+  // taken() will not be called. Until it is, the frame is not done.
   virtual tenon_status* TakeOne(tenon_frame* frame, Taken taken, void* argument) noexcept = 0;
   // dtypes of an element's components; they live as long as the queue.
   virtual const uint32_t* component_types(uint64_t* out_count) const noexcept = 0;
@@ -43,7 +45,9 @@ class SharedQueue {
   virtual tenon_span description() const noexcept = 0;
 };
 
-inline SharedQueue& QueueIn(const RunContext& c, int32_t input) { return ObjectOf<SharedQueue>(c, c.resource(input), kQueueType); }
+inline SharedQueue& QueueIn(const RunContext& c, int32_t input) {
+  return ObjectOf<SharedQueue>(c, c.resource(input), kQueueType);
+}
 
 inline std::span<const uint32_t> ComponentTypes(const SharedQueue& queue) {
   uint64_t count = 0;
@@ -51,7 +55,8 @@ inline std::span<const uint32_t> ComponentTypes(const SharedQueue& queue) {
   return {types, static_cast<size_t>(count)};
 }
 
-// function(Outcome failure, std::span<const tenon_tensor_view> components), which must not throw. What it could not ask for is thrown.
+// function(Outcome failure, std::span<const tenon_tensor_view> components), which must not throw. What it could not ask
+// for is thrown.
 template <class Function>
 void TakeOne(SharedQueue& queue, const RunContext& c, Function function) {
   auto held = std::make_unique<Function>(std::move(function));

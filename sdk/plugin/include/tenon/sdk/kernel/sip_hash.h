@@ -20,7 +20,10 @@ inline uint64_t WordAt(const char* from, size_t bytes = 8) {
 // Of one text.
 struct SipHash {
   SipHash(uint64_t first, uint64_t second)
-      : a(first ^ 0x736f6d6570736575), b(second ^ 0x646f72616e646f6d), c(first ^ 0x6c7967656e657261), d(second ^ 0x7465646279746573) {}
+      : a(first ^ 0x736f6d6570736575),
+        b(second ^ 0x646f72616e646f6d),
+        c(first ^ 0x6c7967656e657261),
+        d(second ^ 0x7465646279746573) {}
   void Round() {
     a += b;
     c += d;
@@ -41,7 +44,8 @@ struct SipHash {
   uint64_t Of(std::string_view text) {
     const size_t whole = text.size() & ~size_t{7};
     for (size_t i = 0; i < whole; i += 8) Take(WordAt(text.data() + i));
-    Take(static_cast<uint64_t>(text.size()) << 56 | (whole == text.size() ? 0 : WordAt(text.data() + whole, text.size() - whole)));
+    Take(static_cast<uint64_t>(text.size()) << 56 |
+         (whole == text.size() ? 0 : WordAt(text.data() + whole, text.size() - whole)));
     c ^= 0xff;
     for (int i = 0; i < 4; ++i) Round();
     return a ^ b ^ c ^ d;

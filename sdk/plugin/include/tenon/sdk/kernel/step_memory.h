@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that counts against the limit of the session whose step asks for it, as std::pmr takes it.
 //
-// For few and large pieces: put a std::pmr::unsynchronized_pool_resource before it. A piece counts until it is given back, which may be after the
-// step. One thread at a time. RESOURCE_EXHAUSTED leaves as a KernelError.
+// For few and large pieces: put a std::pmr::unsynchronized_pool_resource before it. A piece counts until it is given
+// back, which may be after the step. One thread at a time. RESOURCE_EXHAUSTED leaves as a KernelError.
 #ifndef TENON_SDK_KERNEL_STEP_MEMORY_H_
 #define TENON_SDK_KERNEL_STEP_MEMORY_H_
 

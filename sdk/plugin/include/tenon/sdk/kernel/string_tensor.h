@@ -26,14 +26,16 @@ inline std::vector<std::string_view> StringsOf(const tenon_tensor_view& view) {
   return out;
 }
 
-// Strings: of std::string or std::string_view. Their bytes in all, without their cells: the extra_bytes of a tensor of strings.
+// Strings: of std::string or std::string_view. Their bytes in all, without their cells: the extra_bytes of a tensor of
+// strings.
 template <class Strings>
 uint64_t BytesOf(const Strings& strings) {
   uint64_t bytes = 0;
   for (const auto& text : strings) bytes += text.size();
   return bytes;
 }
-// Writes cells and bytes into the memory of a tensor with room for them: the cells, one after the other, then the bytes; offsets count from base.
+// Writes cells and bytes into the memory of a tensor with room for them: the cells, one after the other, then the
+// bytes; offsets count from base.
 template <class Strings>
 void WriteStrings(char* base, const Strings& strings) {
   auto* cells = reinterpret_cast<tenon_string_cell*>(base);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as TensorFlow's message TensorProto: plain types and strings. What is read is a stranger's; a failure is INVALID_ARGUMENT, thrown.
+// Tensors as TensorFlow's message TensorProto: plain types and strings. What is read is a stranger's; a failure is
+// INVALID_ARGUMENT, thrown.
 #ifndef TENON_SDK_KERNEL_TENSOR_PROTO_H_
 #define TENON_SDK_KERNEL_TENSOR_PROTO_H_
 
@@ -15,7 +16,7 @@
 namespace tenon::sdk::tensor_proto {
 
 inline constexpr uint32_t kDtype = 1, kShape = 2, kContent = 4, kStrings = 8, kFloat8 = 18;  // fields of TensorProto
-inline constexpr uint32_t kDim = 2, kUnknownRank = 3, kSize = 1;                              // of TensorShapeProto and its Dim
+inline constexpr uint32_t kDim = 2, kUnknownRank = 3, kSize = 1;  // of TensorShapeProto and its Dim
 
 inline bool IsComplex(uint32_t dtype) { return dtype == TENON_DT_COMPLEX64 || dtype == TENON_DT_COMPLEX128; }
 
@@ -68,8 +69,10 @@ inline void ReadShape(std::string_view message, std::vector<int64_t>* dims) {
     while (dim.Next())
       if (dim.field() == kSize) size = static_cast<int64_t>(dim.varint());
     if (!dim.ok()) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a damaged shape");
-    if (size < 0) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has the dim ", size, "; a tensor's dims are not negative");
-    if (dims->size() == TENON_MAX_RANK) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has more than ", TENON_MAX_RANK, " dims");
+    if (size < 0)
+      Fail(TENON_INVALID_ARGUMENT, "the TensorProto has the dim ", size, "; a tensor's dims are not negative");
+    if (dims->size() == TENON_MAX_RANK)
+      Fail(TENON_INVALID_ARGUMENT, "the TensorProto has more than ", TENON_MAX_RANK, " dims");
     dims->push_back(size);
   }
   if (!shape.ok()) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a damaged shape");
@@ -84,11 +87,13 @@ inline Header ReadHeader(std::string_view message) {
     else if (reader.field() == kShape) ReadShape(reader.delimited(), &header.dims);
     else if (reader.field() == kContent) header.content = reader.delimited();
   }
-  if (!reader.ok()) Fail(TENON_INVALID_ARGUMENT, "serialized is no TensorProto that can be read: ", message.size(), " bytes");
+  if (!reader.ok())
+    Fail(TENON_INVALID_ARGUMENT, "serialized is no TensorProto that can be read: ", message.size(), " bytes");
   return header;
 }
 
-// Numbers where they belong, as far as there is room, and how many there were. part: bytes of one; two are a complex number.
+// Numbers where they belong, as far as there is room, and how many there were. part: bytes of one; two are a complex
+// number.
 struct Parts {
   char* to;
   uint64_t part, room;  // room: in parts
@@ -102,8 +107,10 @@ struct Parts {
 };
 
 inline void PutPacked(std::string_view packed, uint32_t dtype, Parts* parts) {
-  const bool fixed = dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || IsComplex(dtype), bytes = FieldOf(dtype) == kFloat8;
-  if (fixed && packed.size() % parts->part != 0) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has ", packed.size(), " bytes of ", TypeName(dtype), " values");
+  const bool fixed = dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || IsComplex(dtype),
+             bytes = FieldOf(dtype) == kFloat8;
+  if (fixed && packed.size() % parts->part != 0)
+    Fail(TENON_INVALID_ARGUMENT, "the TensorProto has ", packed.size(), " bytes of ", TypeName(dtype), " values");
   while (!packed.empty()) {
     uint64_t number = 0;
     if (fixed || bytes) {
@@ -126,10 +133,14 @@ inline void FillRest(char* output, uint64_t size, uint64_t have, uint64_t count)
 inline void CheckContent(const Header& header) {
   const auto count = static_cast<uint64_t>(Count(Dims(header.dims)));
   const uint64_t size = ElementSize(header.dtype);
-  if (count > 0 && !header.content.empty() && header.content.size() != static_cast<uint64_t>(Multiply(static_cast<int64_t>(count), static_cast<int64_t>(size))))
-    Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a tensor_content of ", header.content.size(), " bytes; ", count, " elements of ", TypeName(header.dtype), " have ", count * size);
+  if (count > 0 && !header.content.empty() &&
+      header.content.size() != static_cast<uint64_t>(Multiply(static_cast<int64_t>(count), static_cast<int64_t>(size))))
+    Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a tensor_content of ", header.content.size(), " bytes; ", count,
+         " elements of ", TypeName(header.dtype), " have ", count * size);
   for (const char byte : header.dtype == TENON_DT_BOOL ? header.content : std::string_view())
-    if (byte != 0 && byte != 1) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a bool of the value ", static_cast<int>(static_cast<unsigned char>(byte)));
+    if (byte != 0 && byte != 1)
+      Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a bool of the value ",
+           static_cast<int>(static_cast<unsigned char>(byte)));
 }
 
 inline void ReadNumbers(std::string_view message, const Header& header, char* output) {
@@ -151,7 +162,8 @@ inline void ReadNumbers(std::string_view message, const Header& header, char* ou
   FillRest(output, size, parts.count / each, count);
 }
 
-// Calls each(text) for the strings that the message has, at most as many as there are elements: of tensor_content, which has all sizes and then the bytes, or of string_val.
+// Calls each(text) for the strings that the message has, at most as many as there are elements: of tensor_content,
+// which has all sizes and then the bytes, or of string_val.
 template <class Each>
 void ForEachString(std::string_view message, const Header& header, const Each& each) {
   const int64_t count = Count(Dims(header.dims));
@@ -166,18 +178,24 @@ void ForEachString(std::string_view message, const Header& header, const Each& e
     }
     return;
   }
-  if (static_cast<uint64_t>(count) > sizes.size()) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a tensor_content of ", sizes.size(), " bytes, too few for ", count, " strings");
+  if (static_cast<uint64_t>(count) > sizes.size())
+    Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a tensor_content of ", sizes.size(), " bytes, too few for ",
+         count, " strings");
   std::string_view texts = sizes;
   uint64_t size = 0;
   for (int64_t i = 0; i < count; ++i)
     if (!TakeVarint(texts, &size)) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a damaged tensor_content");
   for (int64_t i = 0; i < count; ++i) {
     (void)TakeVarint(sizes, &size);
-    if (size > texts.size()) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a tensor_content in which a string is longer than what is left");
+    if (size > texts.size())
+      Fail(TENON_INVALID_ARGUMENT,
+           "the TensorProto has a tensor_content in which a string is longer than what is left");
     each(texts.substr(0, size));
     texts.remove_prefix(size);
   }
-  if (!texts.empty()) Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a tensor_content with ", texts.size(), " bytes behind its strings");
+  if (!texts.empty())
+    Fail(TENON_INVALID_ARGUMENT, "the TensorProto has a tensor_content with ", texts.size(),
+         " bytes behind its strings");
 }
 
 template <class Make>
@@ -198,13 +216,17 @@ KeptTensor ReadStrings(std::string_view message, const Header& header, const Mak
   return tensor;
 }
 
-// The tensor of a message, in memory of make(dtype, dims, extra_bytes). expected: its type; TENON_DT_INVALID: whatever it is.
+// The tensor of a message, in memory of make(dtype, dims, extra_bytes). expected: its type; TENON_DT_INVALID: whatever
+// it is.
 template <class Make>
 KeptTensor Read(std::string_view message, uint32_t expected, const Make& make) {
   const Header header = ReadHeader(message);
   if (expected != TENON_DT_INVALID && header.dtype != expected)
-    Fail(TENON_INVALID_ARGUMENT, "Type mismatch between parsed tensor (", TypeName(header.dtype), ") and dtype (", TypeName(expected), ")");
-  if (FieldOf(header.dtype) == 0) Fail(TENON_INVALID_ARGUMENT, "the TensorProto is of ", TypeName(header.dtype), ", which has no values that can be read");
+    Fail(TENON_INVALID_ARGUMENT, "Type mismatch between parsed tensor (", TypeName(header.dtype), ") and dtype (",
+         TypeName(expected), ")");
+  if (FieldOf(header.dtype) == 0)
+    Fail(TENON_INVALID_ARGUMENT, "the TensorProto is of ", TypeName(header.dtype),
+         ", which has no values that can be read");
   if (header.dtype == TENON_DT_STRING) return ReadStrings(message, header, make);
   CheckContent(header);
   KeptTensor tensor = make(header.dtype, Dims(header.dims), uint64_t{0});
@@ -233,7 +255,8 @@ inline std::string MemberHead(uint32_t field, uint64_t bytes) {
   return head;
 }
 
-// Calls put(bytes) for the pieces of the tensor's message, in their order; the same ones each time. UNIMPLEMENTED, thrown: a type that has none.
+// Calls put(bytes) for the pieces of the tensor's message, in their order; the same ones each time. UNIMPLEMENTED,
+// thrown: a type that has none.
 template <class Put>
 void ForEachPiece(const tenon_tensor_view& tensor, const Put& put) {
   const uint32_t dtype = BaseType(tensor.dtype);

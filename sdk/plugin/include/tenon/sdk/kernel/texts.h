@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that a kernel makes, one after the other, in memory that counts against the session's limit: how long they become stands in tensors that
-// anybody may have written. Each piece asks whether the step was given up. One thread at a time; RESOURCE_EXHAUSTED, CANCELLED, thrown.
+// Texts that a kernel makes, one after the other, in memory that counts against the session's limit: how long they
+// become stands in tensors that anybody may have written. Each piece asks whether the step was given up. One thread at
+// a time; RESOURCE_EXHAUSTED, CANCELLED, thrown.
 #ifndef TENON_SDK_KERNEL_TEXTS_H_
 #define TENON_SDK_KERNEL_TEXTS_H_
 

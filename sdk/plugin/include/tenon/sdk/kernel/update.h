@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One update of a variable: begun in the constructor, ended by Commit() or, as failed, by the destructor.
 //
-// old_data and new_data may be the same memory: an element-wise update reads old[i] before it writes new[i]. It is shared by
-// RunContext::UninterruptedFor: one that ended half-way would lose the variable's value. Failures of the host (a variable without a value, of
-// another dtype or shape) are thrown as in kernel.h. One Update belongs to one run; who holds TENON_UPDATE_LOCK keeps other updates waiting.
+// old_data and new_data may be the same memory: an element-wise update reads old[i] before it writes new[i]. It is
+// shared by RunContext::UninterruptedFor: one that ended half-way would lose the variable's value. Failures of the host
+// (a variable without a value, of another dtype or shape) are thrown as in kernel.h. One Update belongs to one run; who
+// holds TENON_UPDATE_LOCK keeps other updates waiting.
 #ifndef TENON_SDK_KERNEL_UPDATE_H_
 #define TENON_SDK_KERNEL_UPDATE_H_
 
@@ -17,8 +18,8 @@ using UpdateTypes = Numbers::AndComplex;
 
 class Update {
  public:
-  // The new value has these dims, and replaces the old one as a whole. flags: TENON_UPDATE_*. handle: of RunContext::resource. extra_bytes: behind
-  // the elements, for strings.
+  // The new value has these dims, and replaces the old one as a whole. flags: TENON_UPDATE_*. handle: of
+  // RunContext::resource. extra_bytes: behind the elements, for strings.
   Update(RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype, Dims dims,
          uint64_t extra_bytes = 0)
       : context_(context), handle_(handle), writing_(true) {
@@ -27,14 +28,17 @@ class Update {
   }
   Update(const Update&) = delete;
   Update& operator=(const Update&) = delete;
-  // Of the variable's own shape, some rows of it: what is not written keeps its value. Nothing is lost before BeginWriting().
-  Update(RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype) : context_(context), handle_(handle) {
+  // Of the variable's own shape, some rows of it: what is not written keeps its value. Nothing is lost before
+  // BeginWriting().
+  Update(RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype)
+      : context_(context), handle_(handle) {
     Check(context.services().variable_begin_update(context.frame(), handle, flags | TENON_UPDATE_PRESERVE, dtype,
                                                         {nullptr, -1, 0}, 0, &old_, &new_));
   }
   ~Update() {
     if (handle_ != nullptr)
-      context_.services().variable_end_update(context_.frame(), handle_, writing_ ? TENON_UPDATE_FAILED : TENON_UPDATE_UNTOUCHED);
+      context_.services().variable_end_update(context_.frame(), handle_,
+                                              writing_ ? TENON_UPDATE_FAILED : TENON_UPDATE_UNTOUCHED);
   }
   // The new value is the variable's from now on; nothing of this is touched any more.
   void Commit() {

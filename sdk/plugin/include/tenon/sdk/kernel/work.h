@@ -13,8 +13,9 @@
 //     Function f;
 //   };
 //
-// What is to come back comes exactly once, on a thread of the host's, unless Forget() says that it will not. It must not throw. tenon/kernel.h has the rules and
-// bounds. Any thread, unless it says otherwise. tenon/testing/works.h calls it in a test, and says when.
+// What is to come back comes exactly once, on a thread of the host's, unless Forget() says that it will not. It must
+// not throw. tenon/kernel.h has the rules and bounds. Any thread, unless it says otherwise. tenon/testing/works.h calls
+// it in a test, and says when.
 #ifndef TENON_SDK_KERNEL_WORK_H_
 #define TENON_SDK_KERNEL_WORK_H_
 
@@ -32,18 +33,20 @@
 
 namespace tenon::sdk {
 
-// A step's work, or one in the background; borrowed, cheap to copy. Failures are thrown, as in kernel.h: outside of a kernel's functions they are the
-// caller's to catch.
+// A step's work, or one in the background; borrowed, cheap to copy. Failures are thrown, as in kernel.h: outside of a
+// kernel's functions they are the caller's to catch.
 class Work {
  public:
   // Of a frame's step: until the kernel has run, or has called done. UNIMPLEMENTED in a host that has none.
   explicit Work(const RunContext& c) : services_(ServicesOf(c.services())), work_(c.services().work(c.frame())) {
-    if (work_ == nullptr) Fail(TENON_UNIMPLEMENTED, "the host has no work for this kernel: it must be asynchronous, or its node have state or functions");
+    if (work_ == nullptr)
+      Fail(TENON_UNIMPLEMENTED,
+           "the host has no work for this kernel: it must be asynchronous, or its node have state or functions");
   }
   Work(const tenon_work_services* services, tenon_work* work) noexcept : services_(services), work_(work) {}
 
-  // Calls function(Outcome) when `after_ns` nanoseconds are over: ok, or CANCELLED when the step, the session or the work ended. flags: TENON_WORK_MAY_WAIT or 0. The
-  // number for Forget().
+  // Calls function(Outcome) when `after_ns` nanoseconds are over: ok, or CANCELLED when the step, the session or the
+  // work ended. flags: TENON_WORK_MAY_WAIT or 0. The number for Forget().
   template <class Function>
   uint64_t Schedule(uint64_t after_ns, Function function, uint32_t flags = 0) const {
     return Take(std::move(function), [&](tenon_done_function call, void* argument, uint64_t* token) {
@@ -69,7 +72,8 @@ class Work {
   tenon_work* get() const noexcept { return work_; }
 
   static const tenon_work_services* ServicesOf(const tenon_frame_services& services) {
-    if (!TENON_HAS(&services, work) || services.work_services == nullptr) Fail(TENON_UNIMPLEMENTED, "this host has no work for kernels");
+    if (!TENON_HAS(&services, work) || services.work_services == nullptr)
+      Fail(TENON_UNIMPLEMENTED, "this host has no work for kernels");
     return services.work_services;
   }
 
@@ -92,8 +96,8 @@ class Work {
   tenon_work* work_;
 };
 
-// Work that lives between steps, in a resource's object; ends with it or with the session. When it goes it waits for what it has under way, except for what calls
-// on the very thread.
+// Work that lives between steps, in a resource's object; ends with it or with the session. When it goes it waits for
+// what it has under way, except for what calls on the very thread.
 class Background {
  public:
   Background(const RunContext& c, std::string_view name) : services_(Work::ServicesOf(c.services())) {
@@ -125,7 +129,8 @@ class Function {
   Function(const Function& other) noexcept : services_(other.services_), function_(other.function_) {
     if (function_ != nullptr) services_->function_retain(function_);
   }
-  Function(Function&& other) noexcept : services_(other.services_), function_(std::exchange(other.function_, nullptr)) {}
+  Function(Function&& other) noexcept
+      : services_(other.services_), function_(std::exchange(other.function_, nullptr)) {}
   Function& operator=(Function other) noexcept {
     std::swap(services_, other.services_);
     std::swap(function_, other.function_);
@@ -145,12 +150,14 @@ class Function {
     Check(services_->call(work.get(), function_, arguments.data(), arguments.size(), views.data(), views.size()));
     return KeepAll(views);
   }
-  // places: for each result nullptr, or 64-byte aligned memory for it, which is used if it is of that dtype and shape: then the tensor is a view of that, in no buffer.
-  // The memory stays as long as the tensor.
-  std::vector<KeptTensor> CallInto(const Work& work, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places) const {
+  // places: for each result nullptr, or 64-byte aligned memory for it, which is used if it is of that dtype and shape:
+  // then the tensor is a view of that, in no buffer. The memory stays as long as the tensor.
+  std::vector<KeptTensor> CallInto(const Work& work, std::span<const tenon_tensor_view* const> arguments,
+                                   std::span<const tenon_tensor_view* const> places) const {
     if (!TENON_CALLABLE(services_, call_into) || places.size() != Info().result_count) return Call(work, arguments);
     std::vector<tenon_tensor_view> views(places.size());
-    Check(services_->call_into(work.get(), function_, arguments.data(), arguments.size(), places.data(), views.data(), views.size()));
+    Check(services_->call_into(work.get(), function_, arguments.data(), arguments.size(), places.data(), views.data(),
+                               views.size()));
     return KeepAll(views);
   }
   std::vector<KeptTensor> Call(const Work& work, std::initializer_list<const tenon_tensor_view*> arguments) const {

@@ -17,7 +17,8 @@ inline Output UnbroadcastBatch(GradientContext& g, Output gradient, Output x, Ou
     return g.Reshape(g.Sum(gradient, g.Vector(*axes)), g.ShapeOf(x));
   }
   const Output shape = g.ShapeOf(x);
-  const int64_t both = g.Node("BroadcastGradientArgs", {g.VectorSlice(shape, 0, -2), g.VectorSlice(g.ShapeOf(y), 0, -2)});
+  const int64_t both =
+      g.Node("BroadcastGradientArgs", {g.VectorSlice(shape, 0, -2), g.VectorSlice(g.ShapeOf(y), 0, -2)});
   return g.Reshape(g.Sum(gradient, {both, 0, 0}), shape);
 }
 

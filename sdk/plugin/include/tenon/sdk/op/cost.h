@@ -3,7 +3,8 @@
 //
 //   static void MatMulCost(CostContext& c) { c.SetFlops(2.0 * c.Elements(c.Output(0)) * inner); }
 //
-// CostFunction<MatMulCost> is the C function. Units: floating-point operations and bytes, of one run of the node. Shapes may be unknown.
+// CostFunction<MatMulCost> is the C function. Units: floating-point operations and bytes, of one run of the node.
+// Shapes may be unknown.
 #ifndef TENON_SDK_OP_COST_H_
 #define TENON_SDK_OP_COST_H_
 
@@ -13,8 +14,8 @@ namespace tenon::sdk {
 
 class CostContext : public NodeContext {
  public:
-  CostContext(tenon_plugin_self* self, const tenon_node_services* services, const tenon_node* node, const tenon_shape* inputs,
-              const tenon_shape* outputs, tenon_cost* cost)
+  CostContext(tenon_plugin_self* self, const tenon_node_services* services, const tenon_node* node,
+              const tenon_shape* inputs, const tenon_shape* outputs, tenon_cost* cost)
       : NodeContext(services, node, self), inputs_(inputs), outputs_(outputs), cost_(cost) {
     for (int i = 0; i < input_count(); ++i) cost_->bytes_read += Bytes(Input(i), input_type(i));
     for (int i = 0; i < output_count(); ++i) cost_->bytes_written += Bytes(Output(i), output_type(i));
@@ -40,8 +41,8 @@ class CostContext : public NodeContext {
 
 // The C function of a cost function in C++.
 template <void (*Function)(CostContext&)>
-tenon_status* CostFunction(tenon_plugin_self* self, const tenon_node_services* services, const tenon_node* node, const tenon_shape* input_shapes,
-                           const tenon_shape* output_shapes, tenon_cost* out_cost) {
+tenon_status* CostFunction(tenon_plugin_self* self, const tenon_node_services* services, const tenon_node* node,
+                           const tenon_shape* input_shapes, const tenon_shape* output_shapes, tenon_cost* out_cost) {
   return Guard([&] {
     out_cost->flops = out_cost->bytes_read = out_cost->bytes_written = 0;
     CostContext c(self, services, node, input_shapes, output_shapes, out_cost);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decompositions: an op as other ops that compute the same. The host builds them where no device has a kernel for the op.
+// Decompositions: an op as other ops that compute the same. The host builds them where no device has a kernel for the
+// op.
 //
 //   static void SquaredDifference(DecomposeContext& d) {
 //     d.SetOutput(0, d.Op("Square", {d.Sub(d.input(0), d.input(1))}));
@@ -15,8 +16,8 @@ namespace tenon::sdk {
 
 class DecomposeContext : public NodeBuilder {
  public:
-  DecomposeContext(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services, const tenon_node* node,
-                   const Output* inputs, Output* outputs)
+  DecomposeContext(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services,
+                   const tenon_node* node, const Output* inputs, Output* outputs)
       : NodeBuilder(self, builder, services, node), inputs_(inputs), outputs_(outputs) {}
 
   Output input(int index) const { return inputs_[index]; }
@@ -31,8 +32,9 @@ class DecomposeContext : public NodeBuilder {
 
 // The C function of a decomposition in C++.
 template <void (*Function)(DecomposeContext&)>
-tenon_status* DecomposeFunction(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services,
-                                const tenon_node* node, const tenon_output* inputs, tenon_output* out_outputs) {
+tenon_status* DecomposeFunction(tenon_plugin_self* self, const tenon_graph_builder* builder,
+                                const tenon_node_services* services, const tenon_node* node, const tenon_output* inputs,
+                                tenon_output* out_outputs) {
   return Guard([&] {
     DecomposeContext d(self, builder, services, node, inputs, out_outputs);
     Function(d);

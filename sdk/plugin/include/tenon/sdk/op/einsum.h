@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Equations of Einsum: "ab,bc->ac", with one or two operands, repeated labels and an ellipsis.
 //
-// A label is a number: a letter's own, or for the dims that an ellipsis stands for, counted from the last, kEllipsis + 0, 1, ...,
-// so that those of two operands meet as broadcasting has it.
+// A label is a number: a letter's own, or for the dims that an ellipsis stands for, counted from the last, kEllipsis +
+// 0, 1, ..., so that those of two operands meet as broadcasting has it.
 #ifndef TENON_SDK_OP_EINSUM_H_
 #define TENON_SDK_OP_EINSUM_H_
 
@@ -27,7 +27,8 @@ struct EinsumEquation {
     const bool ellipsis = subscripts.find('.') != subscripts.npos;
     const int named = static_cast<int>(subscripts.size()) - (ellipsis ? 1 : 0);
     if (ellipsis ? rank < named : rank != named) {
-      *error = Concat("the subscripts '", subscripts, "' ask for rank ", named, ellipsis ? " at least" : "", "; the input has rank ", rank);
+      *error = Concat("the subscripts '", subscripts, "' ask for rank ", named, ellipsis ? " at least" : "",
+                      "; the input has rank ", rank);
       return {};
     }
     std::vector<int> labels;
@@ -52,7 +53,8 @@ struct EinsumEquation {
   std::vector<int> OutputLabels(int ellipsis_dims, std::string* error) const {
     const bool ellipsis = output.find('.') != output.npos;
     if (!ellipsis && ellipsis_dims > 0) {
-      *error = Concat("the inputs' ellipses stand for ", ellipsis_dims, " dims, and the output '", output, "' has no ellipsis (...)");
+      *error = Concat("the inputs' ellipses stand for ", ellipsis_dims, " dims, and the output '", output,
+                      "' has no ellipsis (...)");
       return {};
     }
     return Labels(output, static_cast<int>(output.size()) - (ellipsis ? 1 : 0) + ellipsis_dims, error);
@@ -72,8 +74,8 @@ inline bool ReadSubscripts(std::string_view text, std::string* subscripts, std::
   return true;
 }
 
-// Its parts. error: gets why it is no equation of so many operands, 1 or 2, and is left alone otherwise. Whether dims of one label agree is the
-// caller's to see.
+// Its parts. error: gets why it is no equation of so many operands, 1 or 2, and is left alone otherwise. Whether dims
+// of one label agree is the caller's to see.
 inline EinsumEquation ParseEinsum(std::string_view equation, int input_count, std::string* error) {
   EinsumEquation out;
   const size_t arrow = equation.find("->");
@@ -90,12 +92,14 @@ inline EinsumEquation ParseEinsum(std::string_view equation, int input_count, st
   }
   if (!ReadSubscripts(equation.substr(arrow + 2), &out.output, error)) return out;
   if (static_cast<int>(out.inputs.size()) != input_count || input_count > 2) {
-    *error = Concat("the equation '", equation, "' has ", out.inputs.size(), " operands, the node ", input_count, "; 1 and 2 are possible");
+    *error = Concat("the equation '", equation, "' has ", out.inputs.size(), " operands, the node ", input_count,
+                    "; 1 and 2 are possible");
   }
   for (char letter : out.output) {
     const auto has = [&](const std::string& input) { return input.find(letter) != input.npos; };
     if (letter != '.' && std::none_of(out.inputs.begin(), out.inputs.end(), has)) {
-      *error = Concat("the output of the equation '", equation, "' has the label '", std::string(1, letter), "', which no input has");
+      *error = Concat("the output of the equation '", equation, "' has the label '", std::string(1, letter),
+                      "', which no input has");
     }
   }
   return out;

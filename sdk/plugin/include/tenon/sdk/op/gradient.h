@@ -24,7 +24,8 @@ namespace tenon::sdk {
 class GradientContext : public NodeBuilder {
  public:
   explicit GradientContext(const tenon_gradient_args* args)
-      : NodeBuilder(TENON_HAS(args, self) ? args->self : nullptr, args->builder, args->node_services, args->node), args_(args) {}
+      : NodeBuilder(TENON_HAS(args, self) ? args->self : nullptr, args->builder, args->node_services, args->node),
+        args_(args) {}
 
   // ---- The node and what comes in ----
 
@@ -55,8 +56,8 @@ class GradientContext : public NodeBuilder {
   void SetDx(int index, Output gradient) {
     if (ok()) args_->dx[index] = {TENON_GRADIENT_DENSE, 0, gradient, {}, {}};
   }
-  // Rows `indices` (a vector) of a tensor of shape `dense_shape` (a vector) get the rows of `values`; the rest is zero, and a row that stands twice
-  // gets the sum.
+  // Rows `indices` (a vector) of a tensor of shape `dense_shape` (a vector) get the rows of `values`; the rest is zero,
+  // and a row that stands twice gets the sum.
   void SetDxSlices(int index, Output values, Output indices, Output dense_shape) {
     if (ok()) args_->dx[index] = {TENON_GRADIENT_SLICES, 0, values, indices, dense_shape};
   }

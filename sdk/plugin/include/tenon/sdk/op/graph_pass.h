@@ -28,7 +28,8 @@ namespace tenon::sdk {
 // Of one call, on its thread. What it asks of "the node" (node.h) it cannot answer: that is of(id)'s.
 class PassContext : public NodeBuilder {
  public:
-  PassContext(tenon_plugin_self* self, const tenon_graph_pass_args* args) : NodeBuilder(self, args->builder, args->node_services, nullptr), args_(args) {}
+  PassContext(tenon_plugin_self* self, const tenon_graph_pass_args* args)
+      : NodeBuilder(self, args->builder, args->node_services, nullptr), args_(args) {}
 
   // Those that the pass is about, ascending.
   std::span<const int64_t> nodes() const { return {args_->nodes, args_->node_count}; }
@@ -66,7 +67,8 @@ class PassContext : public NodeBuilder {
     return ok() && source.node >= 0 && args_->builder->output_dtype(args_->builder->context, source) > TENON_DT_REF;
   }
 
-  // Nodes that are added from here on stand below node `id`'s name, wait for what it waits for, and run on the device; -1: of no node.
+  // Nodes that are added from here on stand below node `id`'s name, wait for what it waits for, and run on the device;
+  // -1: of no node.
   void Begin(int64_t id, std::string_view device) {
     if (ok()) Check(args_->begin(args_, id, ToSpan(device)));
   }
@@ -123,8 +125,10 @@ tenon_status* PassFunction(tenon_plugin_self* self, const tenon_graph_pass_args*
 }
 
 template <void (*Function)(PassContext&)>
-consteval tenon_graph_pass DefinePass(std::string_view name, std::span<const tenon_span> ops, uint32_t precision = 0, uint64_t properties = 0) {
-  return {TENON_HEAD(tenon_graph_pass), ToSpan(name), ops.data(), ops.size(), &PassFunction<Function>, precision, 0, properties};
+consteval tenon_graph_pass DefinePass(std::string_view name, std::span<const tenon_span> ops, uint32_t precision = 0,
+                                      uint64_t properties = 0) {
+  return {TENON_HEAD(tenon_graph_pass), ToSpan(name), ops.data(), ops.size(),
+          &PassFunction<Function>,      precision,    0,          properties};
 }
 
 }  // namespace tenon::sdk

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // New nodes, as an op's gradient function or decomposition adds them to the graph: by the op's name, and constants.
 //
-// Rules: after the first failure (node.h) no node is added; where shapes are known statically no node is added to find them
-// again, so that graphs stay small.
+// Rules: after the first failure (node.h) no node is added; where shapes are known statically no node is added to find
+// them again, so that graphs stay small.
 #ifndef TENON_SDK_OP_NODE_BUILDER_H_
 #define TENON_SDK_OP_NODE_BUILDER_H_
 
@@ -23,7 +23,8 @@ namespace tenon::sdk {
 // One output of a node: its id and the output's number. An invalid one (-1) comes with a failure.
 using Output = tenon_output;
 
-// An attribute of a new node: {"keep_dims", true}, Attribute::Type("DstT", dtype), {"padding", g.Raw("padding")}. Borrows name and text.
+// An attribute of a new node: {"keep_dims", true}, Attribute::Type("DstT", dtype), {"padding", g.Raw("padding")}.
+// Borrows name and text.
 class Attribute {
  public:
   template <class T>
@@ -75,7 +76,8 @@ class Attribute {
 
 class NodeBuilder : public NodeContext {
  public:
-  NodeBuilder(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services, const tenon_node* node)
+  NodeBuilder(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services,
+              const tenon_node* node)
       : NodeContext(services, node, self), builder_(builder) {}
 
   // ---- What is there ----
@@ -105,9 +107,10 @@ class NodeBuilder : public NodeContext {
 
   // ---- New nodes ----
 
-  // Adds a node and gives its id; its outputs are {id, 0}, {id, 1}, ... Attributes that the inputs determine may be left out, and defaults are
-  // filled in. controls: nodes that it waits for besides. -1 after a failure.
-  int64_t Node(std::string_view op, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes = {}, const std::vector<int64_t>& controls = {}) {
+  // Adds a node and gives its id; its outputs are {id, 0}, {id, 1}, ... Attributes that the inputs determine may be
+  // left out, and defaults are filled in. controls: nodes that it waits for besides. -1 after a failure.
+  int64_t Node(std::string_view op, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes = {},
+               const std::vector<int64_t>& controls = {}) {
     if (!ok()) return -1;
     std::vector<tenon_attr> attrs;
     attrs.reserve(attributes.size());

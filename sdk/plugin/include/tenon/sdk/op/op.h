@@ -13,8 +13,8 @@
 //       .shape = ShapeFunction<SameShape>, .gradient = GradientFunction<SquareGradient>});
 //   }
 //
-// That is all: the package (package.h) has every op that its files define so. DefineOp runs in the compiler, so that the
-// definition can be read before load().
+// That is all: the package (package.h) has every op that its files define so. DefineOp runs in the compiler, so that
+// the definition can be read before load().
 #ifndef TENON_SDK_OP_OP_H_
 #define TENON_SDK_OP_OP_H_
 

@@ -221,8 +221,8 @@ class ShapeContext : public NodeContext {
     }
     Check(services_->set_output_shape(context_, index, shape.view()));
   }
-  // Says the value of an int32 or int64 output of the given shape, one number an element; it is copied. INVALID_ARGUMENT when int32 cannot hold
-  // one.
+  // Says the value of an int32 or int64 output of the given shape, one number an element; it is copied.
+  // INVALID_ARGUMENT when int32 cannot hold one.
   void SetOutputValue(int index, const Shape& shape, const std::vector<int64_t>& values) {
     if (!ok()) return;
     std::vector<int64_t> dims = shape.dims();
@@ -268,7 +268,8 @@ class ShapeContext : public NodeContext {
 
 // The C function of a shape function in C++.
 template <void (*Function)(ShapeContext&)>
-tenon_status* ShapeFunction(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context) {
+tenon_status* ShapeFunction(tenon_plugin_self* self, const tenon_shape_services* services,
+                            tenon_shape_context* context) {
   return Guard([&] {
     ShapeContext c(self, services, context);
     Function(c);

@@ -15,7 +15,8 @@ namespace tenon::sdk {
 
 enum class Padding { kSame, kValid, kExplicit };
 
-// Where the spatial dims and the channels stand: height and width in a tensor of rank 4, or depth, height and width in one of rank 5.
+// Where the spatial dims and the channels stand: height and width in a tensor of rank 4, or depth, height and width in
+// one of rank 5.
 struct ImageLayout {
   int directions = 2, first = 1, channels = 3;
   int rank() const { return directions + 2; }
@@ -40,8 +41,8 @@ inline ImageLayout LayoutOf(std::string_view data_format) {
 }
 
 // Positive numbers in data_format order, with 1 for the batch, and for the channels if so asked. what: for the message.
-inline PerDirection PerPixel(NodeContext& c, const ImageLayout& layout, std::string_view what, const std::vector<int64_t>& values,
-                             bool channels_too = true) {
+inline PerDirection PerPixel(NodeContext& c, const ImageLayout& layout, std::string_view what,
+                             const std::vector<int64_t>& values, bool channels_too = true) {
   PerDirection found = {1, 1, 1};
   if (!c.ok()) return found;
   if (values.size() != static_cast<size_t>(layout.rank())) {
@@ -54,7 +55,8 @@ inline PerDirection PerPixel(NodeContext& c, const ImageLayout& layout, std::str
   if (values[0] != 1 || (channels_too && values[static_cast<size_t>(layout.channels)] != 1)) {
     c.Fail(TENON_UNIMPLEMENTED, what, " must be 1 for the batch and the channels; it is ", values);
   }
-  for (size_t i = 0; i < static_cast<size_t>(layout.directions); ++i) found[i] = values[static_cast<size_t>(layout.Spatial(i))];
+  for (size_t i = 0; i < static_cast<size_t>(layout.directions); ++i)
+    found[i] = values[static_cast<size_t>(layout.Spatial(i))];
   return found;
 }
 inline PerDirection PerPixel(NodeContext& c, const ImageLayout& layout, std::string_view attr) {
@@ -90,7 +92,8 @@ inline void ReadPaddings(NodeContext& c, Window& window) {
   }
 }
 
-// Reads strides, padding, explicit_paddings (where the op has it), of a convolution dilations, and data_format, without which images are NHWC.
+// Reads strides, padding, explicit_paddings (where the op has it), of a convolution dilations, and data_format, without
+// which images are NHWC.
 inline Window ReadWindow(NodeContext& c, bool has_explicit, bool has_dilations, bool has_format = true) {
   Window window;
   if (has_format) window.layout = LayoutOf(c.String("data_format"));
@@ -121,7 +124,8 @@ inline int64_t WindowedSize(ShapeContext& c, const Window& window, size_t i, int
 }
 
 // The shape of what windows of `size` make of an input, with so many channels.
-inline Shape WindowedShape(ShapeContext& c, const Window& window, const Shape& input, const PerDirection& size, int64_t channels) {
+inline Shape WindowedShape(ShapeContext& c, const Window& window, const Shape& input, const PerDirection& size,
+                           int64_t channels) {
   Shape shape = Shape::OfRank(window.layout.rank());
   shape.Set(0, input[0]);
   for (size_t i = 0; i < static_cast<size_t>(window.layout.directions); ++i) {

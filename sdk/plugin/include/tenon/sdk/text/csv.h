@@ -29,14 +29,16 @@ inline std::string_view TakeUnquoted(std::string_view line, const CsvRules& rule
   const size_t begin = *at;
   size_t end = begin;
   for (; end < line.size() && line[end] != rules.delimiter; ++end) {
-    if (IsLineEnd(line[end]) || (rules.quotes && line[end] == '"')) *problem = "Unquoted fields cannot have quotes/CRLFs inside";
+    if (IsLineEnd(line[end]) || (rules.quotes && line[end] == '"'))
+      *problem = "Unquoted fields cannot have quotes/CRLFs inside";
   }
   *at = end + 1;
   return line.substr(begin, end - begin);
 }
 
 // The same of one behind its first quote. escaped: it holds two quotes that are one.
-inline std::string_view TakeQuoted(std::string_view line, const CsvRules& rules, size_t* at, bool* escaped, const char** problem) {
+inline std::string_view TakeQuoted(std::string_view line, const CsvRules& rules, size_t* at, bool* escaped,
+                                   const char** problem) {
   const size_t begin = *at;
   size_t end = begin;
   for (; end < line.size(); ++end) {
@@ -66,13 +68,16 @@ inline std::string Unescaped(std::string_view field) {
 
 }  // namespace csv
 
-// Appends at most `most` of the wanted fields, and gives how many there are. Views are of the line, or of a text that is added to `unquoted`. Line ends before a field are stepped over.
-// problem: what is wrong with the line, else NULL.
-inline size_t SplitCsv(std::string_view line, const CsvRules& rules, size_t most, std::vector<std::string_view>* fields, std::deque<std::string>* unquoted, const char** problem) {
+// Appends at most `most` of the wanted fields, and gives how many there are. Views are of the line, or of a text that
+// is added to `unquoted`. Line ends before a field are stepped over. problem: what is wrong with the line, else NULL.
+inline size_t SplitCsv(std::string_view line, const CsvRules& rules, size_t most, std::vector<std::string_view>* fields,
+                       std::deque<std::string>* unquoted, const char** problem) {
   *problem = nullptr;
   size_t at = 0, found = 0;
   int64_t number = 0;
-  const auto wanted = [&] { return rules.columns.empty() || (found < rules.columns.size() && rules.columns[found] == number); };
+  const auto wanted = [&] {
+    return rules.columns.empty() || (found < rules.columns.size() && rules.columns[found] == number);
+  };
   const auto add = [&](std::string_view field) {
     if (found++ < most) fields->push_back(field);
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in texts, as TensorFlow reads them: white space around, a sign, and nothing else but the number. Whole numbers are decimal and must fit; real ones may be hexadecimal,
-// "inf", "infinity" and "nan" in any case, and are the nearest there is, infinite or zero where they are too large or too small.
+// Numbers in texts, as TensorFlow reads them: white space around, a sign, and nothing else but the number. Whole
+// numbers are decimal and must fit; real ones may be hexadecimal, "inf", "infinity" and "nan" in any case, and are the
+// nearest there is, infinite or zero where they are too large or too small.
 #ifndef TENON_SDK_TEXT_NUMBER_TEXT_H_
 #define TENON_SDK_TEXT_NUMBER_TEXT_H_
 
@@ -18,7 +19,8 @@ namespace tenon::sdk {
 inline std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\n\v\f\r";
   const size_t first = text.find_first_not_of(kSpace);
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
 namespace number_text {
@@ -37,7 +39,8 @@ bool ReadWith(std::string_view text, T* value, Read read) {
 
 }  // namespace number_text
 
-// Where from_chars does not say what a text is (too large, too small, hexadecimal, no number); the C library's answer, whatever the locale.
+// Where from_chars does not say what a text is (too large, too small, hexadecimal, no number); the C library's answer,
+// whatever the locale.
 inline bool ReadOddReal(std::string_view text, float* value) { return number_text::ReadWith(text, value, &strtof_l); }
 inline bool ReadOddReal(std::string_view text, double* value) { return number_text::ReadWith(text, value, &strtod_l); }
 
@@ -45,7 +48,9 @@ inline bool ReadOddReal(std::string_view text, double* value) { return number_te
 template <class T>
 bool ReadNumber(std::string_view text, T* value) {
   // All white space is ' ' or below.
-  if (!text.empty() && (static_cast<unsigned char>(text.front()) <= ' ' || static_cast<unsigned char>(text.back()) <= ' ')) text = Trimmed(text);
+  if (!text.empty() &&
+      (static_cast<unsigned char>(text.front()) <= ' ' || static_cast<unsigned char>(text.back()) <= ' '))
+    text = Trimmed(text);
   if (text.starts_with('+')) {
     text.remove_prefix(1);
     if (text.starts_with('-') || text.starts_with('+')) return false;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connection: everything that tenon.transport/1 promises of a connection, over any pipe.
 //
-// Idea: calls, replies, streams and data are frames of a pipe (frame.h) with an id that its sender chose. Each side keeps a
-// record of what is open (connection_records.h); the pipe's reading thread finds the record of a frame and calls the host.
-// A call ends once: by its reply, its deadline, its cancellation or the loss of the connection, whichever comes first; what
-// comes later finds no record and is dropped. Data is acknowledged by its receiver, so that a refusal reaches its sender.
+// Idea: calls, replies, streams and data are frames of a pipe (frame.h) with an id that its sender chose. Each side
+// keeps a record of what is open (connection_records.h); the pipe's reading thread finds the record of a frame and
+// calls the host. A call ends once: by its reply, its deadline, its cancellation or the loss of the connection,
+// whichever comes first; what comes later finds no record and is dropped. Data is acknowledged by its receiver, so that
+// a refusal reaches its sender.
 //
-// Rules. One lock guards the tables; no callback and no pipe is called under it. A connection is lost once: whoever sees
-// the first reason (the pipe's Broken, a head that is none, disconnect) leaves it in why_, and Finish, on the keeper's thread
-// or in disconnect, closes the pipe and ends what is open. Pieces that the pipe still holds when their call has ended are waited for;
-// after kGrace the connection breaks, so that a frozen peer cannot keep a caller's memory.
+// Rules. One lock guards the tables; no callback and no pipe is called under it. A connection is lost once: whoever
+// sees the first reason (the pipe's Broken, a head that is none, disconnect) leaves it in why_, and Finish, on the
+// keeper's thread or in disconnect, closes the pipe and ends what is open. Pieces that the pipe still holds when their
+// call has ended are waited for; after kGrace the connection breaks, so that a frozen peer cannot keep a caller's
+// memory.
 #ifndef TENON_SDK_TRANSPORT_CONNECTION_H_
 #define TENON_SDK_TRANSPORT_CONNECTION_H_
 
@@ -62,16 +64,18 @@ class Connection final : public TimerOwner, private FrameSink {
   [[nodiscard]] tenon_status* Send(const tenon_send_args& args);
   // done comes from the keeper's thread.
   void Cancel(uint64_t id);
-  static void Respond(OpenReply* reply, tenon_status* status, const tenon_span* pieces, uint64_t count, void (*sent)(void*),
-                      void* argument) {
-    const std::shared_ptr<Connection> connection = reply->connection;  // the reply may go while it is written, on the thread that has read it
+  static void Respond(OpenReply* reply, tenon_status* status, const tenon_span* pieces, uint64_t count,
+                      void (*sent)(void*), void* argument) {
+    // the reply may go while it is written, on the thread that has read it
+    const std::shared_ptr<Connection> connection = reply->connection;
     connection->Answer(reply, status, pieces, count, sent, argument);
   }
 
   // ---- For the host: streams ----
 
-  [[nodiscard]] tenon_status* OpenStreamTo(tenon_span method, const tenon_metadata* metadata, uint64_t count, uint64_t deadline_ns,
-                                           const tenon_stream_events& events, OpenStream** out_stream);
+  [[nodiscard]] tenon_status* OpenStreamTo(tenon_span method, const tenon_metadata* metadata, uint64_t count,
+                                           uint64_t deadline_ns, const tenon_stream_events& events,
+                                           OpenStream** out_stream);
   [[nodiscard]] static tenon_status* WriteStream(OpenStream* stream, tenon_span message) {
     return stream->connection->WriteMessage(stream, message);
   }
@@ -103,23 +107,28 @@ class Connection final : public TimerOwner, private FrameSink {
   std::shared_ptr<Connection> Self() { return std::static_pointer_cast<Connection>(shared_from_this()); }
   static bool Late(uint64_t deadline_ns) { return deadline_ns != 0 && deadline_ns <= Now(); }
   static uint64_t Timeout(uint64_t deadline_ns);
-  static uint64_t DeadlineOf(uint64_t timeout_ns) { return timeout_ns == 0 ? 0 : Now() + std::min(timeout_ns, kNever / 2); }
+  static uint64_t DeadlineOf(uint64_t timeout_ns) {
+    return timeout_ns == 0 ? 0 : Now() + std::min(timeout_ns, kNever / 2);
+  }
   static void Nothing(void*, bool) {}
   void WriteHead(const HeadWriter& head) { pipe_->Write(head.view(), {}, Nothing, nullptr); }
   tenon_status* Reason() const { return Failure(code_, why_); }  // under the lock
-  tenon_status* Draining() const { return Failure(TENON_UNAVAILABLE, "the endpoint is being drained: it takes no new calls"); }
+  tenon_status* Draining() const {
+    return Failure(TENON_UNAVAILABLE, "the endpoint is being drained: it takes no new calls");
+  }
   tenon_status* TooLarge(const char* what, uint64_t bytes) const {
     return Failure(TENON_RESOURCE_EXHAUSTED, what, " of ", bytes, " bytes; max_message_bytes of the endpoint is ",
                    endpoint_->max_message_bytes);
   }
-  tenon_status* CheckRequest(const tenon_span* pieces, uint64_t count, uint64_t head_bytes, const tenon_metadata* metadata,
-                             uint64_t metadata_count) const;
+  tenon_status* CheckRequest(const tenon_span* pieces, uint64_t count, uint64_t head_bytes,
+                             const tenon_metadata* metadata, uint64_t metadata_count) const;
 
   // ---- Calls and sends of this side ----
 
   template <class Fill>
   tenon_status* Open(uint64_t deadline_ns, OpenCall** out_call, Fill fill) {
-    if (Late(deadline_ns)) return Failure(TENON_DEADLINE_EXCEEDED, "the deadline had passed before anything was sent to ", name_);
+    if (Late(deadline_ns))
+      return Failure(TENON_DEADLINE_EXCEEDED, "the deadline had passed before anything was sent to ", name_);
     const std::lock_guard guard(lock_);
     if (code_ != TENON_OK) return Reason();
     if (free_calls_.empty()) AddCall();
@@ -180,7 +189,8 @@ class Connection final : public TimerOwner, private FrameSink {
   }
   static tenon_span MessageOf(const tenon_status* status);
   void EndCall(OpenReply* reply, bool complete);
-  void Answer(OpenReply* reply, tenon_status* status, const tenon_span* pieces, uint64_t count, void (*sent)(void*), void* argument);
+  void Answer(OpenReply* reply, tenon_status* status, const tenon_span* pieces, uint64_t count, void (*sent)(void*),
+              void* argument);
   static void OnSent(void* argument, bool);
   // Nobody waits for the answer to this call of the other side.
   void Unwanted(uint64_t id, bool late);
@@ -234,7 +244,9 @@ class Connection final : public TimerOwner, private FrameSink {
 
   // ---- The pipe's side ----
 
-  static uint32_t KnownCode(uint64_t code) { return code <= TENON_UNAUTHENTICATED ? static_cast<uint32_t>(code) : TENON_UNKNOWN; }
+  static uint32_t KnownCode(uint64_t code) {
+    return code <= TENON_UNAUTHENTICATED ? static_cast<uint32_t>(code) : TENON_UNKNOWN;
+  }
   void* BadHead(const char* what);
   void* BeginReply(HeadReader* head, uint64_t bytes);
   void* Begin(std::string_view head, uint64_t body_bytes) override;

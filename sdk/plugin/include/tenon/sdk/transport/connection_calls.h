@@ -12,7 +12,8 @@ namespace tenon::sdk {
 inline tenon_status* Connection::Call(const tenon_call_args& args, uint64_t* out_call) {
   HeadWriter head(FrameKind::kCall);
   OpenCall* call = nullptr;
-  TENON_SDK_RETURN_IF_ERROR(CheckRequest(args.pieces, args.piece_count, args.method.size, args.metadata, args.metadata_count));
+  TENON_SDK_RETURN_IF_ERROR(
+      CheckRequest(args.pieces, args.piece_count, args.method.size, args.metadata, args.metadata_count));
   if (endpoint_->draining) return Draining();
   TENON_SDK_RETURN_IF_ERROR(Open(args.deadline_ns, &call, [&](OpenCall* record) {
     record->call_done = args.done;
@@ -29,7 +30,8 @@ inline tenon_status* Connection::Send(const tenon_send_args& args) {
   HeadWriter head(FrameKind::kData);
   OpenCall* call = nullptr;
   if (args.key.size > TENON_TRANSPORT_MAX_KEY) {
-    return Failure(TENON_INVALID_ARGUMENT, "a key has ", args.key.size, " bytes; ", TENON_TRANSPORT_MAX_KEY, " are the most");
+    return Failure(TENON_INVALID_ARGUMENT, "a key has ", args.key.size, " bytes; ", TENON_TRANSPORT_MAX_KEY,
+                   " are the most");
   }
   TENON_SDK_RETURN_IF_ERROR(CheckRequest(args.pieces, args.piece_count, args.header.size, nullptr, 0));
   TENON_SDK_RETURN_IF_ERROR(Open(args.deadline_ns, &call, [&](OpenCall* record) {
@@ -54,8 +56,8 @@ inline uint64_t Connection::Timeout(uint64_t deadline_ns) {
   return deadline_ns > now ? deadline_ns - now : 1;
 }
 
-inline tenon_status* Connection::CheckRequest(const tenon_span* pieces, uint64_t count, uint64_t head_bytes, const tenon_metadata* metadata,
-                                              uint64_t metadata_count) const {
+inline tenon_status* Connection::CheckRequest(const tenon_span* pieces, uint64_t count, uint64_t head_bytes,
+                                              const tenon_metadata* metadata, uint64_t metadata_count) const {
   const uint64_t bytes = TotalOf(pieces, count);
   if (bytes > endpoint_->max_message_bytes) return TooLarge("a message", bytes);
   for (uint64_t i = 0; i < metadata_count; ++i) head_bytes += metadata[i].key.size + metadata[i].value.size + 8;
@@ -182,12 +184,14 @@ inline void* Connection::BeginCall(HeadReader* head, uint64_t bytes) {
   const tenon_span method = head->Text();
   head->Metadata(&metadata_);
   if (!head->Complete()) return BadHead("a call");
-  if (endpoint_->events.call == nullptr) return RefuseCall(id, Failure(TENON_UNIMPLEMENTED, "this side takes no calls"));
+  if (endpoint_->events.call == nullptr)
+    return RefuseCall(id, Failure(TENON_UNIMPLEMENTED, "this side takes no calls"));
   if (endpoint_->draining) return RefuseCall(id, Draining());
   if (bytes > endpoint_->max_message_bytes) return RefuseCall(id, TooLarge("a request", bytes));
   if (!endpoint_->Begun(bytes)) {
-    return RefuseCall(id, Failure(TENON_RESOURCE_EXHAUSTED, "requests that are not all there yet take as much memory as they may, ",
-                                  endpoint_->max_unfinished_bytes(), " bytes; this one of ", bytes, " bytes would be more"));
+    return RefuseCall(
+        id, Failure(TENON_RESOURCE_EXHAUSTED, "requests that are not all there yet take as much memory as they may, ",
+                    endpoint_->max_unfinished_bytes(), " bytes; this one of ", bytes, " bytes would be more"));
   }
   frame_.begun = bytes;
   OpenReply* reply = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection: the frames that come in, data among them, and the connection's end. Definitions of connection.h, which says what holds.
+// Connection: the frames that come in, data among them, and the connection's end. Definitions of connection.h, which
+// says what holds.
 #ifndef TENON_SDK_TRANSPORT_CONNECTION_FRAMES_H_
 #define TENON_SDK_TRANSPORT_CONNECTION_FRAMES_H_
 
@@ -89,8 +90,8 @@ inline void* Connection::BeginKnown(std::string_view head, uint64_t bytes) {
   HeadReader reader(head.substr(1));
   frame_.kind = static_cast<FrameKind>(head[0]);
   frame_.bytes = bytes;
-  const bool takes_body = frame_.kind == FrameKind::kCall || frame_.kind == FrameKind::kReply || frame_.kind == FrameKind::kData ||
-                          frame_.kind == FrameKind::kMessage;
+  const bool takes_body = frame_.kind == FrameKind::kCall || frame_.kind == FrameKind::kReply ||
+                          frame_.kind == FrameKind::kData || frame_.kind == FrameKind::kMessage;
   if (bytes != 0 && !takes_body) return BadHead("a frame");
   switch (frame_.kind) {
     case FrameKind::kCall: return BeginCall(&reader, bytes);
@@ -128,7 +129,8 @@ inline void Connection::Broken(tenon_status* why) {
   const uint32_t code = tenon_plugin_host->status_code(why);
   tenon_plugin_host->status_release(why);
   std::unique_lock guard(lock_);
-  Break(&guard, code == TENON_INVALID_ARGUMENT ? code : TENON_UNAVAILABLE, Concat("the connection to ", name_, " is lost: ", text));
+  Break(&guard, code == TENON_INVALID_ARGUMENT ? code : TENON_UNAVAILABLE,
+        Concat("the connection to ", name_, " is lost: ", text));
 }
 
 // ---- The end of the connection ----

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is open on a connection: calls and sends of this side, calls of the other side, streams; and what connections share.
+// What is open on a connection: calls and sends of this side, calls of the other side, streams; and what connections
+// share.
 //
 // Records are pooled or few, and hold their timers. Who owns one stands with it; connection.h says how they change.
 #ifndef TENON_SDK_TRANSPORT_CONNECTION_RECORDS_H_
@@ -79,7 +80,8 @@ struct EndpointState {
   uint64_t max_message_bytes = 0;
   // Connections that other sides made; one more is closed at once.
   static constexpr size_t kMostAccepted = 1024;
-  // Of all requests together that have begun to come and are not all there: so many, or one message of the largest size.
+  // Of all requests together that have begun to come and are not all there: so many, or one message of the largest
+  // size.
   static constexpr uint64_t kUnfinishedBytes = uint64_t{64} << 20;
   uint64_t max_unfinished_bytes() const { return std::max(max_message_bytes, kUnfinishedBytes); }
   // False: with these there would be too many.
@@ -101,7 +103,8 @@ struct EndpointState {
   // The endpoint's reference.
   std::shared_ptr<Connection> Forget(Connection* connection) {
     const std::lock_guard guard(lock_);
-    const auto found = std::find_if(connections_.begin(), connections_.end(), [connection](const auto& each) { return each.get() == connection; });
+    const auto found = std::find_if(connections_.begin(), connections_.end(),
+                                    [connection](const auto& each) { return each.get() == connection; });
     if (found == connections_.end()) return nullptr;
     std::shared_ptr<Connection> owner = std::move(*found);
     connections_.erase(found);
@@ -110,7 +113,8 @@ struct EndpointState {
   bool HasRoom(bool (*accepted)(const Connection&)) {
     const std::lock_guard guard(lock_);
     return connections_.size() < kMostAccepted ||
-           static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(), [accepted](const auto& each) { return accepted(*each); })) < kMostAccepted;
+           static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                             [accepted](const auto& each) { return accepted(*each); })) < kMostAccepted;
   }
   std::vector<std::shared_ptr<Connection>> Connections() {
     const std::lock_guard guard(lock_);
@@ -156,7 +160,8 @@ struct OpenCall {
   void* argument = nullptr;
 };
 
-// A call of the other side. Owned by whoever counts: the host until it responds, the frame that brings it, a cancellation.
+// A call of the other side. Owned by whoever counts: the host until it responds, the frame that brings it, a
+// cancellation.
 struct OpenReply {
   std::shared_ptr<Connection> connection;
   std::atomic<uint32_t> references{0};

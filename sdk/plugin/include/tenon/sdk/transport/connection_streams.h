@@ -9,8 +9,9 @@ namespace tenon::sdk {
 
 // ---- For the host: streams ----
 
-inline tenon_status* Connection::OpenStreamTo(tenon_span method, const tenon_metadata* metadata, uint64_t count, uint64_t deadline_ns,
-                                              const tenon_stream_events& events, OpenStream** out_stream) {
+inline tenon_status* Connection::OpenStreamTo(tenon_span method, const tenon_metadata* metadata, uint64_t count,
+                                              uint64_t deadline_ns, const tenon_stream_events& events,
+                                              OpenStream** out_stream) {
   TENON_SDK_RETURN_IF_ERROR(CheckRequest(nullptr, 0, method.size, metadata, count));
   if (endpoint_->draining) return Draining();
   if (Late(deadline_ns)) return Failure(TENON_DEADLINE_EXCEEDED, "the stream's deadline had passed when it was opened");
@@ -51,7 +52,8 @@ inline bool Connection::Unlist(OpenStream* stream) {
   return stream->read_ended;
 }
 
-inline void Connection::EndStream(std::unique_lock<std::mutex>* guard, OpenStream* stream, uint32_t code, std::string_view text) {
+inline void Connection::EndStream(std::unique_lock<std::mutex>* guard, OpenStream* stream, uint32_t code,
+                                  std::string_view text) {
   if (code != TENON_OK && stream->code == TENON_OK) {
     stream->code = code;
     stream->text = text;
@@ -100,7 +102,8 @@ inline tenon_status* Connection::WriteMessage(OpenStream* stream, tenon_span mes
   {
     std::unique_lock guard(lock_);
     const auto ready = [&] {
-      return stream->code != TENON_OK || stream->write_closed || stream->outstanding == 0 || stream->outstanding + cost <= window;
+      return stream->code != TENON_OK || stream->write_closed || stream->outstanding == 0 ||
+             stream->outstanding + cost <= window;
     };
     const bool in_time = in_callback_ ? ready() : stream->room.wait_until(guard, TimePoint(EndOf(*stream)), ready);
     if (stream->code != TENON_OK) return Failure(stream->code, stream->text);
@@ -148,7 +151,8 @@ inline void* Connection::BeginStream(HeadReader* head) {
   const tenon_span method = head->Text();
   head->Metadata(&metadata_);
   if (!head->Complete()) return BadHead("a stream");
-  if (endpoint_->events.stream == nullptr) return RefuseStream(Failure(TENON_UNIMPLEMENTED, "this side takes no streams"));
+  if (endpoint_->events.stream == nullptr)
+    return RefuseStream(Failure(TENON_UNIMPLEMENTED, "this side takes no streams"));
   if (endpoint_->draining) return RefuseStream(Draining());
   auto stream = std::make_unique<OpenStream>();
   stream->connection = Self();
@@ -157,18 +161,21 @@ inline void* Connection::BeginStream(HeadReader* head) {
   {
     std::unique_lock guard(lock_);
     if (FindStream(frame_.id, false) != nullptr || streams_.size() >= kMaxOpenReplies) {
-      Break(&guard, TENON_INVALID_ARGUMENT, Concat("stream ", frame_.id, " of ", name_, " came twice, or there are too many"));
+      Break(&guard, TENON_INVALID_ARGUMENT,
+            Concat("stream ", frame_.id, " of ", name_, " came twice, or there are too many"));
       return nullptr;
     }
     stream->delivering = true;  // its end waits until it is known what happens then
     List(stream.get());
   }
   OpenStream* opened = stream.release();
-  tenon_incoming incoming = {TENON_HEAD(tenon_incoming), method, {}, metadata_.data(), metadata_.size(), opened->deadline_ns};
+  tenon_incoming incoming = {TENON_HEAD(tenon_incoming), method,           {},
+                             metadata_.data(),           metadata_.size(), opened->deadline_ns};
   tenon_stream_events events = {};
   events.struct_size = sizeof events;
   const auto& host = endpoint_->events;
-  tenon_status* refused = host.stream(host.argument, peer(), &incoming, reinterpret_cast<tenon_stream*>(opened), &events);
+  tenon_status* refused =
+      host.stream(host.argument, peer(), &incoming, reinterpret_cast<tenon_stream*>(opened), &events);
   opened->events = events;
   if (refused == nullptr) {
     Delivered(opened);

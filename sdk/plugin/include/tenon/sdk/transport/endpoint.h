@@ -4,13 +4,15 @@
 //   struct Transport {
 //     static constexpr tenon_span kScheme = TENON_SPAN("loopback");
 //     // Options are copied; a credential or address that is not understood is an error here.
-//     static tenon_status* Open(tenon_plugin_self* self, const tenon_endpoint_options& options, std::unique_ptr<Door>* out_door);
+//     static tenon_status* Open(tenon_plugin_self* self, const tenon_endpoint_options& options,
+//         std::unique_ptr<Door>* out_door);
 //   };
 //   static const tenon_capability kCapabilities[] = {
 //       TENON_PROVIDES(TRANSPORT, &tenon::sdk::kTransportTable<Transport>)};
 //
-// Rules. A door is asked by any thread. It gives pipes that are not started; connection.h does the rest with them. Deadlines are instants of the
-// monotonic clock in nanoseconds, 0 is none. A failure is a status, which who gets it releases; what is thrown becomes one (Guard, span.h).
+// Rules. A door is asked by any thread. It gives pipes that are not started; connection.h does the rest with them.
+// Deadlines are instants of the monotonic clock in nanoseconds, 0 is none. A failure is a status, which who gets it
+// releases; what is thrown becomes one (Guard, span.h).
 #ifndef TENON_SDK_TRANSPORT_ENDPOINT_H_
 #define TENON_SDK_TRANSPORT_ENDPOINT_H_
 
@@ -28,7 +30,8 @@ class Door {
  public:
   using Accept = std::function<void(std::unique_ptr<Pipe> pipe)>;
   virtual ~Door() = default;
-  // accept is called from the door's own threads until StopListening() returns. out_address: with what the system chose.
+  // accept is called from the door's own threads until StopListening() returns. out_address: with what the system
+  // chose.
   virtual tenon_status* Listen(std::string_view address, Accept accept, std::string* out_address) = 0;
   // Also called when it does not listen.
   virtual void StopListening() = 0;
@@ -36,8 +39,8 @@ class Door {
   virtual tenon_status* Connect(std::string_view address, uint64_t deadline_ns, std::unique_ptr<Pipe>* out_pipe) = 0;
 };
 
-// Copies what the caller knows of a struct that may grow; what it does not know is 0. INVALID_ARGUMENT without a struct_size, UNIMPLEMENTED with a
-// bit of must_understand.
+// Copies what the caller knows of a struct that may grow; what it does not know is 0. INVALID_ARGUMENT without a
+// struct_size, UNIMPLEMENTED with a bit of must_understand.
 template <class T>
 [[nodiscard]] tenon_status* CopyStruct(const T* from, const char* name, T* out_to) {
   *out_to = {};
@@ -45,13 +48,15 @@ template <class T>
     return Failure(TENON_INVALID_ARGUMENT, name, " is missing or has no struct_size");
   }
   if (from->must_understand != 0) {
-    return Failure(TENON_UNIMPLEMENTED, name, " has must_understand ", from->must_understand, ", of which no bit is known");
+    return Failure(TENON_UNIMPLEMENTED, name, " has must_understand ", from->must_understand,
+                   ", of which no bit is known");
   }
   std::memcpy(out_to, from, std::min<size_t>(from->struct_size, sizeof(T)));
   return nullptr;
 }
 
-// What a tenon_endpoint is: a door, a keeper and the connections through it. Its destructor ends all of them and waits for that.
+// What a tenon_endpoint is: a door, a keeper and the connections through it. Its destructor ends all of them and waits
+// for that.
 class Endpoint {
  public:
   static constexpr uint64_t kDefaultMaxMessageBytes = uint64_t{4} << 30;
@@ -62,7 +67,8 @@ class Endpoint {
                                           tenon_endpoint** out_endpoint) {
     auto endpoint = std::make_unique<Endpoint>(scheme, std::move(door));
     TENON_SDK_RETURN_IF_ERROR(CopyStruct(events, "tenon_endpoint_events", &endpoint->state_->events));
-    endpoint->state_->max_message_bytes = options.max_message_bytes == 0 ? kDefaultMaxMessageBytes : options.max_message_bytes;
+    endpoint->state_->max_message_bytes =
+        options.max_message_bytes == 0 ? kDefaultMaxMessageBytes : options.max_message_bytes;
     if (options.address.size != 0) TENON_SDK_RETURN_IF_ERROR(endpoint->Listen(ToText(options.address)));
     *out_endpoint = reinterpret_cast<tenon_endpoint*>(endpoint.release());
     return nullptr;
@@ -79,7 +85,8 @@ class Endpoint {
   tenon_span address() const { return ToSpan(address_); }
 
   [[nodiscard]] tenon_status* Connect(std::string_view address, uint64_t deadline_ns, tenon_peer** out_peer) {
-    if (state_->draining) return Failure(TENON_UNAVAILABLE, "connecting to ", address, ": the endpoint is being drained");
+    if (state_->draining)
+      return Failure(TENON_UNAVAILABLE, "connecting to ", address, ": the endpoint is being drained");
     std::string_view rest;
     TENON_SDK_RETURN_IF_ERROR(WithoutScheme(address, &rest));
     std::unique_ptr<Pipe> pipe;
@@ -99,7 +106,8 @@ class Endpoint {
     Disconnect(connection.get());
     return failed;
   }
-  // Of a connection that Connect gave: what is open on it ends with CANCELLED, and this waits until it has. Not from within its callbacks.
+  // Of a connection that Connect gave: what is open on it ends with CANCELLED, and this waits until it has. Not from
+  // within its callbacks.
   static void Disconnect(Connection* connection) {
     const std::shared_ptr<Connection> held = connection->TakeHeld();
     connection->End("this side has disconnected", false);
@@ -123,14 +131,16 @@ class Endpoint {
     std::string_view rest;
     TENON_SDK_RETURN_IF_ERROR(WithoutScheme(address, &rest));
     std::string chosen;
-    TENON_SDK_RETURN_IF_ERROR(door_->Listen(rest, [this](std::unique_ptr<Pipe> pipe) { Accept(std::move(pipe)); }, &chosen));
+    TENON_SDK_RETURN_IF_ERROR(door_->Listen(
+        rest, [this](std::unique_ptr<Pipe> pipe) { Accept(std::move(pipe)); }, &chosen));
     address_ = prefix_ + chosen;
     return nullptr;
   }
   void Accept(std::unique_ptr<Pipe> pipe) {
     if (state_->draining) return pipe->Close();
     if (!state_->HasRoom([](const Connection& connection) { return connection.accepted(); })) {
-      const std::string text = Concat(address_, " has ", EndpointState::kMostAccepted, " connections, as many as it may; ", pipe->name(), " is sent away");
+      const std::string text = Concat(address_, " has ", EndpointState::kMostAccepted,
+                                      " connections, as many as it may; ", pipe->name(), " is sent away");
       tenon_plugin_host->log(TENON_LOG_WARNING, ToSpan(text));
       return pipe->Close();
     }
@@ -152,7 +162,8 @@ class Endpoint {
   }
   void Stop() {
     door_->StopListening();
-    for (const auto& connection : state_->Connections()) connection->End("the endpoint has stopped", connection->accepted());
+    for (const auto& connection : state_->Connections())
+      connection->End("the endpoint has stopped", connection->accepted());
     state_->keeper.Stop();
   }
 
@@ -165,7 +176,8 @@ class Endpoint {
 // The functions of the table that know no transport.
 struct TransportFunctions {
   static tenon_span Address(const tenon_endpoint* endpoint) { return Endpoint::Of(endpoint)->address(); }
-  static tenon_status* Connect(tenon_endpoint* endpoint, tenon_span address, uint64_t deadline_ns, tenon_peer** out_peer) {
+  static tenon_status* Connect(tenon_endpoint* endpoint, tenon_span address, uint64_t deadline_ns,
+                               tenon_peer** out_peer) {
     return Guard([&] { return Endpoint::Of(endpoint)->Connect(ToText(address), deadline_ns, out_peer); });
   }
   static void Disconnect(tenon_peer* peer) { Endpoint::Disconnect(Connection::Of(peer)); }
@@ -178,8 +190,8 @@ struct TransportFunctions {
     });
   }
   static void Cancel(tenon_peer* peer, uint64_t call) { Connection::Of(peer)->Cancel(call); }
-  static void Respond(tenon_reply* reply, tenon_status* status, const tenon_span* pieces, uint64_t count, void (*sent)(void*),
-                      void* argument) {
+  static void Respond(tenon_reply* reply, tenon_status* status, const tenon_span* pieces, uint64_t count,
+                      void (*sent)(void*), void* argument) {
     Connection::Respond(reinterpret_cast<OpenReply*>(reply), status, pieces, count, sent, argument);
   }
   static tenon_status* StreamOpen(tenon_peer* peer, tenon_span method, const tenon_metadata* metadata, uint64_t count,
@@ -188,7 +200,8 @@ struct TransportFunctions {
       tenon_stream_events known;
       TENON_SDK_RETURN_IF_ERROR(CopyStruct(events, "tenon_stream_events", &known));
       OpenStream* stream = nullptr;
-      TENON_SDK_RETURN_IF_ERROR(Connection::Of(peer)->OpenStreamTo(method, metadata, count, deadline_ns, known, &stream));
+      TENON_SDK_RETURN_IF_ERROR(
+          Connection::Of(peer)->OpenStreamTo(method, metadata, count, deadline_ns, known, &stream));
       *out_stream = reinterpret_cast<tenon_stream*>(stream);
       return nullptr;
     });
@@ -214,8 +227,8 @@ struct TransportFunctions {
 
 // The table's open: the class's, behind a check of the options.
 template <class Transport>
-tenon_status* OpenTransport(tenon_plugin_self* self, const tenon_endpoint_options* options, const tenon_endpoint_events* events,
-                            tenon_endpoint** out_endpoint) {
+tenon_status* OpenTransport(tenon_plugin_self* self, const tenon_endpoint_options* options,
+                            const tenon_endpoint_events* events, tenon_endpoint** out_endpoint) {
   return Guard([&]() -> tenon_status* {
     tenon_endpoint_options known;
     TENON_SDK_RETURN_IF_ERROR(CopyStruct(options, "tenon_endpoint_options", &known));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heads of a connection's frames: how they are written, and read with every bound checked.
 //
-// A head is one byte (FrameKind) and fields: numbers as little-endian base-128 varints, texts as a length and bytes. What
-// follows the fields is an error, as is a number over 64 bits or a text longer than what is left: whoever reads it
+// A head is one byte (FrameKind) and fields: numbers as little-endian base-128 varints, texts as a length and bytes.
+// What follows the fields is an error, as is a number over 64 bits or a text longer than what is left: whoever reads it
 // breaks the connection with INVALID_ARGUMENT. Nothing is allocated from a number that was read.
 #ifndef TENON_SDK_TRANSPORT_FRAME_H_
 #define TENON_SDK_TRANSPORT_FRAME_H_

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeper: the one thread of an endpoint that watches deadlines and does what no callback may do itself.
 //
-// Idea: a heap of timers, each a field of the record whose deadline it is, so that arming one allocates nothing. The thread is
-// woken only for a timer before the time that it sleeps until anyway; calls that end in time cost it nothing.
-// Rules: any thread may arm, disarm and post. An owner disarms its timers before it dies; one that fires in that moment finds
-// its owner gone. OnTimer gets the timer's id, not the timer: by then it may serve another record.
+// Idea: a heap of timers, each a field of the record whose deadline it is, so that arming one allocates nothing. The
+// thread is woken only for a timer before the time that it sleeps until anyway; calls that end in time cost it nothing.
+// Rules: any thread may arm, disarm and post. An owner disarms its timers before it dies; one that fires in that moment
+// finds its owner gone. OnTimer gets the timer's id, not the timer: by then it may serve another record.
 #ifndef TENON_SDK_TRANSPORT_KEEPER_H_
 #define TENON_SDK_TRANSPORT_KEEPER_H_
 

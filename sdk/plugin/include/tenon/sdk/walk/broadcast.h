@@ -20,8 +20,8 @@ namespace tenon::sdk {
 // Dims left after merging. More alternations of broadcast and plain dims are refused.
 inline constexpr int kMaxDims = 16;
 
-// Shapes are aligned at their last dim, where a dim of 1 goes with any (numpy's rule). Strides and offsets are in elements; 0 where an input is
-// repeated.
+// Shapes are aligned at their last dim, where a dim of 1 goes with any (numpy's rule). Strides and offsets are in
+// elements; 0 where an input is repeated.
 template <int kInputs>
 struct Broadcast {
   int rank = 0;  // of outer dims; the inner one is extra
@@ -81,8 +81,9 @@ struct Broadcast {
     }
   }
 
-  // function(offsets of the inputs, offset of the output, elements) for pieces of inner rows that make up [begin, end) of the `total` elements of
-  // the output, in order; along a piece input i goes on by inner_stride[i]. Shares of the range may go to several threads.
+  // function(offsets of the inputs, offset of the output, elements) for pieces of inner rows that make up [begin, end)
+  // of the `total` elements of the output, in order; along a piece input i goes on by inner_stride[i]. Shares of the
+  // range may go to several threads.
   template <class Function>
   void ForEachRow(int64_t begin, int64_t end, Function&& function) const {
     if (begin >= end) return;
@@ -112,14 +113,16 @@ struct Broadcast {
   }
 };
 
-// A dim over which any number of inputs walk beside an output: how many elements each goes on from one to the next; 0 where it is repeated.
+// A dim over which any number of inputs walk beside an output: how many elements each goes on from one to the next; 0
+// where it is repeated.
 struct BroadcastDim {
   int64_t size;
   std::vector<int64_t> steps;
 };
 
-// The same for a number of inputs that is known only when it runs: the output's dims, merged, the fastest first; none where it has one element. Dims of an input that the output
-// does not have are not looked at. UNIMPLEMENTED, with a word for who asks ("a chain"), where a dim of an input is neither 1 nor the output's.
+// The same for a number of inputs that is known only when it runs: the output's dims, merged, the fastest first; none
+// where it has one element. Dims of an input that the output does not have are not looked at. UNIMPLEMENTED, with a
+// word for who asks ("a chain"), where a dim of an input is neither 1 nor the output's.
 inline std::vector<BroadcastDim> BroadcastDims(const std::vector<Dims>& inputs, Dims out, std::string_view who) {
   std::vector<BroadcastDim> dims;
   std::vector<int64_t> walked(inputs.size(), 1);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an equation of Einsum means for operands of known shapes: the sizes of labels, how they walk memory, and their groups.
+// What an equation of Einsum means for operands of known shapes: the sizes of labels, how they walk memory, and their
+// groups.
 //
-// A label of both operands and the output is one of `batch`; of both operands alone, of `contracted`; of one operand and the
-// output, of that operand's `free`. What one operand alone has is summed over first. A label that stands twice in a tensor
-// walks along its diagonal.
+// A label of both operands and the output is one of `batch`; of both operands alone, of `contracted`; of one operand
+// and the output, of that operand's `free`. What one operand alone has is summed over first. A label that stands twice
+// in a tensor walks along its diagonal.
 #ifndef TENON_SDK_WALK_EINSUM_SHAPE_H_
 #define TENON_SDK_WALK_EINSUM_SHAPE_H_
 
@@ -24,12 +25,15 @@ class EinsumShape {
   using Strides = std::map<int, int64_t>;  // by label
 
   // text: the equation. INVALID_ARGUMENT when it does not fit the inputs' shapes; of the output only the shape is read.
-  EinsumShape(std::string_view text, const tenon_tensor_view* const* inputs, int32_t input_count, const tenon_tensor_view& output) : operands(input_count) {
+  EinsumShape(std::string_view text, const tenon_tensor_view* const* inputs, int32_t input_count,
+              const tenon_tensor_view& output)
+      : operands(input_count) {
     std::string error;
     const EinsumEquation equation = ParseEinsum(text, input_count, &error);
     for (int32_t i = 0; error.empty() && i < operands; ++i) {
       const Dims dims = DimsOf(*inputs[i]);
-      labels.push_back(EinsumEquation::Labels(equation.inputs[static_cast<size_t>(i)], static_cast<int>(dims.size()), &error));
+      labels.push_back(
+          EinsumEquation::Labels(equation.inputs[static_cast<size_t>(i)], static_cast<int>(dims.size()), &error));
       if (error.empty()) AddSizes(labels.back(), dims);
     }
     if (error.empty()) out = equation.OutputLabels(EinsumEquation::EllipsisDims(labels), &error);
@@ -40,7 +44,8 @@ class EinsumShape {
       Fail(TENON_INTERNAL, "the equation gives the shape ", out_dims, ", the output has ", DimsOf(output));
     }
     target = StridesOf(out, out_dims);
-    for (int32_t i = 0; i < operands; ++i) sources.push_back(StridesOf(labels[static_cast<size_t>(i)], DimsOf(*inputs[i])));
+    for (int32_t i = 0; i < operands; ++i)
+      sources.push_back(StridesOf(labels[static_cast<size_t>(i)], DimsOf(*inputs[i])));
     if (operands == 2) Group();
   }
 

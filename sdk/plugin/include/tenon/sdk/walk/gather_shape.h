@@ -14,9 +14,10 @@ struct GatherShape {
   int64_t batch = 1, outer = 1, rows = 0, indices = 0, inner = 0;
 };
 
-// axis and batch_dims count from the end when negative; inner of strings is in cells of 16 bytes. INVALID_ARGUMENT when they do not fit the shapes,
-// of which the first batch_dims dims are alike. The indices themselves are not read.
-inline GatherShape GatherShapeOf(const tenon_tensor_view& params, const tenon_tensor_view& indices, int64_t axis, int64_t batch_dims) {
+// axis and batch_dims count from the end when negative; inner of strings is in cells of 16 bytes. INVALID_ARGUMENT when
+// they do not fit the shapes, of which the first batch_dims dims are alike. The indices themselves are not read.
+inline GatherShape GatherShapeOf(const tenon_tensor_view& params, const tenon_tensor_view& indices, int64_t axis,
+                                 int64_t batch_dims) {
   const Dims p = DimsOf(params);
   const Dims i = DimsOf(indices);
   const int64_t rank = static_cast<int64_t>(p.size());

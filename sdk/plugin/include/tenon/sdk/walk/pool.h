@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling: the geometry of a node, and the work on one plane of it.
 //
-// A plane is an image (NHWC), where channels are the inner loop, or one channel of one (NCHW). Padding never wins a maximum
-// and does not count in an average. The gradient of a maximum goes to the first one in row-major order (of volumes see NearMaxGradPlane). NaN is passed over; of
-// NaN and -infinity alone the maximum is the lowest finite number, as in TensorFlow and oneDNN, of volumes -infinity. What
-// windows take is told to poll(nanoseconds), for large ones last: a CancelPoll (kernel.h), or NeverEnds.
+// A plane is an image (NHWC), where channels are the inner loop, or one channel of one (NCHW). Padding never wins a
+// maximum and does not count in an average. The gradient of a maximum goes to the first one in row-major order (of
+// volumes see NearMaxGradPlane). NaN is passed over; of NaN and -infinity alone the maximum is the lowest finite
+// number, as in TensorFlow and oneDNN, of volumes -infinity. What windows take is told to poll(nanoseconds), for large
+// ones last: a CancelPoll (kernel.h), or NeverEnds.
 #ifndef TENON_SDK_WALK_POOL_H_
 #define TENON_SDK_WALK_POOL_H_
 
@@ -30,11 +31,14 @@ constexpr Wide<T> Lowest() {
   }
 }
 
-// input, output: of rank 4, by the node's data_format, or volumes of rank 5. INVALID_ARGUMENT when one does not give the other.
+// input, output: of rank 4, by the node's data_format, or volumes of rank 5. INVALID_ARGUMENT when one does not give
+// the other.
 struct PoolPlan {
   template <size_t kDirections>
   PoolPlan(const WindowAttributesOf<kDirections>& a, Dims input, Dims output)
-      : in(input, a.channels_first, kDirections + 2), out(output, a.channels_first, kDirections + 2), channels_first(a.channels_first) {
+      : in(input, a.channels_first, kDirections + 2),
+        out(output, a.channels_first, kDirections + 2),
+        channels_first(a.channels_first) {
     if (in.batch != out.batch || in.channels != out.channels) {
       Fail(TENON_INVALID_ARGUMENT, "pooling does not take shape ", input, " to ", output);
     }
@@ -74,7 +78,8 @@ struct NeverEnds {
 template <class Poll>
 class WindowPoll {
  public:
-  WindowPoll(Poll& poll, int64_t row, int64_t rows) : poll_(poll), row_(row), window_(row * rows), large_(window_ > kLarge) {}
+  WindowPoll(Poll& poll, int64_t row, int64_t rows)
+      : poll_(poll), row_(row), window_(row * rows), large_(window_ > kLarge) {}
   void Window() {
     if (!large_) poll_(window_);
   }
@@ -103,7 +108,8 @@ struct Cells {
   int64_t begin, end;
 };
 
-// For what is not written out for speed as the functions below are: the cells of a window, function(number of the row in the plane) for each row of it.
+// For what is not written out for speed as the functions below are: the cells of a window, function(number of the row
+// in the plane) for each row of it.
 struct WindowCells {
   template <class Function>
   void ForEachRow(const PoolPlan& p, Function&& function) const {
@@ -126,15 +132,19 @@ void ForEachWindow(const PoolPlan& p, Function&& function) {
   }
 }
 
-// What has vectors of the compiler's, in as many registers as the processor needs for one: so many channels' results stay there over a window.
+// What has vectors of the compiler's, in as many registers as the processor needs for one: so many channels' results
+// stay there over a window.
 template <class T>
-inline constexpr int64_t kPooledAtOnce = std::is_arithmetic_v<T> && !std::is_same_v<T, bool> ? 64 / static_cast<int64_t>(sizeof(T)) : 0;
+inline constexpr int64_t kPooledAtOnce =
+    std::is_arithmetic_v<T> && !std::is_same_v<T, bool> ? 64 / static_cast<int64_t>(sizeof(T)) : 0;
 template <class T>
 struct Pooled {
   typedef T Vector __attribute__((vector_size(64)));
-  // step(total, vector) of each cell of a window, row by row, each from `first` on, and then of the rows; from: the first of those channels in the plane.
+  // step(total, vector) of each cell of a window, row by row, each from `first` on, and then of the rows; from: the
+  // first of those channels in the plane.
   template <class Step>
-  static void Over(const PoolPlan& p, const Cells& zs, const Cells& ys, const Cells& xs, int64_t lanes, const T* from, T first, Vector& total, const Step& step) {
+  static void Over(const PoolPlan& p, const Cells& zs, const Cells& ys, const Cells& xs, int64_t lanes, const T* from,
+                   T first, Vector& total, const Step& step) {
     total = Vector{} + first;
     for (int64_t z = zs.begin; z < zs.end; ++z) {
       for (int64_t y = ys.begin; y < ys.end; ++y) {
@@ -151,7 +161,8 @@ struct Pooled {
   }
 };
 
-// in, out, here and below: of one plane, [height, width, lanes], or [depth, height, width, lanes]. Every element of out is written.
+// in, out, here and below: of one plane, [height, width, lanes], or [depth, height, width, lanes]. Every element of out
+// is written.
 template <class T, class Poll>
 void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   const int64_t lanes = p.lanes();
@@ -169,7 +180,8 @@ void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
         if constexpr (kPooledAtOnce<T> != 0) {
           for (; !windows.large() && done + kPooledAtOnce<T> <= lanes; done += kPooledAtOnce<T>) {
             typename Pooled<T>::Vector most;
-            Pooled<T>::Over(p, zs, ys, xs, lanes, in + done, least, most, [](auto& largest, const auto& one) { largest = one > largest ? one : largest; });
+            Pooled<T>::Over(p, zs, ys, xs, lanes, in + done, least, most,
+                            [](auto& largest, const auto& one) { largest = one > largest ? one : largest; });
             std::memcpy(to + done, &most, sizeof(most));
           }
           if (done == lanes) continue;
@@ -211,7 +223,8 @@ void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
         if constexpr (kPooledAtOnce<T> != 0) {
           for (; !windows.large() && done + kPooledAtOnce<T> <= lanes; done += kPooledAtOnce<T>) {
             typename Pooled<T>::Vector sum;
-            Pooled<T>::Over(p, zs, ys, xs, lanes, in + done, T(0), sum, [](auto& some, const auto& one) { some += one; });
+            Pooled<T>::Over(p, zs, ys, xs, lanes, in + done, T(0), sum,
+                            [](auto& some, const auto& one) { some += one; });
             sum /= cells;
             std::memcpy(to + done, &sum, sizeof(sum));
           }
@@ -251,7 +264,8 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Funct
         windows.Window();
         const Cells xs(p.x, ox);
         for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
-          const int64_t at = ((oz * p.out.height + oy) * p.out.width + ox) * lanes + k0, n = std::min(kLanes, lanes - k0);
+          const int64_t at = ((oz * p.out.height + oy) * p.out.width + ox) * lanes + k0,
+                        n = std::min(kLanes, lanes - k0);
           Flag wanting[kLanes];
           std::fill_n(wanting, n, Flag{1});
           for (int64_t z = zs.begin; z < zs.end; ++z) {
@@ -275,9 +289,11 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Funct
   }
 }
 
-// Of one window, so many channels at once: what ForEachMax does, without its detour over flags in memory. in, dx: of the first of those channels in the plane; most: of the maximum.
+// Of one window, so many channels at once: what ForEachMax does, without its detour over flags in memory. in, dx: of
+// the first of those channels in the plane; most: of the maximum.
 template <class T, class Vector>
-void GiveToFirst(const PoolPlan& p, const Cells& zs, const Cells& ys, const Cells& xs, const T* in, Vector most, Vector gradient, T* dx) {
+void GiveToFirst(const PoolPlan& p, const Cells& zs, const Cells& ys, const Cells& xs, const T* in, Vector most,
+                 Vector gradient, T* dx) {
   using Truths = decltype(most == most);
   const int64_t lanes = p.lanes();
   const Vector least = Vector{} + static_cast<T>(p.Least<T>());
@@ -322,7 +338,8 @@ void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* 
   });
 }
 
-// As TensorFlow's CPU has it of volumes: every cell gets the window's gradient that is within 1e-5 of its maximum; one of infinity none. dx is zero before.
+// As TensorFlow's CPU has it of volumes: every cell gets the window's gradient that is within 1e-5 of its maximum; one
+// of infinity none. dx is zero before.
 template <class T, class Poll>
 void NearMaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx, Poll&& poll) {
   const int64_t lanes = p.lanes();
@@ -334,7 +351,8 @@ void NearMaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy,
       for (int64_t x = w.xs.begin; x < w.xs.end; ++x) {
         const int64_t from = (row * p.in.width + x) * lanes;
         for (int64_t k = 0; k < lanes; ++k) {
-          const auto away = static_cast<double>(static_cast<Wide<T>>(in[from + k])) - static_cast<double>(static_cast<Wide<T>>(out[at + k]));
+          const auto away = static_cast<double>(static_cast<Wide<T>>(in[from + k])) -
+                            static_cast<double>(static_cast<Wide<T>>(out[at + k]));
           const Wide<T> part = away > -1e-5 && away < 1e-5 ? static_cast<Wide<T>>(dy[at + k]) : Wide<T>(0);
           dx[from + k] = static_cast<T>(AddOp()(static_cast<Wide<T>>(dx[from + k]), part));
         }

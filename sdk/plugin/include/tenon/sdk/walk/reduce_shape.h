@@ -20,8 +20,8 @@ struct ReduceShape {
   int64_t inputs = 1;   // elements that each sums
 
   ReduceShape() = default;
-  // axes: axis_count indices in host memory, of one of IndexAt's types, negative ones counted from the end. INVALID_ARGUMENT for one that is outside
-  // or stands twice, UNIMPLEMENTED beyond kMaxDims alternations.
+  // axes: axis_count indices in host memory, of one of IndexAt's types, negative ones counted from the end.
+  // INVALID_ARGUMENT for one that is outside or stands twice, UNIMPLEMENTED beyond kMaxDims alternations.
   ReduceShape(Dims input, const void* axes, uint32_t axes_dtype, int64_t axis_count);
 };
 

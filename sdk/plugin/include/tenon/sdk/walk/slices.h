@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slice, StridedSlice, StridedSliceGrad, XlaDynamicSlice, XlaDynamicUpdateSlice, ReverseV2, Transpose, Tile, BroadcastTo, Pad, SpaceToDepth,
-// DepthToSpace: what their arguments mean, as walks.
+// Slice, StridedSlice, StridedSliceGrad, XlaDynamicSlice, XlaDynamicUpdateSlice, ReverseV2, Transpose, Tile,
+// BroadcastTo, Pad, SpaceToDepth, DepthToSpace: what their arguments mean, as walks.
 //
-// A builder adds to a StridedWalk from input 0 (of StridedSliceGrad: input 4; of XlaDynamicUpdateSlice: input 1) to the output. The other inputs are read: they lie in the host's
-// memory. Of input 0 and the output only the shapes are read; strides are in elements. Arguments that do not fit them are INVALID_ARGUMENT, ranks
-// above kMaxRank UNIMPLEMENTED, thrown as in kernel.h. A builder is made with the kernel, and Build may be called from several threads.
+// A builder adds to a StridedWalk from input 0 (of StridedSliceGrad: input 4; of XlaDynamicUpdateSlice: input 1) to the
+// output. The other inputs are read: they lie in the host's memory. Of input 0 and the output only the shapes are read;
+// strides are in elements. Arguments that do not fit them are INVALID_ARGUMENT, ranks above kMaxRank UNIMPLEMENTED,
+// thrown as in kernel.h. A builder is made with the kernel, and Build may be called from several threads.
 #ifndef TENON_SDK_WALK_SLICES_H_
 #define TENON_SDK_WALK_SLICES_H_
 
@@ -62,9 +63,9 @@ struct SliceBuilder {
   }
 };
 
-// TensorFlow's slice specification against the input's dims (util/strided_slice_op.cc): bit i of a mask is of position i of begin, end and strides.
-// begin and end: that bound is left out; ellipsis: as many whole dims as are not named; new_axis: a dim of 1, of no dim of the input; shrink:
-// one index, whose dim goes.
+// TensorFlow's slice specification against the input's dims (util/strided_slice_op.cc): bit i of a mask is of position
+// i of begin, end and strides. begin and end: that bound is left out; ellipsis: as many whole dims as are not named;
+// new_axis: a dim of 1, of no dim of the input; shrink: one index, whose dim goes.
 struct StridedSliceMasks {
   explicit StridedSliceMasks(CreateContext& c)
       : begin(c.Int("begin_mask")),
@@ -78,7 +79,8 @@ struct StridedSliceMasks {
 
   // function(dim's begin, stride, size of the slice) for every dim of `full`, in order.
   template <class Function>
-  void ForEachDim(Dims full, const tenon_tensor_view& begins, const tenon_tensor_view& ends, const tenon_tensor_view& strides, Function&& function) const {
+  void ForEachDim(Dims full, const tenon_tensor_view& begins, const tenon_tensor_view& ends,
+                  const tenon_tensor_view& strides, Function&& function) const {
     CheckRank(full);
     const int64_t count = Count(begins);
     if (Count(ends) != count || Count(strides) != count || count >= 32) {
@@ -110,8 +112,8 @@ struct StridedSliceMasks {
 
  private:
   template <class Function>
-  void One(int64_t i, int64_t dim, int64_t size, const tenon_tensor_view& begins, const tenon_tensor_view& ends, const tenon_tensor_view& strides,
-           Function& function) const {
+  void One(int64_t i, int64_t dim, int64_t size, const tenon_tensor_view& begins, const tenon_tensor_view& ends,
+           const tenon_tensor_view& strides, Function& function) const {
     const int64_t stride = ValueAt(strides, i);
     if (stride == 0) Fail(TENON_INVALID_ARGUMENT, "strides[", i, "] must be non-zero");
     int64_t from = ValueAt(begins, i);
@@ -199,7 +201,8 @@ struct DynamicSliceBuilder {
     FillStrides(in, strides);
     for (size_t i = 0; i < in.size(); ++i) {
       const int64_t size = ValueAt(*inputs[2], static_cast<int64_t>(i));
-      if (size < 0 || size > in[i]) Fail(TENON_INVALID_ARGUMENT, "a box of size ", size, " in dim ", i, " does not fit the shape ", in);
+      if (size < 0 || size > in[i])
+        Fail(TENON_INVALID_ARGUMENT, "a box of size ", size, " in dim ", i, " does not fit the shape ", in);
       if (out.size() != in.size() || size != out[i]) {
         Fail(TENON_INVALID_ARGUMENT, "the box has size ", size, " in dim ", i, "; the output's shape is ", out);
       }
@@ -216,12 +219,15 @@ struct DynamicUpdateSliceBuilder {
     const Dims whole = DimsOf(output), update = DimsOf(*inputs[1]);
     CheckRank(whole);
     CheckCount(*inputs[2], whole.size(), "indices");
-    if (update.size() != whole.size()) Fail(TENON_INVALID_ARGUMENT, "an update of shape ", update, " for a tensor of shape ", whole, ": their ranks must be equal");
+    if (update.size() != whole.size())
+      Fail(TENON_INVALID_ARGUMENT, "an update of shape ", update, " for a tensor of shape ", whole,
+           ": their ranks must be equal");
     std::array<int64_t, kMaxRank> source = {}, target = {};
     FillStrides(update, source);
     FillStrides(whole, target);
     for (size_t i = 0; i < whole.size(); ++i) {
-      if (update[i] > whole[i]) Fail(TENON_INVALID_ARGUMENT, "an update of shape ", update, " does not fit the shape ", whole);
+      if (update[i] > whole[i])
+        Fail(TENON_INVALID_ARGUMENT, "an update of shape ", update, " does not fit the shape ", whole);
       copy->Offset(0, WithinDim(ValueAt(*inputs[2], static_cast<int64_t>(i)), update[i], whole[i]) * target[i]);
       copy->Add(update[i], source[i], target[i]);
     }
@@ -310,7 +316,8 @@ struct BroadcastToBuilder {
     CheckCount(*inputs[1], out.size(), "shape");
     for (size_t i = 0; i < out.size(); ++i)
       if (const int64_t wanted = ValueAt(*inputs[1], static_cast<int64_t>(i)); wanted != out[i])
-        Fail(TENON_INVALID_ARGUMENT, "a tensor of shape ", in, " does not broadcast to a shape whose dim ", i, " is ", wanted);
+        Fail(TENON_INVALID_ARGUMENT, "a tensor of shape ", in, " does not broadcast to a shape whose dim ", i, " is ",
+             wanted);
     if (in.size() > out.size()) Fail(TENON_INVALID_ARGUMENT, "shape ", in, " does not broadcast to ", out);
     std::array<int64_t, kMaxRank> source = {}, steps = {};
     FillStrides(in, source);
@@ -325,7 +332,8 @@ struct BroadcastToBuilder {
   }
 };
 
-// Inputs: x, paddings of shape [rank, 2]: before and after each dim. What the walk does not reach gets the padding's value.
+// Inputs: x, paddings of shape [rank, 2]: before and after each dim. What the walk does not reach gets the padding's
+// value.
 struct PadBuilder {
   static constexpr bool kPartial = true;  // the rest of the output is not the walk's
   void Build(const tenon_tensor_view* const* inputs, const tenon_tensor_view& output, StridedWalk* copy) const {

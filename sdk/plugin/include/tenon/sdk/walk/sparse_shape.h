@@ -12,9 +12,10 @@ namespace tenon::sdk {
 // SparseReshape: position, value and limit of an index that is none.
 inline constexpr char kSparseIndexText[] = "input_indices[{0}] has {1}, which is not in [0, {2})";
 
-// `wanted`, of which one may be -1, as the shape of as many elements as `shape` has; out: [rank]. INVALID_ARGUMENT, in TensorFlow's words, when there
-// is none.
-inline void FillSparseShape(const int64_t* shape, int64_t shape_rank, const int64_t* wanted, int64_t rank, int64_t* out) {
+// `wanted`, of which one may be -1, as the shape of as many elements as `shape` has; out: [rank]. INVALID_ARGUMENT, in
+// TensorFlow's words, when there is none.
+inline void FillSparseShape(const int64_t* shape, int64_t shape_rank, const int64_t* wanted, int64_t rank,
+                            int64_t* out) {
   int64_t total = 1;
   for (int64_t i = 0; i < shape_rank; ++i) {
     if (shape[i] < 0) Fail(TENON_INVALID_ARGUMENT, "input_shape[", i, "] = ", shape[i], " is negative");
@@ -23,7 +24,8 @@ inline void FillSparseShape(const int64_t* shape, int64_t shape_rank, const int6
   int64_t unknown = -1, product = 1;
   for (int64_t i = 0; i < rank; ++i) {
     if (wanted[i] == -1) {
-      if (unknown >= 0) Fail(TENON_INVALID_ARGUMENT, "only one output dimension may be -1, not both ", unknown, " and ", i);
+      if (unknown >= 0)
+        Fail(TENON_INVALID_ARGUMENT, "only one output dimension may be -1, not both ", unknown, " and ", i);
       unknown = i;
       continue;
     }
@@ -32,11 +34,16 @@ inline void FillSparseShape(const int64_t* shape, int64_t shape_rank, const int6
     out[i] = wanted[i];
   }
   if (unknown >= 0) {
-    if (product == 0) Fail(TENON_INVALID_ARGUMENT, "reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are non-zero");
+    if (product == 0)
+      Fail(TENON_INVALID_ARGUMENT,
+           "reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are "
+           "non-zero");
     out[unknown] = total / product;
     product *= out[unknown];
   }
-  if (product != total) Fail(TENON_INVALID_ARGUMENT, "Input to reshape is a tensor with ", total, " dense values, but the requested shape has ", product);
+  if (product != total)
+    Fail(TENON_INVALID_ARGUMENT, "Input to reshape is a tensor with ", total,
+         " dense values, but the requested shape has ", product);
 }
 
 }  // namespace tenon::sdk

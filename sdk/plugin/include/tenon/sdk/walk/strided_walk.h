@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two strided walks of the same dims: slices, transposes, tiles, pads, reversals.
 //
-// Add() gives the dims, slowest first, with a stride in elements for source and target (0 and negative are fine). Dims of
-// 1 vanish and neighbours that walk on evenly merge. Nothing is allocated, so that it may be built inside run().
+// Add() gives the dims, slowest first, with a stride in elements for source and target (0 and negative are fine). Dims
+// of 1 vanish and neighbours that walk on evenly merge. Nothing is allocated, so that it may be built inside run().
 #ifndef TENON_SDK_WALK_STRIDED_WALK_H_
 #define TENON_SDK_WALK_STRIDED_WALK_H_
 
@@ -13,8 +13,8 @@
 
 namespace tenon::sdk {
 
-// Who copies along it derives from it. RESOURCE_EXHAUSTED when the elements are more than int64 counts, UNIMPLEMENTED beyond kMaxDims dims that do
-// not merge.
+// Who copies along it derives from it. RESOURCE_EXHAUSTED when the elements are more than int64 counts, UNIMPLEMENTED
+// beyond kMaxDims dims that do not merge.
 class StridedWalk {
  public:
   void Add(int64_t dim, int64_t source_stride, int64_t target_stride);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sliding windows: the attributes and geometry that kernels of convolution and pooling share.
 //
-// All is kept as height and width, or as depth, height and width, whatever the data_format; channels_first says where the channels stand.
+// All is kept as height and width, or as depth, height and width, whatever the data_format; channels_first says where
+// the channels stand.
 #ifndef TENON_SDK_WALK_WINDOW_H_
 #define TENON_SDK_WALK_WINDOW_H_
 
@@ -22,9 +23,9 @@ struct WindowDim {
   int64_t input = 0, output = 0, size = 1, stride = 1, dilation = 1, before = 0;
 };
 
-// The node's data_format (NHWC or NCHW; NDHWC or NCDHW of three directions), padding, strides, dilations and explicit_paddings, those of the spatial
-// directions. What is wrong with them sticks in the context (INVALID_ARGUMENT); strides along batch and channels are UNIMPLEMENTED. An op that has
-// sizes and strides as inputs gives them with Slide.
+// The node's data_format (NHWC or NCHW; NDHWC or NCDHW of three directions), padding, strides, dilations and
+// explicit_paddings, those of the spatial directions. What is wrong with them sticks in the context (INVALID_ARGUMENT);
+// strides along batch and channels are UNIMPLEMENTED. An op that has sizes and strides as inputs gives them with Slide.
 template <size_t kDirections>
 struct WindowAttributesOf {
   static constexpr size_t kRank = kDirections + 2;
@@ -32,10 +33,12 @@ struct WindowAttributesOf {
   // `window` is the attribute with the window's size, or empty where a filter has it.
   WindowAttributesOf(CreateContext& c, const char* window, const char* dilation = "dilations") {
     strides.fill(1), dilations.fill(1), sizes.fill(1);
-    constexpr std::string_view kLast = kDirections == 2 ? "NHWC" : "NDHWC", kFirst = kDirections == 2 ? "NCHW" : "NCDHW";
+    constexpr std::string_view kLast = kDirections == 2 ? "NHWC" : "NDHWC",
+                               kFirst = kDirections == 2 ? "NCHW" : "NCDHW";
     const std::string_view format = c.Has("data_format") ? c.String("data_format") : kLast;
     channels_first = format == kFirst;
-    if (!channels_first && format != kLast) c.Invalid("data_format '", format, "'; the CPU has ", kLast, " and ", kFirst);
+    if (!channels_first && format != kLast)
+      c.Invalid("data_format '", format, "'; the CPU has ", kLast, " and ", kFirst);
     padding = std::string(c.String("padding"));
     if (padding != "SAME" && padding != "VALID" && padding != "EXPLICIT") c.Invalid("padding '", padding, "'");
     if (c.Has("strides")) strides = Spatial(c, "strides");
@@ -60,7 +63,8 @@ struct WindowAttributesOf {
       }
       if (spatial) pads[d - first] = {before, after};
       if (spatial && window[0] != '\0' && std::max(before, after) >= sizes[d - first]) {
-        c.Invalid("explicit_paddings of ", before, " and ", after, " are not smaller than the window of ", sizes[d - first]);
+        c.Invalid("explicit_paddings of ", before, " and ", after, " are not smaller than the window of ",
+                  sizes[d - first]);
       }
     }
   }
@@ -69,7 +73,8 @@ struct WindowAttributesOf {
   WindowAttributesOf Slide(std::span<const int32_t> ksize, std::span<const int32_t> steps) const {
     WindowAttributesOf window = *this;
     const auto spatial = [&](const char* what, std::span<const int32_t> list) {
-      if (list.size() != kRank) Fail(TENON_INVALID_ARGUMENT, what, " has ", list.size(), " values; ", kRank, " are needed");
+      if (list.size() != kRank)
+        Fail(TENON_INVALID_ARGUMENT, what, " has ", list.size(), " values; ", kRank, " are needed");
       for (const int32_t v : list) {
         if (v <= 0) Fail(TENON_INVALID_ARGUMENT, what, " has the value ", v, "; it must be positive");
       }
@@ -85,9 +90,10 @@ struct WindowAttributesOf {
     return window;
   }
 
-  // Geometry of direction d (of height and width, 0 and 1; of depth, height and width, 0, 1 and 2); checks the output's size. With
-  // reach = (size - 1) dilation + 1, as TensorFlow has it (GetWindowedOutputSize): SAME gives ceil(input / stride) cells, of the padding the smaller
-  // half before; VALID and EXPLICIT give floor((input + padding - reach) / stride) + 1. INVALID_ARGUMENT when `output` is not that.
+  // Geometry of direction d (of height and width, 0 and 1; of depth, height and width, 0, 1 and 2); checks the output's
+  // size. With reach = (size - 1) dilation + 1, as TensorFlow has it (GetWindowedOutputSize): SAME gives ceil(input /
+  // stride) cells, of the padding the smaller half before; VALID and EXPLICIT give floor((input + padding - reach) /
+  // stride) + 1. INVALID_ARGUMENT when `output` is not that.
   WindowDim Geometry(size_t d, int64_t input, int64_t size, int64_t output) const {
     WindowDim w{input, output, size, strides[d], dilations[d], 0};
     if (size <= 0 || input < 0) Fail(TENON_INVALID_ARGUMENT, "a window of size ", size, " on ", input, " cells");
@@ -152,13 +158,15 @@ struct Image {
   int64_t batch, depth = 1, height, width, channels;
 };
 
-// A convolution's filter, [height, width, channels of a group, filters], of volumes with the depth before, beside the channels of images and results.
+// A convolution's filter, [height, width, channels of a group, filters], of volumes with the depth before, beside the
+// channels of images and results.
 struct Filter {
   explicit Filter(Dims dims, int64_t image_channels, int64_t out_channels, size_t rank = 4) {
     if (dims.size() != rank) Fail(TENON_INVALID_ARGUMENT, "a filter needs ", rank, " dims; the shape is ", dims);
     if (rank == 5) depth = dims[0];
     height = dims[rank - 4], width = dims[rank - 3], in = dims[rank - 2], out = dims[rank - 1];
-    if (in <= 0 || image_channels <= 0 || depth <= 0 || height <= 0 || width <= 0 || image_channels % in != 0 || out % std::max<int64_t>(1, image_channels / in) != 0) {
+    if (in <= 0 || image_channels <= 0 || depth <= 0 || height <= 0 || width <= 0 || image_channels % in != 0 ||
+        out % std::max<int64_t>(1, image_channels / in) != 0) {
       Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", dims, " does not fit images of ", image_channels, " channels");
     }
     if (out != out_channels) {
