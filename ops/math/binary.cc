@@ -209,7 +209,7 @@ TENON_OP(kNextAfter) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {double, float} = float",
     .doc = "The number of the type that is next to x1 on the way to x2.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts",
     .shape = ShapeFunction<BroadcastShape>,
     .gradient = GradientFunction<NextAfterGradient>,
 });

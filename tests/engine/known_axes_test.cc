@@ -14,9 +14,10 @@ struct Result {
   std::vector<std::vector<int64_t>> shapes;
   int asked = 0;  // nodes that ask for axes
 };
-Result ResultOf(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches) {
+Result ResultOf(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
+                const Runtime& runtime = TheRuntime()) {
   Result result;
-  auto session = Session::Create(TheRuntime(), graph, {});
+  auto session = Session::Create(runtime, graph, {});
   EXPECT_TRUE(session.ok()) << session.status();
   std::vector<Name> names;
   std::vector<View> views;
@@ -47,10 +48,11 @@ Tensor Counted(std::vector<int64_t> dims) {
 
 // f(graph, x, y) of x and y, whose dims are unknown where `said` is -1: its gradients are those of the graph that knows them.
 template <class Function>
-int AskedFor(std::vector<std::vector<int64_t>> said, std::vector<std::vector<int64_t>> fed, Function&& f) {
+int AskedFor(std::vector<std::vector<int64_t>> said, std::vector<std::vector<int64_t>> fed, Function&& f,
+             const Runtime& runtime = TheRuntime()) {
   Result results[2];
   for (int known = 0; known < 2; ++known) {
-    Graph g(TheRuntime());
+    Graph g(runtime);
     std::vector<Output> inputs;
     std::vector<Feed> feeds;
     for (size_t i = 0; i < said.size(); ++i) {
@@ -60,7 +62,7 @@ int AskedFor(std::vector<std::vector<int64_t>> said, std::vector<std::vector<int
     const Output y = f(g, inputs);
     std::vector<Name> fetches = {y};
     for (const Gradient& gradient : g.Gradients({g.Op("Square", {y})}, inputs)) fetches.push_back(gradient.dense);
-    results[known] = ResultOf(g, feeds, fetches);
+    results[known] = ResultOf(g, feeds, fetches, runtime);
   }
   EXPECT_EQ(results[0].values, results[1].values);
   EXPECT_EQ(results[0].shapes, results[1].shapes);
@@ -86,6 +88,15 @@ TEST(KnownAxes, OfProductsOfBatchesAreNotAskedFor) {
   for (const int64_t batch : {3, 1}) {
     EXPECT_EQ(AskedFor({{-1, 4, 6}}, {{batch, 4, 6}}, [](Graph& g, const std::vector<Output>& x) { return g.Op("BatchMatMulV2", {x[0], g.Op("Tanh", {x[0]})}, {{"adj_y", true}}); }), 0);
   }
+}
+
+// A package from outside says what its op does, and is taken as those of the tree are.
+TEST(KnownAxes, PassThroughAStrangersOpThatSaysItIsElementWise) {
+  auto runtime = Runtime::Create({});
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  ASSERT_TRUE(runtime->LoadPlugin(TENON_TEST_CUBE_PLUGIN).ok());
+  const auto cubes = [](Graph& g, const std::vector<Output>& x) { return g.Op("Mul", {x[0], g.Op("Cube", {x[0]})}); };
+  for (const int64_t rows : {5, 1}) EXPECT_EQ(AskedFor({{-1, 6}}, {{rows, 6}}, cubes, *runtime), 0) << rows;
 }
 
 // Two inputs may be of one batch or not.

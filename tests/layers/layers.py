@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 import equal_names
+import known_ops
 
 ROOMS = ("plugin_api", "core", "plugins", "ops", "devices", "net", "files", "sdk", "tests")
 SOURCE_ENDINGS = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".inc")
@@ -434,6 +435,10 @@ def check_equal_names(tree):
             for files in libraries.values() for name, paths in equal_names.equal_names(files)]
 
 
+def check_known_ops(tree):
+    return known_ops.problems(known_ops.counts(tree, defined_ops(tree), is_test), known_ops.allowed(tree.root))
+
+
 def check_test_namespaces(tree):
     """Tests of one program are compiled in batches: what a file brings in by using declarations, and its names, are its own."""
     tests = [source for source in tree.sources if source.endswith("_test.cc") and not source.startswith(equal_names.ALONE)]
@@ -443,4 +448,4 @@ def check_test_namespaces(tree):
             for found in re.findall(r"^namespace ([\w:]+) \{$(?!\n(?:extern |const Settings kBench))", text, re.MULTILINE) if not found.endswith(f"::{Path(source).stem}")]
 
 
-CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names, check_kept, check_built, check_equal_names, check_test_namespaces)
+CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names, check_kept, check_built, check_equal_names, check_test_namespaces, check_known_ops)

@@ -7,6 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import known_ops
 import layers
 import pages
 
@@ -226,6 +227,21 @@ class Planted(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(count, len(self.problems(layers.check_kept, {"ops/math/a.cc": text})))
                 self.assertEqual([], self.problems(layers.check_kept, {"ops/math/a_test.cc": text}))
+
+    def test_ops_that_a_pass_knows_by_name_become_no_more(self):
+        op = {"ops/math/neg.cc": 'TENON_OP(kNeg) = DefineOp({.name = "Neg"});'}
+        source = "devices/cpu_codegen/claiming.cc"
+        knows = {**op, source: 'bool Takes(std::string_view op) { return op == "Neg" || op == "Neg"; }'}
+        for most, count in (("", 1), ("1 " + source, 1), ("2 " + source, 0), ("3 " + source, 0)):
+            with self.subTest(most):
+                files = {**knows, known_ops.RATCHET: f"# which may fall\n{most}\n"}
+                self.assertEqual(count, len(self.problems(layers.check_known_ops, files)))
+        self.assertEqual(1, len(self.problems(layers.check_known_ops, {**op, "core/exec/a.cc": 'auto op = "Neg";'})))
+        for silent in ('Output y = g.Op("Neg", {x});', '// "Neg" is one\n', 'auto text = "Negate";',
+                       'TENON_CPU_KERNEL(Neg) = CpuKernel<NegKernel>("Neg", {});'):
+            with self.subTest(silent):
+                self.assertEqual([], self.problems(layers.check_known_ops, {**op, source: silent}))
+        self.assertEqual([], self.problems(layers.check_known_ops, {**op, "devices/cpu/kernels/neg.cc": '"Neg"'}))
 
     def test_equal_names_of_one_library_are_refused(self):
         own = "namespace tenon {\nnamespace {\n%s\n}  // namespace\n}\n"

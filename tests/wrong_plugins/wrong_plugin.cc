@@ -326,6 +326,11 @@ const tenon_op_package* Ops() {
   if (IsDecomposed()) wrong.decompose = &Decompose;
   if (Is("op.trait")) wrong.traits = uint64_t{1} << 55;
   if (Is("op.role")) wrong.roles = Text("conjurer");
+  if (Is("op.property")) wrong.properties = Text("elementwise, magic");
+  if (Is("op.property_input")) wrong.properties = Text("moves(nope)");
+  if (Is("op.property_kinds")) wrong.properties = Text("view(x), reduces(x)");
+  if (Is("op.property_axes")) wrong.properties = Text("reduces(x, T)");
+  if (Is("op.null_properties")) wrong.properties = {nullptr, 9};
   if (Is("op.version")) wrong.version = -3;
   if (Is("op.must_understand")) wrong.must_understand = 1;
   if (Is("op.size_0")) wrong.struct_size = 0;

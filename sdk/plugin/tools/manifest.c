@@ -74,6 +74,11 @@ static void separate(FILE* out, uint64_t* written, const char* indent) {
   ++*written;
 }
 
+/* The comma before every name but the first: there are thousands, and each start of a host reads them all. */
+static void separate_names(FILE* out, uint64_t* written) {
+  if ((*written)++ > 0) fputc(',', out);
+}
+
 /* ---- What the library says of itself ---- */
 
 static int is_id(tenon_span id, const char* text) {
@@ -87,7 +92,7 @@ static void write_ops(FILE* out, const tenon_plugin* plugin) {
     if (!is_id(plugin->capabilities[c].id, TENON_CAPABILITY_OPS)) continue;
     const tenon_op_package* package = plugin->capabilities[c].table;
     for (uint64_t i = 0; i < package->count; ++i) {
-      separate(out, &written, "      ");
+      separate_names(out, &written);
       write_bytes(out, package->definitions[i]->name.data, package->definitions[i]->name.size);
     }
   }
@@ -101,7 +106,7 @@ static void write_gradients(FILE* out, const tenon_plugin* plugin) {
     if (!is_id(plugin->capabilities[c].id, TENON_CAPABILITY_GRADIENTS)) continue;
     const tenon_gradient_package* package = plugin->capabilities[c].table;
     for (uint64_t i = 0; i < package->count; ++i) {
-      separate(out, &written, "      ");
+      separate_names(out, &written);
       write_bytes(out, package->registrations[i]->op.data, package->registrations[i]->op.size);
     }
   }
@@ -164,7 +169,7 @@ static void write_kernels(FILE* out, const tenon_plugin* plugin) {
     const tenon_kernel_package* package = plugin->capabilities[c].table;
     for (uint64_t i = 0; i < package->count; ++i) {
       if (is_named(package, i)) continue;
-      separate(out, &written, "      ");
+      separate_names(out, &written);
       write_bytes(out, package->registrations[i]->op.data, package->registrations[i]->op.size);
     }
   }
@@ -177,7 +182,7 @@ static void write_devices(FILE* out, const tenon_plugin* plugin) {
   for (uint64_t c = 0; c < plugin->capability_count; ++c) {
     if (!is_id(plugin->capabilities[c].id, TENON_CAPABILITY_DEVICE)) continue;
     const tenon_device_driver* driver = plugin->capabilities[c].table;
-    separate(out, &written, "      ");
+    separate_names(out, &written);
     write_bytes(out, driver->device_type.data, driver->device_type.size);
   }
   fputs("],\n", out);

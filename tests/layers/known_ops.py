@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What passes, compilers and trainers know of ops by name.
+
+An op says of itself what it does to elements ("Properties" in tenon/op.h), so that one of a stranger's gets what ours
+get. Where names stand all the same, they are counted, file by file: known_ops.txt has the numbers, which may fall and
+never grow. Not counted are definitions, registrations of kernels, and what builds a node of an op.
+
+usage: known_ops.py --lower [ROOT]   writes into known_ops.txt how many names there are now, where these are fewer
+"""
+
+import re
+import sys
+from pathlib import Path
+
+RATCHET = "tests/layers/known_ops.txt"
+# Who rewrites graphs, or asks what they do: whole folders, and files.
+KNOWERS = ("core/", "ops/axes/", "ops/quantized/int8_pass.cc", "ops/collective/p", "devices/cpu/recurrent_",
+           "devices/cpu/loop_graph", "devices/cpu_codegen/", "devices/cpu_onednn/", "devices/gpu/fuse/",
+           "devices/tpu_sim/", "sdk/plugin/include/", "sdk/train/", "sdk/model/", "sdk/host/")
+# What builds a node of an op, or registers a kernel of one.
+BUILDS = re.compile(r"(?:\b(?:Op|Node|AddNode|On|CpuKernel|OneDnnKernel|Kernel|Registration|SimKernel|\w*Kernel\w*)"
+                    r"(?:<[^;{}]*?>)?\(\s*|TENON_\w*(?:KERNEL|OP)\w*\([^;]*?)\"([^\"\n]*)\"", re.DOTALL)
+LITERAL = re.compile(r"\"([A-Za-z_][\w>]*)\"")
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def named(text, ops):
+    """The names of ops that stand in a source, but for those by which it builds or registers."""
+    text = COMMENT.sub("", text)
+    text = BUILDS.sub(lambda match: match.group().replace('"' + match.group(1) + '"', ""), text)
+    return [match.group(1) for match in LITERAL.finditer(text) if match.group(1) in ops]
+
+
+def counts(tree, ops, is_test):
+    found = {}
+    for source, text in tree.sources.items():
+        if source.startswith(KNOWERS) and not is_test(source) and "/testing/" not in source:
+            number = len(named(text, ops))
+            if number:
+                found[source] = number
+    return found
+
+
+def allowed(root):
+    path = Path(root, RATCHET)
+    lines = path.read_text().splitlines() if path.exists() else []
+    pairs = [line.split() for line in lines if line and not line.startswith("#")]
+    return {source: int(number) for number, source in pairs}
+
+
+def problems(found, may):
+    return [f"{source}: names {number} ops, and {RATCHET} allows {may.get(source, 0)}: ask for a property of theirs "
+            "(Properties() of tenon/sdk/node.h), and give one to ops that lack it"
+            for source, number in sorted(found.items()) if number > may.get(source, 0)]
+
+
+def main(arguments):
+    import layers
+    if arguments[:1] != ["--lower"]:
+        sys.exit(__doc__)
+    root = Path(arguments[1]) if len(arguments) > 1 else Path(__file__).resolve().parents[2]
+    tree = layers.Tree(root)
+    found, may = counts(tree, layers.defined_ops(tree), layers.is_test), allowed(root)
+    kept = {source: min(number, may.get(source, number)) for source, number in found.items()}
+    head = ("# How many ops each file of a pass, a compiler or a trainer knows by name. A number may fall and never\n"
+            "# grow: the test layers holds it. Lower the numbers by tests/layers/known_ops.py --lower.\n")
+    Path(root, RATCHET).write_text(head + "".join(f"{number:5} {source}\n" for source, number in sorted(kept.items())))
+    print(sum(kept.values()), "names of ops in", len(kept), "files")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
