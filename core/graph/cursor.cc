@@ -6,25 +6,33 @@
 namespace tenon::graph {
 namespace {
 
+size_t CountOf(const tenon_graph* graph) { return graph->has_own_numbers ? graph->graph->size() : graph->ids.size(); }
+
 const Node* Find(const tenon_graph* graph, int64_t number) {
-  if (!Within(number, graph->ids.size())) return nullptr;
-  return &graph->graph->node(graph->ids[number]);
+  if (!Within(number, CountOf(graph))) return nullptr;
+  return &graph->graph->node(graph->has_own_numbers ? NodeId(number) : graph->ids[number]);
+}
+
+int64_t NumberIn(const tenon_graph* graph, NodeId id) {
+  return graph->has_own_numbers ? id.number() : graph->numbers[id];
 }
 
 tenon_status* NoSuch(int64_t number, const char* what) {
   return InvalidArgument(StrCat("the graph has no ", what, " ", number)).release();
 }
 
-int64_t NodeCount(const tenon_graph* graph) { return static_cast<int64_t>(graph->ids.size()); }
+int64_t NodeCount(const tenon_graph* graph) { return static_cast<int64_t>(CountOf(graph)); }
 
 const tenon_node* NodeAt(const tenon_graph* graph, int64_t id) { return Find(graph, id); }
 
 tenon_status* CursorInput(const tenon_graph* graph, int64_t id, int32_t index, tenon_output* out_source) {
   const Node* node = Find(graph, id);
   if (node == nullptr) return NoSuch(id, "node");
-  if (!Within(index, node->inputs.size())) return NoSuch(index, "such input");
+  if (!Within(index, node->inputs.size()))
+    return InvalidArgument(StrCat(node->Describe(), " has no input ", index, "; it has ", node->inputs.size()))
+        .release();
   const Edge edge = node->inputs[index];
-  *out_source = {!edge.node ? -1 : graph->numbers[edge.node], edge.index, 0};
+  *out_source = {!edge.node ? -1 : NumberIn(graph, edge.node), edge.index, 0};
   return nullptr;
 }
 
@@ -36,8 +44,11 @@ int32_t ControlInputCount(const tenon_graph* graph, int64_t id) {
 tenon_status* ControlInput(const tenon_graph* graph, int64_t id, int32_t index, int64_t* out_source) {
   const Node* node = Find(graph, id);
   if (node == nullptr) return NoSuch(id, "node");
-  if (!Within(index, node->controls.size())) return NoSuch(index, "such control input");
-  *out_source = graph->numbers[node->controls[index]];
+  if (!Within(index, node->controls.size()))
+    return InvalidArgument(
+               StrCat(node->Describe(), " waits for ", node->controls.size(), " nodes; ", index, " was asked for"))
+        .release();
+  *out_source = NumberIn(graph, node->controls[index]);
   return nullptr;
 }
 
@@ -49,9 +60,21 @@ tenon_status* CursorOutputShape(const tenon_graph* graph, tenon_output output, t
   return nullptr;
 }
 
+tenon_graph_cursor Table(const tenon_graph* graph) {
+  return {TENON_HEAD(tenon_graph_cursor), graph, NodeServices(), NodeCount, NodeAt, CursorInput, ControlInputCount,
+          ControlInput, CursorOutputShape, nullptr};
+}
+
 }  // namespace
 
-Cursor::Cursor(const Graph& graph, const std::vector<NodeId>& order, std::function<tenon_shape(Edge)> shape_of) {
+Cursor::Cursor(const Graph& graph, std::function<tenon_shape(Edge)> shape_of) : table_(Table(&state_)) {
+  state_.graph = &graph;
+  state_.has_own_numbers = true;
+  state_.shape_of = std::move(shape_of);
+}
+
+Cursor::Cursor(const Graph& graph, const std::vector<NodeId>& order, std::function<tenon_shape(Edge)> shape_of)
+    : table_(Table(&state_)) {
   state_.graph = &graph;
   state_.shape_of = std::move(shape_of);
   NodeMap<bool> ordered(graph.size(), false);
@@ -62,8 +85,6 @@ Cursor::Cursor(const Graph& graph, const std::vector<NodeId>& order, std::functi
   state_.numbers.resize(state_.ids.size());
   for (size_t number = 0; number < state_.ids.size(); ++number)
     state_.numbers[state_.ids[number]] = static_cast<int64_t>(number);
-  table_ = {TENON_HEAD(tenon_graph_cursor), &state_, NodeServices(), NodeCount, NodeAt, CursorInput, ControlInputCount, ControlInput,
-            CursorOutputShape, nullptr};
 }
 
 }  // namespace tenon::graph

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cursor: a graph as plugins read it, through the C table.
 //
-// Nodes have other numbers there than in the graph: topological ones. Nodes outside the order come first.
+// Nodes have other numbers there than in the graph: topological ones, where an order is given. Nodes outside the order
+// come first.
 #ifndef TENON_CORE_GRAPH_CURSOR_H_
 #define TENON_CORE_GRAPH_CURSOR_H_
 
@@ -15,6 +16,7 @@
 // The ABI's opaque graph.
 struct tenon_graph {
   const tenon::graph::Graph* graph = nullptr;
+  bool has_own_numbers = false;           // the graph's; else those below
   std::vector<tenon::graph::NodeId> ids;  // by number
   tenon::graph::NodeMap<int64_t> numbers;
   std::function<tenon_shape(tenon::graph::Edge)> shape_of;
@@ -27,6 +29,8 @@ class Cursor {
  public:
   // order: topological, back edges excepted. shape_of: the dims live as long as what it refers to.
   Cursor(const Graph& graph, const std::vector<NodeId>& order, std::function<tenon_shape(Edge)> shape_of);
+  // With the graph's own numbers, in no order. It may grow meanwhile.
+  Cursor(const Graph& graph, std::function<tenon_shape(Edge)> shape_of);
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 

@@ -9,6 +9,7 @@
 #include "core/base/plugin_instance.h"
 #include "core/base/table_check.h"
 #include "core/graph/builder.h"
+#include "core/graph/cursor.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_def.h"
 #include "core/graph/op_registry.h"
@@ -30,7 +31,13 @@ constexpr uint64_t kMostOps = 4096;  // of one pass
 class PassCall {
  public:
   PassCall(const PluginPass& pass, const PassQuestion& question, Graph* graph, Request* request, NodeNotes* notes)
-      : pass_(pass), question_(question), graph_(graph), request_(request), notes_(notes), builder_(graph) {}
+      : pass_(pass),
+        question_(question),
+        graph_(graph),
+        request_(request),
+        notes_(notes),
+        builder_(graph),
+        cursor_(*graph, [this](const Edge& edge) { return builder_.Facts(edge).shape.c(); }) {}
 
   // False: it has no node here.
   Result<bool> Run() {
@@ -47,8 +54,20 @@ class PassCall {
     }
     if (!is_called) return false;
     const size_t before = graph_->size();
-    const tenon_graph_pass_args args = {TENON_HEAD(tenon_graph_pass_args), builder_.c(), graph::NodeServices(), nodes_.data(), nodes_.size(),
-                                        &NodeOf, &InputOf, &Begin, &Replace, &AddTarget, this, question_.precision, question_.compiles ? 1u : 0u, Span(question_.calibration), &Explain, &ControlInputCount, &ControlInput};
+    const tenon_graph_pass_args args = {TENON_HEAD(tenon_graph_pass_args),
+                                        builder_.c(),
+                                        graph::NodeServices(),
+                                        nodes_.data(),
+                                        nodes_.size(),
+                                        cursor_.c(),
+                                        &Begin,
+                                        &Replace,
+                                        &AddTarget,
+                                        this,
+                                        question_.precision,
+                                        question_.compiles ? 1u : 0u,
+                                        Span(question_.calibration),
+                                        &Explain};
     Status status = pass_.plugin->Call("graph_pass.run", nullptr, nullptr, [&](tenon_plugin_self* self) { return pass_.table->run(self, &args); });
     if (!status.ok()) return std::move(status).Annotate("the graph pass '", pass_.name, "'");
     PassBy();
@@ -63,18 +82,6 @@ class PassCall {
   bool Has(int64_t id) const { return Within(id, graph_->size()); }
   static Status NoNode(int64_t id) { return InvalidArgument(StrCat("the graph has no node ", id)); }
 
-  static const tenon_node* NodeOf(const tenon_graph_pass_args* args, int64_t id) {
-    return Self(args)->Has(id) ? &Self(args)->graph_->node(NodeId(id)) : nullptr;
-  }
-  static tenon_status* InputOf(const tenon_graph_pass_args* args, int64_t id, int32_t index, tenon_output* out_source) {
-    PassCall& call = *Self(args);
-    if (!call.Has(id)) return NoNode(id).release();
-    const graph::Node& node = call.graph_->node(NodeId(id));
-    if (!Within(index, node.inputs.size()))
-      return InvalidArgument(StrCat(node.Describe(), " has no input ", index, "; it has ", node.inputs.size())).release();
-    *out_source = node.inputs[index].node ? graph::ToC(node.inputs[index]) : tenon_output{-1, 0, 0};
-    return nullptr;
-  }
   static tenon_status* Begin(const tenon_graph_pass_args* args, int64_t id, tenon_span device) {
     PassCall& call = *Self(args);
     if (id != -1 && !call.Has(id)) return NoNode(id).release();
@@ -98,19 +105,6 @@ class PassCall {
     PassCall& call = *Self(args);
     if (!call.Has(id)) return NoNode(id).release();
     call.notes_->insert_or_assign(call.graph_->node(NodeId(id)).name, std::string(View(text)));
-    return nullptr;
-  }
-
-  static int32_t ControlInputCount(const tenon_graph_pass_args* args, int64_t id) {
-    return Self(args)->Has(id) ? static_cast<int32_t>(Self(args)->graph_->node(NodeId(id)).controls.size()) : 0;
-  }
-
-  static tenon_status* ControlInput(const tenon_graph_pass_args* args, int64_t id, int32_t index, int64_t* out_source) {
-    PassCall& call = *Self(args);
-    if (!call.Has(id)) return NoNode(id).release();
-    const graph::Node& node = call.graph_->node(NodeId(id));
-    if (!Within(index, node.controls.size())) return InvalidArgument(StrCat(node.Describe(), " waits for ", node.controls.size(), " nodes; ", index, " was asked for")).release();
-    *out_source = node.controls[index].number();
     return nullptr;
   }
 
@@ -162,6 +156,7 @@ class PassCall {
   Request* const request_;
   NodeNotes* const notes_;
   graph::Builder builder_;
+  const graph::Cursor cursor_;
   std::vector<int64_t> nodes_;
   std::set<NodeId> replaced_;
   std::vector<std::pair<size_t, int64_t>> begun_;  // nodes from the first one's number on are made for the second; -1: for none

@@ -12,6 +12,7 @@
 #include "conv.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/device/compiler.h"
+#include "tenon/sdk/op/graph_view.h"
 
 namespace tenon::cpu_onednn {
 namespace {
@@ -66,18 +67,11 @@ Epilogue::Activation ActivationOf(ChainNode& node) {
 class Finder {
  public:
   Finder(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes)
-      : cursor_(cursor), may_(static_cast<size_t>(cursor.node_count(cursor.graph))), readers_(may_.size()) {
-    for (int64_t id : nodes) may_[static_cast<size_t>(id)] = true;
-    for (int64_t id = 0; id < static_cast<int64_t>(readers_.size()); ++id) {
-      const int32_t inputs = cursor.node_services->input_count(cursor.node(cursor.graph, id));
-      for (int32_t i = 0; i < inputs; ++i) Read(id, i);
-      const int32_t controls = cursor.control_input_count(cursor.graph, id);
-      for (int32_t i = 0; i < controls; ++i) {
-        int64_t source = -1;
-        sdk::Check(cursor.control_input(cursor.graph, id, i, &source));
-        if (source >= 0) readers_[static_cast<size_t>(source)].push_back({-1, 0, 0});
-      }
-    }
+      : cursor_(cursor), graph_(cursor, sdk::Check), may_(static_cast<size_t>(graph_.count())), awaited_(may_.size()) {
+    for (const int64_t id : nodes) may_[static_cast<size_t>(id)] = true;
+    for (const auto& node : graph_.nodes())
+      for (const int64_t source : node.controls)
+        if (source >= 0) awaited_[static_cast<size_t>(source)] = true;
   }
 
   // The nodes of the chain that begins with the convolution; itself alone when nothing follows.
@@ -88,12 +82,11 @@ class Finder {
     const std::string format(convolution.String("data_format"));
     bool summed = false, activated = false;
     for (bool goes_on = true; goes_on;) {
-      const auto& readers = readers_[static_cast<size_t>(chain.back())];
-      if (readers.size() != 1 || readers[0].node < 0 || readers[0].output != 0) break;
-      const Reader& reader = readers[0];
-      if (!may_[static_cast<size_t>(reader.node)] || taken_[static_cast<size_t>(reader.node)] ||
-          cursor_.control_input_count(cursor_.graph, reader.node) != 0)
-        break;
+      const sdk::GraphReader reader = graph_.OnlyReader(chain.back());
+      if (reader.node < 0 || awaited_[static_cast<size_t>(chain.back())]) break;
+      const auto& next = graph_.at(reader.node);
+      if (next.inputs[static_cast<size_t>(reader.input)].index != 0 || !next.controls.empty()) break;
+      if (!may_[static_cast<size_t>(reader.node)] || taken_[static_cast<size_t>(reader.node)]) break;
       ChainNode node(cursor_, reader.node);
       // The sums of bfloat16 may be wanted as they are.
       if (node.op() == "Cast" && node.input_type(0) == TENON_DT_BFLOAT16 && node.output_type(0) == TENON_DT_FLOAT && !summed) {
@@ -113,16 +106,6 @@ class Finder {
   bool MayTake(int64_t id) const { return may_[static_cast<size_t>(id)] && !taken_[static_cast<size_t>(id)]; }
 
  private:
-  struct Reader {
-    int64_t node;
-    int32_t input;
-    int32_t output;  // which of the read node's
-  };
-  void Read(int64_t id, int32_t input) {
-    tenon_output source = {-1, 0, 0};
-    sdk::Check(cursor_.input(cursor_.graph, id, input, &source));
-    if (source.node >= 0) readers_[static_cast<size_t>(source.node)].push_back({id, input, source.index});
-  }
   // Whether the node belongs to the chain and more may follow.
   bool Follows(ChainNode& node, int32_t input, const std::string& format, bool* summed) const {
     if (node.op() == "BiasAdd") return input == 0 && !*summed && node.String("data_format") == format;
@@ -148,8 +131,9 @@ class Finder {
   }
 
   const tenon_graph_cursor& cursor_;
+  const sdk::GraphView<> graph_;
   std::vector<bool> may_, taken_ = std::vector<bool>(may_.size());
-  std::vector<std::vector<Reader>> readers_;  // node -1: one that waits for it
+  std::vector<bool> awaited_;  // some node waits for it, besides those that read it
 };
 
 void ClaimChains(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const sdk::Claims& claims) {

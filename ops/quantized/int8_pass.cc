@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "calibration.h"
+#include "tenon/sdk/op/graph_view.h"
 #include "tenon/session_options.h"
 
 namespace tenon::ops {
@@ -61,7 +62,8 @@ struct Chain {
 
 class Pass {
  public:
-  explicit Pass(PassContext& p) : p_(p), calibration_(p, p.calibration()) {}
+  explicit Pass(PassContext& p)
+      : p_(p), calibration_(p, p.calibration()), graph_(p.cursor(), [&p](tenon_status* status) { p.Check(status); }) {}
 
   void Run() {
     if (!p_.ok()) return;
@@ -77,42 +79,28 @@ class Pass {
   }
 
  private:
-  struct Node {
-    std::string name, op, device;
-    std::vector<Output> inputs;
-    std::vector<std::pair<int64_t, int>> readers;  // and which of their inputs
-    bool is_float = false, waits = false;
-    int outputs = 0;
+  struct Own {
+    bool is_float = false;  // its first output
   };
+  using Node = sdk::GraphView<Own>::Node;
 
   // ---- What is there ----
 
   void Read() {
-    nodes_.resize(static_cast<size_t>(p_.node_count()));
-    for (size_t id = 0; id < nodes_.size(); ++id) {
-      Node& node = nodes_[id];
-      node.device = p_.DeviceOf(static_cast<int64_t>(id));
-      node.waits = p_.control_input_count(static_cast<int64_t>(id)) > 0;
-      p_.With(static_cast<int64_t>(id), [&](NodeContext& c) {
-        node.name = c.name();
-        node.op = c.op();
-        node.outputs = c.output_count();
-        node.is_float = node.outputs > 0 && c.output_type(0) == TENON_DT_FLOAT;
-        node.inputs.resize(static_cast<size_t>(c.input_count()));
+    for (int64_t id = 0; id < graph_.count(); ++id) {
+      Node& node = At(id);
+      p_.With(id, [&](NodeContext& c) {
+        node.is_float = c.output_count() > 0 && c.output_type(0) == TENON_DT_FLOAT;
       });
-      for (size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = p_.input(static_cast<int64_t>(id), static_cast<int>(i));
     }
-    for (size_t id = 0; id < nodes_.size(); ++id)
-      for (size_t i = 0; i < nodes_[id].inputs.size(); ++i)
-        if (const int64_t source = nodes_[id].inputs[i].node; source >= 0) At(source).readers.push_back({static_cast<int64_t>(id), static_cast<int>(i)});
   }
-  Node& At(int64_t id) { return nodes_[static_cast<size_t>(id)]; }
+  Node& At(int64_t id) { return graph_.at(id); }
   std::string NameOf(Output edge) { return Concat(At(edge.node).name, ":", edge.index); }
 
   // Ranges of another graph would be wrong without anybody noticing.
   void CheckGraph() {
     std::unordered_map<std::string_view, const Node*> by_name;
-    for (const Node& node : nodes_) by_name.emplace(node.name, &node);
+    for (const Node& node : graph_.nodes()) by_name.emplace(node.name, &node);
     bool any = false;
     for (const auto& [tensor, range] : calibration_.ranges()) {
       const auto found = by_name.find(std::string_view(tensor).substr(0, tensor.rfind(':')));
@@ -124,34 +112,15 @@ class Pass {
     if (!any) p_.Invalid("the calibration is of another graph: of the ", calibration_.ranges().size(), " tensors that it names this one's step has none; calibrate this graph (`tenon run --calibrate`)");
   }
 
-  // Each node after those whose outputs it reads, but for the back edges of loops.
   void Order() {
-    std::vector<uint8_t> state(nodes_.size(), 0);
-    std::vector<std::pair<int64_t, size_t>> path;
-    for (size_t root = 0; root < nodes_.size(); ++root) {
-      if (state[root] != 0) continue;
-      path.push_back({static_cast<int64_t>(root), 0});
-      state[root] = 1;
-      while (!path.empty()) {
-        const int64_t id = path.back().first;
-        if (path.back().second == At(id).inputs.size()) {
-          order_.push_back(id);
-          path.pop_back();
-          continue;
-        }
-        const int64_t source = At(id).inputs[path.back().second++].node;
-        if (source < 0 || state[static_cast<size_t>(source)] != 0) continue;
-        state[static_cast<size_t>(source)] = 1;
-        path.push_back({source, 0});
-      }
-    }
-    position_.resize(nodes_.size());
-    weight_depth_.assign(nodes_.size(), kNoWeight);
+    order_ = graph_.Order();
+    position_.resize(order_.size());
+    weight_depth_.assign(order_.size(), kNoWeight);
     for (size_t i = 0; i < order_.size(); ++i) {
       position_[static_cast<size_t>(order_[i])] = i;
       weight_depth_[static_cast<size_t>(order_[i])] = WeightDepth(At(order_[i]));
     }
-    is_candidate_.assign(nodes_.size(), false);
+    is_candidate_.assign(order_.size(), false);
     for (const int64_t id : p_.nodes()) is_candidate_[static_cast<size_t>(id)] = true;
   }
   bool Candidate(int64_t id) const { return is_candidate_[static_cast<size_t>(id)]; }
@@ -272,11 +241,10 @@ class Pass {
     sum_at_ = 0;
     const Shape result = p_.shape({chain->first, 0, 0});
     for (bool goes_on = true; goes_on && p_.ok();) {
-      const auto& readers = At(chain->nodes.back()).readers;
-      if (readers.size() != 1) return;
-      const auto [id, input] = readers[0];
+      const auto [id, input] = graph_.OnlyReader(chain->nodes.back());
+      if (id < 0) return;
       const Node& node = At(id);
-      if (taken_.contains(id) || node.waits || node.device != chain->device || !node.is_float) return;
+      if (taken_.contains(id) || !node.controls.empty() || node.device != chain->device || !node.is_float) return;
       goes_on = Takes(chain, id, input, result);
       if (goes_on || !chain->activation.empty()) chain->nodes.push_back(id);
     }
@@ -354,7 +322,8 @@ class Pass {
   bool PassesOn(int64_t id) {
     constexpr std::string_view kOps[] = {"MaxPool", "Pad", "Reshape", "Squeeze", "Identity"};
     const Node& node = At(id);
-    return std::ranges::find(kOps, node.op) != std::end(kOps) && !node.waits && node.device.find("/device:CPU:") != std::string::npos && (node.op != "MaxPool" || IsOfFormat(id));
+    return std::ranges::find(kOps, node.op) != std::end(kOps) && !!node.controls.empty() &&
+           node.device.find("/device:CPU:") != std::string::npos && (node.op != "MaxPool" || IsOfFormat(id));
   }
   // Somebody reads it as bytes.
   void Want(Output edge) {
@@ -465,14 +434,14 @@ class Pass {
     const int64_t last = chain.nodes.back();
     const Node& node = At(last);
     std::vector<Output> outputs = {floats};
-    if (node.outputs < 2) return outputs;
-    for (int k = 1; k < node.outputs; ++k) outputs.push_back(k == 5 ? p_.ScalarOf(0, TENON_DT_FLOAT) : node.inputs[k % 2 == 1 ? 3 : 4]);
+    for (size_t k = 1; k < node.readers.size(); ++k)
+      outputs.push_back(k == 5 ? p_.ScalarOf(0, TENON_DT_FLOAT) : node.inputs[k % 2 == 1 ? 3 : 4]);
     return outputs;
   }
 
   PassContext& p_;
   const Calibration calibration_;
-  std::vector<Node> nodes_;
+  sdk::GraphView<Own> graph_;
   static constexpr int kNoWeight = -1;
   std::vector<int64_t> order_;
   std::vector<size_t> position_;   // in order_

@@ -16,22 +16,6 @@
 namespace tenon::gpu {
 namespace {
 
-// The graph of a pass, for who asks a cursor of nodes, inputs and shapes.
-const tenon_graph_pass_args* ArgsOf(const tenon_graph* graph) { return reinterpret_cast<const tenon_graph_pass_args*>(graph); }
-tenon_graph_cursor CursorOf(const tenon_graph_pass_args& args) {
-  tenon_graph_cursor cursor = {};
-  cursor.struct_size = sizeof cursor;
-  cursor.graph = reinterpret_cast<const tenon_graph*>(&args);
-  cursor.node_services = args.node_services;
-  cursor.node = [](const tenon_graph* graph, int64_t id) { return ArgsOf(graph)->node(ArgsOf(graph), id); };
-  cursor.input = [](const tenon_graph* graph, int64_t id, int32_t index, tenon_output* out) { return ArgsOf(graph)->input(ArgsOf(graph), id, index, out); };
-  cursor.output_shape = [](const tenon_graph* graph, tenon_output output, tenon_shape* out) {
-    const tenon_graph_builder& builder = *ArgsOf(graph)->builder;
-    return builder.output_shape(builder.context, output, out);
-  };
-  return cursor;
-}
-
 // A node to add once more; attributes are copied before any node is added.
 struct Copy {
   int64_t id;
@@ -42,7 +26,8 @@ struct Copy {
 
 class Pass {
  public:
-  Pass(sdk::PassContext& p, const tenon_graph_pass_args& args) : p_(p), services_(*args.node_services), cursor_(CursorOf(args)), graph_(cursor_, dims_) {}
+  Pass(sdk::PassContext& p, const tenon_graph_pass_args& args)
+      : p_(p), services_(*args.node_services), cursor_(*args.cursor), graph_(cursor_, dims_) {}
 
   void Run() {
     for (const int64_t id : Softmaxes()) Try(id);
@@ -146,7 +131,7 @@ class Pass {
 
   sdk::PassContext& p_;
   const tenon_node_services& services_;
-  const tenon_graph_cursor cursor_;
+  const tenon_graph_cursor& cursor_;
   const DimsOfEdge dims_ = KnownDims(cursor_);
   const AttentionGraph graph_;
   ReaderLists readers_;
@@ -170,7 +155,8 @@ constexpr tenon_span kOps[] = {TENON_SPAN("Softmax"), TENON_SPAN("BatchMatMul"),
 
 }  // namespace
 
-constinit const tenon_graph_pass kAttentionPass = {TENON_HEAD(tenon_graph_pass), TENON_SPAN("attention-and-gradients"), kOps, std::size(kOps), &RunPass, 0, 0};
+constinit const tenon_graph_pass kAttentionPass = {
+    TENON_HEAD(tenon_graph_pass), TENON_SPAN("attention-and-gradients"), kOps, std::size(kOps), &RunPass, 0, 0, 0};
 
 std::vector<std::vector<int64_t>> FindAttentions(sdk::PassContext& p, const tenon_graph_pass_args& args) {
   return Compiles(args) ? Pass(p, args).Find() : std::vector<std::vector<int64_t>>();

@@ -32,11 +32,10 @@ typedef struct tenon_graph_pass_args {
   /* Those of the pass's ops that the step will run, ascending. A node whose output is fed is not among them. */
   const int64_t* nodes; /* [node_count] */
   uint64_t node_count;
-  /* NULL: there is no such node. Its device is the whole name of the one that it will run on. Valid until the call adds
-   * or replaces a node. */
-  TENON_THREAD(step) TENON_OWN(borrow) const tenon_node* (*node)(const struct tenon_graph_pass_args* args, int64_t id);
-  TENON_THREAD(step) TENON_OWN(borrow)
-  tenon_status* (*input)(const struct tenon_graph_pass_args* args, int64_t id, int32_t index, tenon_output* out_source);
+  /* The whole graph: its ids are the builder's, so that they are in no order, and there are more as nodes are added. A
+   * node's device is the whole name of the one that it will run on; a node is valid until the call adds or replaces
+   * one. */
+  const tenon_graph_cursor* cursor;
   /* Nodes that are added from here on have names below that of node `id`, wait for what it waits for, and run on
    * `device`, a whole name. id -1: they have names of their own, and wait for nothing but their inputs. */
   TENON_THREAD(step) TENON_OWN(borrow)
@@ -61,13 +60,6 @@ typedef struct tenon_graph_pass_args {
    * by that. */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*explain)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span text);
-  /* For how many nodes it waits besides its inputs; 0: there is no such node. */
-  TENON_THREAD(step) TENON_OWN(borrow)
-  int32_t (*control_input_count)(const struct tenon_graph_pass_args* args, int64_t id);
-  /* The node that it waits for. INVALID_ARGUMENT: there is no such node, or it waits for fewer. */
-  TENON_THREAD(step) TENON_OWN(borrow)
-  tenon_status* (*control_input)(const struct tenon_graph_pass_args* args, int64_t id, int32_t index,
-                                 int64_t* out_source);
 } tenon_graph_pass_args;
 
 /* Capability "tenon.graph_pass/1". */

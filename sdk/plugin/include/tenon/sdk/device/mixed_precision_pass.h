@@ -53,6 +53,7 @@
 #include "tenon/kernel.h"
 #include "tenon/sdk/kernel/half.h"
 #include "tenon/sdk/op/graph_pass.h"
+#include "tenon/sdk/op/graph_view.h"
 #include "tenon/sdk/device/minimum_cut.h"
 
 namespace tenon::sdk {
@@ -191,37 +192,32 @@ inline constexpr auto kMixedPrecisionOpsWithGroups = [] {
 class MixedPrecisionPass {
  public:
   MixedPrecisionPass(PassContext& p, const MixedPrecisionDevice& device, const MixedPrecisionGroups& groups)
-      : p_(p), device_(device), groups_(groups) {}
+      : p_(p), device_(device), groups_(groups), graph_(p.cursor(), [&p](tenon_status* status) { p.Check(status); }) {}
 
   void Run() {
     if (!p_.ok()) return;
     Read();
     if (!device_.can()) return Refuse();
     if (device_.dtype == TENON_DT_HALF && !MayBeHalf()) return;
-    for (size_t id = 0; id < nodes_.size() && p_.ok(); ++id)
-      if (nodes_[id].rule != nullptr) Weigh(static_cast<int64_t>(id));
+    for (int64_t id = 0; id < graph_.count() && p_.ok(); ++id)
+      if (At(id).rule != nullptr) Weigh(id);
     if (p_.ok() && gains_ && !Choose()) return;  // it is told why
     if (p_.ok()) Build();
   }
 
  private:
   using Kind = MixedPrecisionKind;
-  struct Reader {
-    int64_t node;
-    int input;
-  };
-  struct Node {
-    std::string op, device;
+  struct Own {
     bool is_constant = false;
-    std::vector<Output> inputs;
-    std::vector<std::vector<Reader>> readers;  // of each output
-    const MixedPrecisionRule* rule = nullptr;        // NULL: it stays as it is
+    const MixedPrecisionRule* rule = nullptr;         // NULL: it stays as it is
     std::vector<bool> narrow_inputs, narrow_outputs;  // those that would be of 16 bits
     bool is_grouped = false;
-    int64_t saved = 0;                         // in picoseconds
+    int64_t saved = 0;                                   // in picoseconds
     int in = MinimumCut::kFar, out = MinimumCut::kFar;  // what it computes in, and what it gives, in the cut
   };
-  Node& At(int64_t id) { return nodes_[static_cast<size_t>(id)]; }
+  using Reader = GraphReader;
+  using Node = GraphView<Own>::Node;
+  Node& At(int64_t id) { return graph_.at(id); }
   static bool IsProduct(const Node& node) {
     return node.rule != nullptr && (node.rule->kind == Kind::kProduct || node.rule->kind == Kind::kDepthwise);
   }
@@ -240,33 +236,16 @@ class MixedPrecisionPass {
     for (const MixedPrecisionRule& rule : kMixedPrecisionRules) rules.emplace(rule.op, &rule);
     Rules of_groups = rules;
     for (const MixedPrecisionRule& rule : kMixedPrecisionGroupedRules) of_groups.emplace(rule.op, &rule);
-    std::vector<bool> may(static_cast<size_t>(p_.node_count()));
-    for (const int64_t id : p_.nodes()) may[static_cast<size_t>(id)] = true;
-    nodes_.resize(may.size());
     for (const auto& group : groups_)
       for (const int64_t id : group) At(id).is_grouped = true;
-    for (size_t id = 0; id < nodes_.size(); ++id) {
-      Node& node = nodes_[id];
-      node.device = p_.DeviceOf(static_cast<int64_t>(id));
-      const bool ours = may[id] && IsHere(node);
-      p_.With(static_cast<int64_t>(id), [&](NodeContext& c) {
-        node.op = c.op();
-        node.inputs.resize(static_cast<size_t>(c.input_count()));
-        node.readers.resize(static_cast<size_t>(c.output_count()));
-        node.is_constant = may[id] && node.op == "Const";
-        const Rules& known = node.is_grouped ? of_groups : rules;
-        const auto rule = ours ? known.find(node.op) : known.end();
-        if (rule != known.end()) Narrow(c, *rule->second, static_cast<int64_t>(id), &node);
-      });
-      for (size_t i = 0; i < node.inputs.size(); ++i)
-        node.inputs[i] = p_.input(static_cast<int64_t>(id), static_cast<int>(i));
+    for (const int64_t id : p_.nodes()) {
+      Node& node = At(id);
+      node.is_constant = node.op == "Const";
+      if (!IsHere(node)) continue;
+      const Rules& known = node.is_grouped ? of_groups : rules;
+      const auto rule = known.find(node.op);
+      if (rule != known.end()) p_.With(id, [&](NodeContext& c) { Narrow(c, *rule->second, id, &node); });
     }
-    for (size_t id = 0; id < nodes_.size(); ++id)
-      for (size_t i = 0; i < nodes_[id].inputs.size(); ++i)
-        if (const Output source = nodes_[id].inputs[i]; source.node >= 0)
-          At(source.node)
-              .readers[static_cast<size_t>(source.index)]
-              .push_back({static_cast<int64_t>(id), static_cast<int>(i)});
   }
   // Which of its edges would be of 16 bits; none: it stays.
   void Narrow(NodeContext& c, const MixedPrecisionRule& rule, int64_t id, Node* node) {
@@ -292,10 +271,10 @@ class MixedPrecisionPass {
   void Refuse() {
     static std::atomic<bool> told{false};
     bool any = false;
-    for (size_t id = 0; id < nodes_.size(); ++id) {
-      if (!IsProduct(nodes_[id])) continue;
+    for (int64_t id = 0; id < graph_.count(); ++id) {
+      if (!IsProduct(At(id))) continue;
       any = true;
-      if (p_.ok()) p_.Explain(static_cast<int64_t>(id), Concat("stays in float32: ", device_.cannot));
+      if (p_.ok()) p_.Explain(id, Concat("stays in float32: ", device_.cannot));
     }
     if (!any || told.exchange(true)) return;
     const std::string text =
@@ -309,14 +288,14 @@ class MixedPrecisionPass {
   // False: nothing is to be in float16, which is said.
   bool MayBeHalf() {
     bool trains = false, asks = false;
-    for (size_t id = 0; id < nodes_.size() && p_.ok(); ++id) {
-      trains = trains || Trains(static_cast<int64_t>(id));
-      asks = asks || nodes_[id].op == "IsFinite";
+    for (int64_t id = 0; id < graph_.count() && p_.ok(); ++id) {
+      trains = trains || Trains(id);
+      asks = asks || At(id).op == "IsFinite";
     }
     if (trains && !asks && !device_.trains_unscaled) {
-      for (size_t id = 0; id < nodes_.size(); ++id)
-        if (IsProduct(nodes_[id]) && p_.ok())
-          p_.Explain(static_cast<int64_t>(id),
+      for (int64_t id = 0; id < graph_.count(); ++id)
+        if (IsProduct(At(id)) && p_.ok())
+          p_.Explain(id,
                      "stays in float32: the step trains and does not ask whether gradients are finite, as one with a "
                      "scaled loss does; in float16 they may vanish");
       return false;
@@ -367,7 +346,7 @@ class MixedPrecisionPass {
   }
   void LeaveOutOfRange(bool trains) {
     std::vector<int64_t> open;
-    std::vector<bool> seen(nodes_.size());
+    std::vector<bool> seen(static_cast<size_t>(graph_.count()));
     const auto leave = [&](int64_t id, bool gives_too) {
       Node& node = At(id);
       if (gives_too && !seen[static_cast<size_t>(id)]) {
@@ -377,11 +356,11 @@ class MixedPrecisionPass {
       if (IsProduct(node) && p_.ok()) p_.Explain(id, "stays in float32: it reads numbers that float16 does not hold");
       node.rule = nullptr;
     };
-    for (size_t id = 0; id < nodes_.size() && p_.ok(); ++id) {
-      if (!nodes_[id].is_constant) continue;
-      const Range range = RangeOf(static_cast<int64_t>(id));
+    for (int64_t id = 0; id < graph_.count() && p_.ok(); ++id) {
+      if (!At(id).is_constant) continue;
+      const Range range = RangeOf(id);
       if (range == Range::kHeld) continue;
-      for (const Reader& reader : nodes_[id].readers[0])
+      for (const Reader& reader : At(id).readers[0])
         leave(reader.node, GivesOutOfRange(At(reader.node), reader.input, range, trains));
     }
     while (!open.empty() && p_.ok()) {
@@ -465,22 +444,22 @@ class MixedPrecisionPass {
   bool Choose() {
     constexpr uint64_t kMostSteps = 200'000'000;  // a second
     MinimumCut cut;
-    for (Node& node : nodes_) {
+    for (Node& node : graph_.nodes()) {
       if (node.rule == nullptr) continue;
       node.in = node.out = cut.Add();
       if (IsProduct(node)) node.out = IsFilterGradient(node) ? MinimumCut::kFar : cut.Add();
     }
-    for (size_t id = 0; id < nodes_.size() && p_.ok(); ++id) {
-      const Node& node = nodes_[id];
+    for (int64_t id = 0; id < graph_.count() && p_.ok(); ++id) {
+      const Node& node = At(id);
       if (node.rule != nullptr) {
         node.saved > 0 ? cut.Price(MinimumCut::kNear, node.in, node.saved)
                        : cut.Price(node.in, MinimumCut::kFar, -node.saved);
         if (node.out != node.in && node.out != MinimumCut::kFar) {
           cut.Price(node.out, node.in, MinimumCut::kNever);
-          if (!GivesSums(node)) cut.Price(node.in, node.out, CastPrice({static_cast<int64_t>(id), 0, 0}));
+          if (!GivesSums(node)) cut.Price(node.in, node.out, CastPrice({id, 0, 0}));
         }
       }
-      for (size_t k = 0; k < node.readers.size(); ++k) Meet(static_cast<int64_t>(id), static_cast<int32_t>(k), &cut);
+      for (size_t k = 0; k < node.readers.size(); ++k) Meet(id, static_cast<int32_t>(k), &cut);
     }
     if (!p_.ok()) return false;
     for (const auto& group : groups_) Unite(group, &cut);
@@ -537,11 +516,11 @@ class MixedPrecisionPass {
 
   void Build() {
     if (device_.joins_casts) JoinCasts();
-    for (size_t id = 0; id < nodes_.size() && p_.ok(); ++id) {
-      if (IsChosen(static_cast<int64_t>(id))) {
-        BuildAll(static_cast<int64_t>(id));
-      } else if (IsProduct(nodes_[id])) {
-        p_.Explain(static_cast<int64_t>(id), "stays in float32: it would gain less than the casts around it cost");
+    for (int64_t id = 0; id < graph_.count() && p_.ok(); ++id) {
+      if (IsChosen(id)) {
+        BuildAll(id);
+      } else if (IsProduct(At(id))) {
+        p_.Explain(id, "stays in float32: it would gain less than the casts around it cost");
       }
     }
   }
@@ -555,12 +534,12 @@ class MixedPrecisionPass {
   // Of each device's variables, where the first one is read.
   void JoinCasts() {
     std::map<std::string, std::vector<int64_t>> reads_on;
-    for (size_t id = 0; id < nodes_.size(); ++id) {
-      const Node& node = nodes_[id];
-      if (!IsHere(node) || node.readers.empty() || !IsPlainRead(static_cast<int64_t>(id))) continue;
+    for (int64_t id = 0; id < graph_.count(); ++id) {
+      const Node& node = At(id);
+      if (!IsHere(node) || node.readers.empty() || !IsPlainRead(id)) continue;
       const auto reads = [&](const Reader& reader) { return ReadsNarrow(reader) && IsChosen(reader.node); };
       if (std::any_of(node.readers[0].begin(), node.readers[0].end(), reads))
-        reads_on[node.device].push_back(static_cast<int64_t>(id));
+        reads_on[node.device].push_back(id);
     }
     for (const auto& [device, reads] : reads_on) {
       if (reads.size() < 2) continue;
@@ -692,7 +671,7 @@ class MixedPrecisionPass {
   PassContext& p_;
   const MixedPrecisionDevice& device_;
   const MixedPrecisionGroups& groups_;
-  std::vector<Node> nodes_;
+  GraphView<Own> graph_;
   bool gains_ = false;  // there is a product that may
   std::vector<bool> near_;
   std::unordered_map<int64_t, std::pair<int64_t, bool>> made_;  // what stands for a node, and whether it gives float32

@@ -37,27 +37,27 @@ class PassContext : public NodeBuilder {
   template <class Function>
   void With(int64_t id, Function&& function) {
     if (!ok()) return;
-    const tenon_node* const node = args_->node(args_, id);
+    const tenon_node* const node = NodeAt(id);
     if (node == nullptr) return Fail(TENON_INVALID_ARGUMENT, "the graph has no node ", id);
     NodeContext context(args_->node_services, node);
     function(context);
     Check(context.Finish());
   }
   std::string DeviceOf(int64_t id) const {
-    const tenon_node* const node = args_->node(args_, id);
+    const tenon_node* const node = NodeAt(id);
     return node == nullptr ? std::string() : std::string(ToText(args_->node_services->device(node)));
   }
   // For how many nodes it waits besides its inputs.
-  int control_input_count(int64_t id) const { return args_->control_input_count(args_, id); }
+  int control_input_count(int64_t id) const { return cursor().control_input_count(cursor().graph, id); }
   // One of them; -1 with a failure: there is none.
   int64_t control_input(int64_t id, int index) {
     int64_t source = -1;
-    if (ok()) Check(args_->control_input(args_, id, index, &source));
+    if (ok()) Check(cursor().control_input(cursor().graph, id, index, &source));
     return source;
   }
   Output input(int64_t id, int index) {
     Output source{-1, 0, 0};
-    if (ok()) Check(args_->input(args_, id, index, &source));
+    if (ok()) Check(cursor().input(cursor().graph, id, index, &source));
     return source;
   }
 
@@ -101,17 +101,17 @@ class PassContext : public NodeBuilder {
     return out;
   }
   // How many nodes the graph has: their ids are those below.
-  int64_t node_count() const {
-    int64_t count = nodes().empty() ? 0 : nodes().back();
-    while (args_->node(args_, count) != nullptr) ++count;
-    return count;
-  }
+  int64_t node_count() const { return cursor().node_count(cursor().graph); }
+  // The graph, for who looks at all of it (graph_view.h).
+  const tenon_graph_cursor& cursor() const { return *args_->cursor; }
   // The step runs it, also when nobody reads it.
   void AddTarget(int64_t id) {
     if (ok()) Check(args_->add_target(args_, id));
   }
 
  private:
+  const tenon_node* NodeAt(int64_t id) const { return cursor().node(cursor().graph, id); }
+
   const tenon_graph_pass_args* const args_;
 };
 
