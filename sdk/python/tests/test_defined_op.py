@@ -96,6 +96,17 @@ def test_attributes_come_by_name():
     assert seen == {"T": tenon.int32, "i": 3, "f": 0.5, "b": True, "s": "é", "l": [5], "d": tenon.int64, "h": (2, None)}
 
 
+def test_it_says_what_it_does_to_elements():
+    @tenon.op(inputs="x: float", outputs="y: float", shape="x", properties="elementwise, keeps_nan")
+    def halve(x):
+        return x / 2
+
+    assert tenon.default_runtime().op("Python>halve").properties == "elementwise, keeps_nan"
+    assert tenon.default_runtime().op("Python>hypot").properties == ""
+    with pytest.raises(tenon.Error, match="'magic' is none that this host knows"):
+        tenon.op(lambda x: x, name="Python>magic", inputs="x: float", outputs="y: float", properties="magic")
+
+
 def test_lists_of_inputs_and_outputs():
     @tenon.op(inputs="xs: N * float, rest: Ts", outputs="sum: float, same: Ts", attrs="N: int >= 1; Ts: list(type)")
     def gather(xs, rest):
