@@ -380,7 +380,7 @@ TENON_OP(kAvgPool3D) = DefineOp({
              "T: {half, bfloat16, float, double}",
     .constraints = "rank(input) == 5",
     .doc = "The mean of each window of each volume and channel; padding does not count.",
-    .properties = "rows(value)",
+    .properties = "rows(input)",
     .shape = ShapeFunction<Pool3DShape>,
     .gradient = GradientFunction<AvgPool3DGradient>,
     .cost = CostFunction<PoolCost>,
