@@ -29,8 +29,7 @@ struct Counting {
     graph.AddNode("AssignAddVariableOp", {counter, one}, {}, "add");
     graph.Op("ReadVariableOp", {counter}, {{"dtype", DType::kInt64}}, "read");
   }
-  Result<Session> Connect(const Processes& tasks, size_t task = 1) const {
-    SessionOptions options;
+  Result<Session> Connect(const Processes& tasks, size_t task = 1, SessionOptions options = {}) const {
     options.master = tasks.address(task);
     return Session::Create(TheRuntime(), graph, options);
   }

@@ -69,7 +69,7 @@ TEST_P(LostTask, AGivenUpStepHoldsUpThoseThatShareItsStateAlone) {
   const Status with = RunOne(session, {{x, one_}}, {}, std::chrono::milliseconds(300), {writes});
   ASSERT_EQ(with.code(), Code::kDeadlineExceeded) << with;
   std::thread patient([&] {
-    const Status status = RunOne(session, {}, {read_mine}, std::chrono::seconds(3));
+    const Status status = RunOne(session, {}, {read_mine}, std::chrono::seconds(1));
     EXPECT_EQ(status.code(), Code::kDeadlineExceeded) << status;
   });
   const Status waits = RunOne(session, {}, {read_mine}, std::chrono::milliseconds(300));
@@ -83,6 +83,7 @@ TEST_P(LostTask, AGivenUpStepHoldsUpThoseThatShareItsStateAlone) {
       EXPECT_TRUE(status.ok()) << fetch.name() << ": " << status;
     }
   patient.join();
+  tasks.Signal(1, SIGKILL);  // which would not end with its session
 }
 
 // ---- A task that says nothing any more ----
@@ -105,7 +106,8 @@ struct Towers {
   std::vector<Output> towers;
 };
 
-// Longer than a transport waits of itself, and not as long as the session does. A step that lasts meanwhile ends well.
+// Longer than a transport waits of itself (gRPC: 3 s), and not as long as the session does. A step that lasts meanwhile
+// ends well.
 TEST_P(LostTask, IsNotOneThatIsSilentForLessThanTheSessionsPatience) {
   const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
   ASSERT_TRUE(tasks.ok());
@@ -119,7 +121,7 @@ TEST_P(LostTask, IsNotOneThatIsSilentForLessThanTheSessionsPatience) {
   tasks.Signal(2, SIGSTOP);
   Status meanwhile;
   std::thread step([&] { meanwhile = RunOne(session, {{t.x, one_}}, {t.towers[1]}); });
-  std::this_thread::sleep_for(std::chrono::seconds(5));
+  std::this_thread::sleep_for(GetParam() == std::string("grpc") ? std::chrono::seconds(4) : std::chrono::seconds(1));
   tasks.Signal(2, SIGCONT);
   step.join();
   EXPECT_TRUE(meanwhile.ok()) << meanwhile;

@@ -119,8 +119,10 @@ TEST_P(ProcessTest, ATaskThatIsKilledOrFrozenIsNamedAndANewSessionGoesOn) {
   std::mt19937 random(20161102);
   const char* wished = std::getenv("TENON_KILLS");
   const int kills = wished == nullptr ? 4 : std::atoi(wished);
+  SessionOptions options;
+  options.silence_timeout = std::chrono::milliseconds(1500);
   for (int i = 0; i < kills; ++i) {
-    auto session = counting.Connect(tasks, 1);
+    auto session = counting.Connect(tasks, 1, options);
     ASSERT_TRUE(session.ok()) << session.status().message();
     const size_t victim = random() % tasks.size();
     const bool freeze = i % 2 == 1;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on a cluster whose tasks are killed and frozen at random moments: it goes on by itself from its last checkpoint, and
-// ends with the very weights of one that nobody disturbed. Replicas on tasks give what they give in one process. Covers H11, J3, J6, P1, R9.
+// Training on a cluster whose tasks are killed and frozen at random moments: it goes on by itself from its last
+// checkpoint, and ends with the very weights of one that nobody disturbed. Replicas on tasks give what they give in one
+// process. Covers H11, J3, J6, P1, R9.
+//
+// Each case takes seconds: it trains twice, disturbed and not, by several processes, with a checkpoint now and then,
+// and a task that is frozen is found out by its silence.
 #include <filesystem>
 #include <random>
 #include <thread>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tenon train digits --mode sync` and async, its replicas in one process and in several. Covers P2, P12, P14, R9.
+//
+// Each case takes seconds: a training by several processes goes on for some hundred steps after what happens to it, so
+// that it does not end before.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of a device, at every place in a training step: one clear status, nothing hangs, what did not depend on it goes
-// on. Covers E3, E4. The faults are the simulator's.
+// Faults of a device, at every place in a training step: one clear status, nothing hangs, what did not depend on it
+// goes on. Covers E3, E4. The faults are the simulator's.
+//
+// It takes some seconds: each fault is another's at each place, so that there are five hundred runtimes, with two
+// sessions each.
 #include <chrono>
 #include <set>
 #include <thread>
@@ -13,7 +16,10 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(20);  // a step takes milliseconds; one that hangs is told
 
 Runtime MakeRuntime(const std::string& key, const std::string& value) {
-  RuntimeOptions options;
+  RuntimeOptions options;  // with the packages that the training needs: there are five hundred runtimes
+  options.search = false;
+  for (const char* name : {"ops_array", "ops_control", "ops_math", "ops_state", "cpu", "tpu_sim"})
+    options.plugins.push_back(std::string(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_") + name + ".so");
   options.plugin_options = {{"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "guard", "true"}, {"tenon.tpu_sim", "precision", "exact"}};
   if (!key.empty()) options.plugin_options.push_back({"tenon.tpu_sim", key, value});
   auto made = Runtime::Create(options);

@@ -20,6 +20,7 @@ struct Way {
   std::string name;
   SessionOptions options{};
   std::vector<std::string> places{};  // devices whose memory feeds and fetches lie in, one after the other; empty: none
+  int steps = 1;                      // of one session with each feeding, all with the same bits
 };
 
 // One program as a graph, and what it should give for each feeding.
@@ -58,7 +59,7 @@ class RandomGraph {
         if (!why.empty()) return Smallest(way, feeding, why);
         if (first.size() == feeding) first.push_back(found);
         for (size_t i = 0; i < found.size(); ++i)
-          if (!std::equal(found[i].bytes().begin(), found[i].bytes().end(), first[feeding][i].bytes().begin()))
+          if (!SameBits({found[i]}, {first[feeding][i]}))
             return Story(way.name + ": other bits than straight code", {program_.results[i]});
       }
     }
@@ -66,6 +67,10 @@ class RandomGraph {
   }
 
  private:
+  static bool SameBits(const std::vector<Tensor>& one, const std::vector<Tensor>& other) {
+    return std::ranges::equal(
+        one, other, [](const Tensor& a, const Tensor& b) { return std::ranges::equal(a.bytes(), b.bytes()); });
+  }
   // Why these values are not what they should be.
   std::string Differs(const Way& way, size_t feeding, const std::vector<int>& wanted, std::vector<Tensor>* found) {
     if (feeding == 0 || !session_.has_value()) {
@@ -77,9 +82,14 @@ class RandomGraph {
     for (int value : wanted) fetches.push_back(values_[static_cast<size_t>(value)]);
     RunOptions run;
     run.timeout = std::chrono::seconds(20);  // a step takes far less; one that hangs is told with its program
-    auto result = way.places.empty() ? session_->Run(feeds_[feeding], fetches, {}, run) : RunInPlaces(way, feeds_[feeding], fetches, run);
-    if (!result.ok()) return result.status().message();
-    *found = std::move(*result);
+    for (int step = 0; step < way.steps; ++step) {
+      auto result = way.places.empty() ? session_->Run(feeds_[feeding], fetches, {}, run)
+                                       : RunInPlaces(way, feeds_[feeding], fetches, run);
+      if (!result.ok()) return result.status().message();
+      if (step > 0 && !SameBits(*found, *result))
+        return "step " + std::to_string(step + 1) + " of a session gave other bits than those before";
+      *found = std::move(*result);
+    }
     for (size_t i = 0; i < wanted.size(); ++i) {
       const Plain& right = expected_[feeding][static_cast<size_t>(wanted[i])];
       const Tensor& tensor = (*found)[i];

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs, their nodes placed at random over the CPU and two simulated TPUs, or two GPUs, give what they mean: in straight code and
-// in the dynamic executor, with completions delayed and queues served out of turn, fed from and fetched into the memory of any of
-// them. Covers G5, H1, H2, L7, R4.
+// Random graphs, their nodes placed at random over the CPU and two simulated TPUs, or two GPUs, give what they mean: in
+// straight code and in the dynamic executor, with completions delayed and queues served out of turn, fed from and
+// fetched into the memory of any of them. Covers G5, H1, H2, L7, R4.
+//
+// A graph takes a tenth of a second and more: it is placed, parted and run in six ways, each a session, on devices
+// whose work is late on purpose.
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>

@@ -11,12 +11,16 @@ int main(int argc, char** argv) {
   CLI::App app("Runs simulated clusters from seeds");
   tenon::simulation::RunOptions options;
   uint64_t count = 1;
+  int focus = 0;
   app.add_option("--seed", options.seed, "The first one");
   app.add_option("--count", count, "How many");
   app.add_option("--bug", options.planted_bug, "A planted bug's number");
+  app.add_option("--focus", focus, "What goes wrong more often, by its number; 0: all alike")
+      ->check(CLI::Range(0, static_cast<int>(tenon::simulation::Focus::kCount) - 1));
   app.add_flag("--tell", options.tell, "What happens");
   app.add_flag("--calm", options.calm, "No faults");
   CLI11_PARSE(app, argc, argv);
+  options.focus = static_cast<tenon::simulation::Focus>(focus);
   tenon::simulation::Prepare();
   const auto began = std::chrono::steady_clock::now();
   uint64_t bad = 0, switches = 0, steps = 0, faults = 0;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -34,6 +35,22 @@ using host::Status;
 // A failed task is named in this time: three seconds of silence, half a one between pings, and the way.
 constexpr uint64_t kNamedWithin = 3500 * kMillisecond;
 constexpr uint64_t kEndOfTime = 600 * kSecond;
+
+// The kinds that OneFault does.
+constexpr uint64_t kKinds = 16;
+std::span<const uint64_t> KindsOf(Focus focus) {
+  static constexpr uint64_t tasks[] = {0, 4}, cuts[] = {8}, resets[] = {10}, clients[] = {6, 7, 8, 13},
+                            silence[] = {4, 5, 6, 8}, visitors[] = {8, 10};
+  switch (focus) {
+    case Focus::kTasks: return tasks;
+    case Focus::kCuts: return cuts;
+    case Focus::kResets: return resets;
+    case Focus::kClients: return clients;
+    case Focus::kSilence: return silence;
+    case Focus::kVisitors: return visitors;
+    default: return {};
+  }
+}
 
 host::RuntimeOptions OptionsOf(const std::string& task) {
   host::RuntimeOptions options;
@@ -83,6 +100,8 @@ class World {
     Network::Weather weather;
     weather.most_ns = weather.least_ns + scheduler_.Draw(2 * kMillisecond);
     weather.spike = scheduler_.Chance(0.5) ? 0.02 : 0;
+    if (options_.focus == Focus::kVisitors) weather.spike = 0.1;
+    else if (options_.focus != Focus::kAll) weather.spike *= 3;
     weather.spike_ns = 500 * kMillisecond;
     return weather;
   }
@@ -97,6 +116,10 @@ class World {
   std::string Visit(const host::Runtime& runtime, ClientState* state);
   std::string Reset(const Session& session);
   void CheckWorkers(std::initializer_list<const char*> names, double most = 0);
+  uint64_t DrawKind() {
+    const std::span<const uint64_t> kinds = KindsOf(options_.focus);
+    return kinds.empty() ? scheduler_.Draw(kKinds) : kinds[scheduler_.Draw(kinds.size())];
+  }
   void OneFault();
   void ResetOften();
   void Watch();
@@ -389,17 +412,19 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
   if (const Status begun = session->RunTargets({"initial"}); !begun.ok()) return begun.message();
   auto callable = session->Prepare({"x"}, {"count", "echo", "last"});
   if (!callable.ok()) return callable.status().message();
+  const bool often = options_.focus == Focus::kVisitors;
   int64_t asked = 0, answered = 0, well = 0;  // well: the step before, if it ended well
   while (!visitors_leave_ && outcome_.violation.empty()) {
     // After a step that was given up the next comes at once, and may overtake what is left of it.
     if (well != 0 || asked == 0 || visitors_rest_) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (visitors_rest_) continue;
-    if (scheduler_.Chance(0.1)) {
+    if (scheduler_.Chance(often ? 0.4 : 0.1)) {
       if (const std::string failure = Reset(*session); !failure.empty()) return failure;
       well = 0;
     }
     host::RunOptions run;
-    run.timeout = std::chrono::microseconds(200 + scheduler_.Draw(scheduler_.Chance(0.5) ? 3000 : 2000000));
+    run.timeout =
+        std::chrono::microseconds(200 + scheduler_.Draw(scheduler_.Chance(often ? 0.9 : 0.5) ? 3000 : 2000000));
     const auto number = static_cast<float>(++asked);
     // The step before may go on somewhere, of a callable that is there no more.
     if (scheduler_.Chance(0.05)) {
@@ -470,19 +495,21 @@ void World::SleepAndWatch(uint64_t ns) {
 
 // A value is under way for a small part of a step, so there are several.
 void World::ResetOften() {
-  for (uint64_t i = 0, count = 1 + scheduler_.Draw(6); i < count && outcome_.violation.empty(); ++i) {
+  for (uint64_t i = 0, count = 1 + scheduler_.Draw(options_.focus == Focus::kResets ? 24 : 6);
+       i < count && outcome_.violation.empty(); ++i) {
     const Node& worker = nodes_[servers_ + scheduler_.Draw(workers_)];
     const int other = scheduler_.Chance(0.8) ? nodes_[scheduler_.Draw(servers_)].id : clients_.back()->id;
     Tell("the connections between nodes %d and %d are reset", worker.id, other);
     network_.Reset(worker.id, other);
     troubled_ns_ = scheduler_.now();
-    SleepAndWatch(scheduler_.Draw(scheduler_.Chance(0.5) ? 4 * kMillisecond : 600 * kMillisecond));
+    SleepAndWatch(scheduler_.Draw(
+        scheduler_.Chance(options_.focus == Focus::kResets ? 0.9 : 0.5) ? 4 * kMillisecond : 600 * kMillisecond));
   }
 }
 
 void World::OneFault() {
   Node& node = nodes_[scheduler_.Draw(nodes_.size())];
-  const uint64_t kind = scheduler_.Draw(16);
+  const uint64_t kind = DrawKind();
   const uint64_t lasts = scheduler_.Draw(scheduler_.Chance(0.3) ? 20 * kSecond : 5 * kSecond);
   troubled_ns_ = scheduler_.now();
   ++outcome_.faults;
@@ -550,14 +577,14 @@ Outcome World::Run() {
   window_ = options_.seed % 2;
   steps_ = 4 + static_cast<int64_t>(scheduler_.Draw(16));
   checkpoint_steps_ = 1 + static_cast<int64_t>(scheduler_.Draw(4));
-  const uint64_t faults = options_.calm ? 0 : scheduler_.Draw(5);
+  const uint64_t faults = options_.calm ? 0 : scheduler_.Draw(5) + (options_.focus == Focus::kAll ? 0 : 4);
   folder_ = "simdisk://training";
   for (size_t i = 0; i < servers_; ++i) tasks_.push_back({"/job:ps/task:" + std::to_string(i), "sim://ps" + std::to_string(i)});
   for (size_t i = 0; i < workers_; ++i) tasks_.push_back({"/job:worker/task:" + std::to_string(i), "sim://worker" + std::to_string(i)});
   for (const ClusterTask& task : tasks_) nodes_.push_back({task, 0, nullptr, nullptr});
   for (Node& node : nodes_) StartNode(&node);
   StartClient();
-  if (scheduler_.Chance(0.5)) StartVisitor();
+  if (scheduler_.Chance(0.5) || options_.focus == Focus::kVisitors) StartVisitor();
   for (uint64_t i = 0; i < faults && outcome_.violation.empty(); ++i) {
     SleepAndWatch(scheduler_.Draw(scheduler_.Chance(0.5) ? 20 * kMillisecond : kSecond));
     if (clients_.back()->done || !outcome_.violation.empty()) break;

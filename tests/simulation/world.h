@@ -22,8 +22,12 @@ struct Outcome {
   uint64_t switches = 0, frames = 0, simulated_ns = 0;
 };
 
+// What goes wrong more often than in a run where all may, so that what is rare there shows soon.
+enum class Focus { kAll, kTasks, kCuts, kResets, kClients, kSilence, kVisitors, kCount };
+
 struct RunOptions {
   uint64_t seed = 1;
+  Focus focus = Focus::kAll;
   int planted_bug = 0;  // of net/cluster/planted.h; 0: none
   bool tell = false;    // what happens, on stderr
   bool calm = false;    // no faults

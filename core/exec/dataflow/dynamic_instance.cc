@@ -39,6 +39,7 @@ DynamicInstance::DynamicInstance(const DynamicPlan* plan)
   root_iteration_ = MakeIteration(graph::kStep);
   root_iteration_->frame = &root_;
   root_.iterations.push_back(root_iteration_);
+  if (shuffled_) random_.seed(plan_->plan().options().schedule_seed);  // each step goes on from there, in another order
 }
 
 DynamicInstance::~DynamicInstance() {
@@ -98,7 +99,6 @@ Status DynamicInstance::ReadFetched(size_t fetch) {
 }
 
 void DynamicInstance::Begin(const tenon_tensor_view* const* feeds) {
-  if (shuffled_) random_.seed(plan_->plan().options().schedule_seed);
   const FrameInfo& info = plan_->frames()[graph::kStep];
   std::copy(info.initial.begin(), info.initial.end(), root_iteration_->states.begin());
   for (size_t i = 0; i < plan_->plan().feeds().size(); ++i) {

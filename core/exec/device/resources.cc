@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/exec/device/device.h"
+#include "core/tensor/same_dims.h"
 #include "core/trace/trace.h"
 #include "tenon/kernel.h"
 
@@ -24,11 +25,6 @@ std::string Describe(const Resource& resource) {
 }
 
 tenon_shape DimsOf(const Buffer* buffer) { return {buffer->dims, buffer->rank, 0}; }
-
-bool SameDims(const Buffer* buffer, tenon_shape shape) {
-  return buffer->rank == shape.rank &&
-         (shape.rank == 0 || std::memcmp(buffer->dims, shape.dims, sizeof(int64_t) * static_cast<size_t>(shape.rank)) == 0);
-}
 
 tenon_tensor_view ViewOf(const Resource& resource, Buffer* buffer, uint64_t bytes) {
   tenon_tensor_view view = MakeView(resource.dtype, DimsOf(buffer), buffer->data, bytes, buffer);
@@ -173,7 +169,7 @@ namespace {
 Status CheckUpdate(const Resource& resource, DType dtype, tenon_shape shape) {
   if (resource.value == nullptr)
     return FailedPrecondition(StrCat(Describe(resource), " has no value yet; run its initialiser, or restore it"));
-  if (resource.dtype != dtype || !SameDims(resource.value, shape))
+  if (resource.dtype != dtype || !SameDims(*resource.value, shape))
     return InvalidArgument(StrCat(Describe(resource), " is ", TypeName(resource.dtype), Shape(DimsOf(resource.value)).ToString(),
                                   "; the update is ", TypeName(dtype), Shape(shape).ToString()));
   return Status::Ok();
@@ -204,11 +200,11 @@ Status WaitForTurn(Resource* resource, const Updater& updater, bool in_place, bo
 // The buffer to write: the value itself when nobody else holds it, else the spare, else a new one.
 Result<Buffer*> BufferToWrite(Resource* resource, const Updater& updater, bool in_place, uint64_t bytes, tenon_shape shape) {
   const auto own = std::count(updater.dropped.begin(), updater.dropped.end(), resource->value);
-  const bool fits = resource->value != nullptr && SameDims(resource->value, shape) && resource->value->capacity >= bytes &&
-                    resource->value_bytes + resource->value_extra == bytes;
+  const bool fits = resource->value != nullptr && SameDims(*resource->value, shape) &&
+                    resource->value->capacity >= bytes && resource->value_bytes + resource->value_extra == bytes;
   if (fits && (in_place || References(resource->value) == 1 + own)) return resource->value;
   Buffer* spare = resource->spare;
-  if (spare != nullptr && spare->capacity >= bytes && SameDims(spare, shape) && IsUnique(spare)) {
+  if (spare != nullptr && spare->capacity >= bytes && SameDims(*spare, shape) && IsUnique(spare)) {
     spare->pool->Fit(spare, bytes);
     return spare;
   }
@@ -236,7 +232,7 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
                                   " cannot be assigned to it"));
   // The common update keeps the shape; making a Shape of it would allocate.
   uint64_t bytes = resource->value_bytes;
-  if (!IsPlain(dtype) || resource->value == nullptr || !SameDims(resource->value, shape)) {
+  if (!IsPlain(dtype) || resource->value == nullptr || !SameDims(*resource->value, shape)) {
     TENON_ASSIGN_OR_RETURN(const int64_t size, ByteSize(dtype, Shape(shape)));
     bytes = static_cast<uint64_t>(size);
   }

@@ -8,16 +8,9 @@
 #include <optional>
 
 #include "core/base/checked.h"
+#include "core/tensor/same_dims.h"
 
 namespace tenon::exec {
-namespace {
-
-bool HasDimsOfBuffer(const tenon_tensor_view& view) {
-  return view.buffer->rank == view.dl.ndim &&
-         (view.dl.ndim == 0 || std::memcmp(view.buffer->dims, view.dl.shape, sizeof(int64_t) * static_cast<size_t>(view.dl.ndim)) == 0);
-}
-
-}  // namespace
 
 Result<Message> Message::Of(const tenon_tensor_view& view, BufferPool* pool) {
   const tenon_shape shape{view.dl.shape, view.dl.ndim, 0};
@@ -25,7 +18,7 @@ Result<Message> Message::Of(const tenon_tensor_view& view, BufferPool* pool) {
   const bool lasts = (view.flags & TENON_VIEW_READ_ONLY) != 0 || view.dtype == TENON_DT_VARIANT;
   if (view.buffer != nullptr && (lasts || (IsUnique(view.buffer) && IsUnique(HomeOf(view.buffer))))) {
     tenon_tensor_view shared = view;
-    if (HasDimsOfBuffer(view)) Retain(view.buffer);
+    if (SameDims(*view.buffer, shape)) Retain(view.buffer);
     else shared.buffer = pool->Alias(view.buffer, shape);
     shared.dl.shape = shared.buffer->dims;
     return Message(shared);

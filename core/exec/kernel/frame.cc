@@ -2,13 +2,13 @@
 #include "core/exec/kernel/frame.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/base/plugin_call.h"
 #include "core/exec/device/resources.h"
 #include "core/exec/work/work.h"
 #include "core/graph/op_def.h"
+#include "core/tensor/same_dims.h"
 #include "core/tensor/view_check.h"
 
 namespace tenon::exec {
@@ -58,17 +58,13 @@ Result<tenon_tensor_view> NewTensor(BufferPool* pool, DType dtype, tenon_shape s
   return MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, tensor.byte_size(), buffer);
 }
 
-static bool SameDimensions(const tenon_buffer* buffer, const tenon_dl_tensor& dl) {
-  return buffer->rank == dl.ndim &&
-         (dl.ndim == 0 || std::memcmp(buffer->dims, dl.shape, sizeof(int64_t) * static_cast<size_t>(dl.ndim)) == 0);
-}
-
 Buffer* ShareBuffer(BufferPool* pool, const tenon_tensor_view& view) {
-  if (SameDimensions(view.buffer, view.dl)) {
+  const tenon_shape shape{view.dl.shape, view.dl.ndim, 0};
+  if (SameDims(*view.buffer, shape)) {
     Retain(view.buffer);
     return view.buffer;
   }
-  return pool->Alias(view.buffer, {view.dl.shape, view.dl.ndim, 0});
+  return pool->Alias(view.buffer, shape);
 }
 
 Result<tenon_tensor_view> KeepView(BufferPool* pool, const tenon_tensor_view& view) {

@@ -327,7 +327,7 @@ inline void LetAStreamsWriterWaitForItsReader(const TransportSubject& subject) {
   Meeting meeting(subject);
   if (!meeting.met()) return;
   Stream stream;
-  ExpectEq(meeting.peer().Open("slow", &stream, std::chrono::seconds(2)), "");
+  ExpectEq(meeting.peer().Open("slow", &stream, std::chrono::seconds(1)), "");
   const std::shared_ptr<Stream> there = meeting.server().streams.Take();
   std::promise<void> go;
   std::shared_future<void> gone = go.get_future().share();
