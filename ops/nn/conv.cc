@@ -319,7 +319,7 @@ TENON_OP(kConv) = DefineOp({
              "data_format: {'CHANNELS_FIRST', 'CHANNELS_LAST'} = 'CHANNELS_LAST'; dilations: list(int) = []; batch_dims: int = 1; groups: int = 1",
     .constraints = "",
     .doc = "Conv2D or Conv3D, by the number of strides, of input with any number of batch dims.",
-    .properties = "product(input, filter), rows(input)",
+    .properties = "product(input, filter)",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<AnyConvShape>,
     .cost = CostFunction<ConvCost>,

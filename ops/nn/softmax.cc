@@ -23,7 +23,7 @@ TENON_OP(kSoftmax) = DefineOp({
     .attrs = "T: {half, bfloat16, float, double}",
     .constraints = "rank(logits) >= 1",
     .doc = "Exp(logits) divided by its sum along the last dim.",
-    .properties = "normalizes(logits), rows(logits)",
+    .properties = "normalizes(logits)",
     .shape = ShapeFunction<SoftmaxShape>,
     .gradient = GradientFunction<SoftmaxGradient>,
 });
@@ -40,7 +40,7 @@ TENON_OP(kLogSoftmax) = DefineOp({
     .attrs = "T: {half, bfloat16, float, double}",
     .constraints = "rank(logits) >= 1",
     .doc = "The logarithm of Softmax along the last dim.",
-    .properties = "normalizes(logits), rows(logits)",
+    .properties = "normalizes(logits)",
     .shape = ShapeFunction<SoftmaxShape>,
     .gradient = GradientFunction<LogSoftmaxGradient>,
 });
