@@ -17,7 +17,7 @@ RUN_DEVICES := $(foreach device,$(DEVICES),--devices $(device))
 RUN_TARGETS := job $(foreach device,$(DEVICES),tenon_$(firstword $(subst :, ,$(device))))
 RUN_ON_GPU := $(filter cuda:% rocm:%,$(DEVICES))
 NOT_FOR_RUN := -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=OFF -DTENON_GRPC=OFF -DTENON_PYTHON_PACKAGE=OFF
-RUN_MINUTES := $(shell echo $$((1 + 11 / $(JOBS))))
+RUN_MINUTES := $(shell echo $$((1 + 8 / $(JOBS))))
 
 run: ## Build what the job needs, then train a network on handwritten digits (DEVICES=tpu_sim:2: on simulated devices too).
 	@tools/install_packages.sh packages.txt $(if $(RUN_ON_GPU),packages-all.txt)
