@@ -356,8 +356,7 @@ Sameness Compare(const OpDef& a, const OpDef& b, std::string* difference) {
   if (a.outputs != b.outputs) return differ("outputs");
   if (a.traits != b.traits) return differ("traits");
   // One that says nothing of itself may be of a package that is older than properties.
-  const OpProperties none;
-  if (a.properties != none && b.properties != none && a.properties != b.properties) return differ("properties");
+  if (a.properties.is_said && b.properties.is_said && a.properties != b.properties) return differ("properties");
   const bool first = AttrsWithin(b, a, difference);
   const bool second = AttrsWithin(a, b, difference);
   if (!first && !second) return Sameness::kDifferent;

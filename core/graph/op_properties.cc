@@ -48,6 +48,7 @@ class PropertyReader {
   PropertyReader(std::string_view text, const PropertyNames& names) : scanner_(text), names_(names) {}
 
   Result<OpProperties> Read() {
+    found_.is_said = !scanner_.done();
     while (!scanner_.done()) {
       TENON_RETURN_IF_ERROR(ReadTerm());
       if (!scanner_.done() && !scanner_.Take(",")) return scanner_.Error("',' between properties");

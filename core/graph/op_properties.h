@@ -17,6 +17,7 @@ namespace tenon::graph {
 inline constexpr uint64_t kKnownProperties = (TENON_PROPERTY_KEEPS_ZERO_SIGN << 1) - 1;
 
 struct OpProperties {
+  bool is_said = false;           // else all that is here follows from the op's traits
   uint64_t flags = 0;             // TENON_PROPERTY_*
   std::vector<size_t> elements;   // arguments whose elements the outputs' are made of
   std::vector<size_t> rows;       // arguments that may be cut along dim 0

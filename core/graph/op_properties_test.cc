@@ -75,6 +75,8 @@ TEST(OpProperties, ThatDifferMakeTwoOps) {
   std::string difference;
   EXPECT_EQ(Compare(*Define("moves(x)"), *Define("moves(x)"), &difference), Sameness::kEqual);
   EXPECT_EQ(Compare(*Define("moves(x)"), *Define(""), &difference), Sameness::kEqual);
+  EXPECT_EQ(Compare(*Define("draws", TENON_OP_WRITES_STATE), *Define("", TENON_OP_WRITES_STATE), &difference),
+            Sameness::kEqual);
   EXPECT_EQ(Compare(*Define("moves(x)"), *Define("view(x)"), &difference), Sameness::kDifferent);
   EXPECT_EQ(difference, "properties");
 }
