@@ -16,6 +16,9 @@ using Json = nlohmann::ordered_json;
 // bytes that are not UTF-8 are replaced.
 Json TensorJson(const host::Tensor& tensor);
 
+// What the runtime tells, kept.
+inline std::string TextOf(tenon_span span) { return std::string(host::Text(span)); }
+
 // On standard output, with a line end.
 void PrintJson(const Json& json);
 

@@ -40,16 +40,14 @@ struct OpsArguments {
   RuntimeFlags runtime;
 };
 
-std::string Copy(tenon_span span) { return std::string(host::Text(span)); }
-
 // Kernels of one op, or of all for "".
 Json KernelsJson(const Runtime& runtime, std::string_view op) {
   Json kernels = Json::array();
   for (const tenon_kernel_info& kernel : runtime.Kernels()) {
     if (host::Text(kernel.op) != op) continue;
-    kernels.push_back({{"device_type", Copy(kernel.device_type)},
-                       {"plugin", Copy(kernel.plugin)},
-                       {"types", Copy(kernel.types)},
+    kernels.push_back({{"device_type", TextOf(kernel.device_type)},
+                       {"plugin", TextOf(kernel.plugin)},
+                       {"types", TextOf(kernel.types)},
                        {"dtypes", KernelTypesJson(host::Text(kernel.types))},
                        {"priority", kernel.priority}});
   }
@@ -59,16 +57,16 @@ Json KernelsJson(const Runtime& runtime, std::string_view op) {
 Result<Json> OpJson(const tenon_op_info& op) {
   TENON_TRY_ASSIGN(const OpSignature signature, ParseSignature(op));
   TENON_TRY_ASSIGN(const Json parsed, SignatureJson(signature));
-  return Json{{"name", Copy(op.name)},
-              {"plugin", Copy(op.plugin)},
-              {"inputs", Copy(op.inputs)},
-              {"outputs", Copy(op.outputs)},
-              {"attrs", Copy(op.attrs)},
+  return Json{{"name", TextOf(op.name)},
+              {"plugin", TextOf(op.plugin)},
+              {"inputs", TextOf(op.inputs)},
+              {"outputs", TextOf(op.outputs)},
+              {"attrs", TextOf(op.attrs)},
               {"signature", parsed},
               {"has_gradient", op.has_gradient != 0},
               {"stateful", (op.traits & TENON_OP_STATEFUL) != 0},
-              {"properties", Copy(op.properties)},
-              {"doc", Copy(op.doc)}};
+              {"properties", TextOf(op.properties)},
+              {"doc", TextOf(op.doc)}};
 }
 
 Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
@@ -112,7 +110,7 @@ Status ListOps(const Runtime& runtime, const OpsArguments& arguments) {
       continue;
     }
     table.Add(
-        {Copy(op.name), Copy(op.plugin), fmt::format("({}) -> ({})", host::Text(op.inputs), host::Text(op.outputs))});
+        {TextOf(op.name), TextOf(op.plugin), fmt::format("({}) -> ({})", host::Text(op.inputs), host::Text(op.outputs))});
   }
   if (arguments.json)
     PrintJson(json);

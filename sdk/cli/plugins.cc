@@ -39,8 +39,6 @@ std::string OutcomeName(uint32_t outcome) {
   }
 }
 
-std::string Copied(tenon_span span) { return std::string(host::Text(span)); }
-
 std::string FileName(tenon_span path) {
   const std::string_view text = host::Text(path);
   return std::string(text.substr(text.rfind('/') + 1));
@@ -48,9 +46,9 @@ std::string FileName(tenon_span path) {
 
 Json ReportJson(const tenon_load_report& report) {
   return {
-      {"id", Copied(report.id)},           {"version", Copied(report.version)}, {"outcome", OutcomeName(report.outcome)},
-      {"path", Copied(report.path)},       {"reason", Copied(report.reason)},   {"text", Copied(report.text)},
-      {"missing", Copied(report.missing)}, {"hint", Copied(report.hint)},       {"ops", report.op_count},
+      {"id", TextOf(report.id)},           {"version", TextOf(report.version)}, {"outcome", OutcomeName(report.outcome)},
+      {"path", TextOf(report.path)},       {"reason", TextOf(report.reason)},   {"text", TextOf(report.text)},
+      {"missing", TextOf(report.missing)}, {"hint", TextOf(report.hint)},       {"ops", report.op_count},
       {"kernels", report.kernel_count},  {"devices", report.device_count}};
 }
 
@@ -68,12 +66,12 @@ Status ListPlugins(const ListArguments& arguments) {
   const size_t width = TerminalWidth();
   std::string troubles;
   for (const tenon_load_report& report : reports) {
-    table.Add({Copied(report.id), Copied(report.version), OutcomeName(report.outcome), std::to_string(report.op_count),
+    table.Add({TextOf(report.id), TextOf(report.version), OutcomeName(report.outcome), std::to_string(report.op_count),
                std::to_string(report.kernel_count), std::to_string(report.device_count), FileName(report.path)});
     if (report.outcome != TENON_LOAD_REJECTED) continue;
-    troubles += "\n" + Lines(Copied(report.path) + ": " + Copied(report.reason) + ": " + Copied(report.text), width);
-    if (report.missing.size > 0) troubles += Lines("  missing: " + Copied(report.missing), width);
-    if (report.hint.size > 0) troubles += Lines("  what helps: " + Copied(report.hint), width);
+    troubles += "\n" + Lines(TextOf(report.path) + ": " + TextOf(report.reason) + ": " + TextOf(report.text), width);
+    if (report.missing.size > 0) troubles += Lines("  missing: " + TextOf(report.missing), width);
+    if (report.hint.size > 0) troubles += Lines("  what helps: " + TextOf(report.hint), width);
   }
   table.Print();
   fmt::print("{}", troubles);
@@ -85,21 +83,21 @@ Status ListDevices(const ListArguments& arguments) {
   Json json = Json::array();
   Table table({"DEVICE", "TYPE", "PLUGIN", "MEMORY", "KINDS", "QUEUES", "MODEL"});
   for (const tenon_device_info& device : runtime.Devices()) {
-    json.push_back({{"name", Copied(device.name)},
-                    {"type", Copied(device.type)},
-                    {"plugin", Copied(device.plugin)},
-                    {"model", Copied(device.model)},
-                    {"problem", Copied(device.problem)},
+    json.push_back({{"name", TextOf(device.name)},
+                    {"type", TextOf(device.type)},
+                    {"plugin", TextOf(device.plugin)},
+                    {"model", TextOf(device.model)},
+                    {"problem", TextOf(device.problem)},
                     {"memory_bytes", device.memory_bytes},
-                    {"memory_kinds", Copied(device.memory_kinds)},
+                    {"memory_kinds", TextOf(device.memory_kinds)},
                     {"compute_queues", device.compute_queues},
                     {"copy_queues", device.copy_queues}});
     const std::string queues =
         device.compute_queues == 0 ? "" : fmt::format("{} compute, {} copy", device.compute_queues, device.copy_queues);
     const std::string memory =
         device.memory_bytes == 0 ? "" : fmt::format("{:.1f} GiB", static_cast<double>(device.memory_bytes) / (1 << 30));
-    table.Add({device.name.size > 0 ? Copied(device.name) : "(none)", Copied(device.type), Copied(device.plugin), memory, Copied(device.memory_kinds), queues,
-               Copied(device.problem.size > 0 ? device.problem : device.model)});
+    table.Add({device.name.size > 0 ? TextOf(device.name) : "(none)", TextOf(device.type), TextOf(device.plugin), memory, TextOf(device.memory_kinds), queues,
+               TextOf(device.problem.size > 0 ? device.problem : device.model)});
   }
   if (arguments.json)
     PrintJson(json);
