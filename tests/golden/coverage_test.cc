@@ -122,7 +122,7 @@ TEST(Coverage, ThePageSaysWhatThePackagesHave) {
       << "run TENON_WRITE_COVERAGE=1 build/release/tests/bin/golden_ops_test --gtest_filter='Coverage.*'";
 }
 
-// The names in a part of the page: those that stand first in its lines' lists.
+// The names in a part of the page: those that stand first in its items, which may go over several lines.
 std::set<std::string> Named(const std::string& heading) {
   const std::string page = Read(kPage);
   const size_t begin = page.find("## " + heading + "\n");
@@ -130,12 +130,11 @@ std::set<std::string> Named(const std::string& heading) {
   const size_t end = page.find("\n## ", begin);
   const std::string part = page.substr(begin, end == std::string::npos ? end : end - begin);
   std::set<std::string> names;
-  std::istringstream lines(part);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("- ")) continue;
-    const std::string list = line.substr(0, line.find(": "));
-    const std::regex name("`(\\w+)`");
-    for (auto it = std::sregex_iterator(list.begin(), list.end(), name); it != std::sregex_iterator(); ++it) names.insert((*it)[1]);
+  const std::regex name("`(\\w+)`");
+  for (size_t at = part.find("\n- "); at != part.npos; at = part.find("\n- ", at + 1)) {
+    const std::string list = part.substr(at, part.find(": ", at) - at);
+    for (auto it = std::sregex_iterator(list.begin(), list.end(), name); it != std::sregex_iterator(); ++it)
+      names.insert((*it)[1]);
   }
   return names;
 }
