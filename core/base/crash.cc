@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <mutex>
 
 #include "core/base/plugin_call.h"
@@ -78,13 +80,26 @@ void AddPlugin(const PluginPlace& place, Line* line) {
   line->Add(version);
 }
 
+std::atomic<pid_t> g_teller{0};  // the thread that tells of its crash; 0: none does
+
+// False: another thread does, or this one crashed while it told. Who crashes meanwhile waits, for two seconds at most:
+// the first to go on would end the process before it is told why.
+bool BeginToTell() {
+  const pid_t self = gettid();
+  pid_t teller = 0;
+  if (g_teller.compare_exchange_strong(teller, self)) return true;
+  constexpr timespec kMoment{0, 5'000'000};
+  constexpr int kMoments = 400;
+  for (int i = 0; i < kMoments && teller != self && g_teller.load() == teller; ++i) nanosleep(&kMoment, nullptr);
+  return false;
+}
+
 void OnSignal(int number, siginfo_t* info, void*) {
   const int error = errno;
   const auto fatal = std::find_if(g_fatal.begin(), g_fatal.end(), [number](const Fatal& each) { return each.number == number; });
-  // From here on a fault does what it did before, also one in the lines below.
-  sigaction(number, &fatal->before, nullptr);
   PluginPlace place;
-  if (ReadTrail(ThisThreadsTrail(), &place)) {
+  const bool tells = BeginToTell();
+  if (tells && ReadTrail(ThisThreadsTrail(), &place)) {
     Line line;
     AddPlugin(place, &line);
     line.Add(" crashed (");
@@ -93,6 +108,9 @@ void OnSignal(int number, siginfo_t* info, void*) {
     AddPlace(place, &line);
     line.Write();
   }
+  // From here on a fault does what it did before.
+  sigaction(number, &fatal->before, nullptr);
+  if (tells) g_teller.store(0);
   errno = error;
   // A fault happens again when this returns, and a debugger sees it where it was; what somebody sent must be sent again.
   if (info == nullptr || info->si_code <= 0) raise(number);
