@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 Json TensorJson(const host::Tensor& tensor);
 
 // What the runtime tells, kept.
-inline std::string TextOf(tenon_span span) { return std::string(host::Text(span)); }
+inline std::string KeptText(tenon_span span) { return std::string(host::Text(span)); }
 
 // On standard output, with a line end.
 void PrintJson(const Json& json);

@@ -45,9 +45,9 @@ Json KernelsJson(const Runtime& runtime, std::string_view op) {
   Json kernels = Json::array();
   for (const tenon_kernel_info& kernel : runtime.Kernels()) {
     if (host::Text(kernel.op) != op) continue;
-    kernels.push_back({{"device_type", TextOf(kernel.device_type)},
-                       {"plugin", TextOf(kernel.plugin)},
-                       {"types", TextOf(kernel.types)},
+    kernels.push_back({{"device_type", KeptText(kernel.device_type)},
+                       {"plugin", KeptText(kernel.plugin)},
+                       {"types", KeptText(kernel.types)},
                        {"dtypes", KernelTypesJson(host::Text(kernel.types))},
                        {"priority", kernel.priority}});
   }
@@ -57,16 +57,16 @@ Json KernelsJson(const Runtime& runtime, std::string_view op) {
 Result<Json> OpJson(const tenon_op_info& op) {
   TENON_TRY_ASSIGN(const OpSignature signature, ParseSignature(op));
   TENON_TRY_ASSIGN(const Json parsed, SignatureJson(signature));
-  return Json{{"name", TextOf(op.name)},
-              {"plugin", TextOf(op.plugin)},
-              {"inputs", TextOf(op.inputs)},
-              {"outputs", TextOf(op.outputs)},
-              {"attrs", TextOf(op.attrs)},
+  return Json{{"name", KeptText(op.name)},
+              {"plugin", KeptText(op.plugin)},
+              {"inputs", KeptText(op.inputs)},
+              {"outputs", KeptText(op.outputs)},
+              {"attrs", KeptText(op.attrs)},
               {"signature", parsed},
               {"has_gradient", op.has_gradient != 0},
               {"stateful", (op.traits & TENON_OP_STATEFUL) != 0},
-              {"properties", TextOf(op.properties)},
-              {"doc", TextOf(op.doc)}};
+              {"properties", KeptText(op.properties)},
+              {"doc", KeptText(op.doc)}};
 }
 
 Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
@@ -110,7 +110,7 @@ Status ListOps(const Runtime& runtime, const OpsArguments& arguments) {
       continue;
     }
     table.Add(
-        {TextOf(op.name), TextOf(op.plugin), fmt::format("({}) -> ({})", host::Text(op.inputs), host::Text(op.outputs))});
+        {KeptText(op.name), KeptText(op.plugin), fmt::format("({}) -> ({})", host::Text(op.inputs), host::Text(op.outputs))});
   }
   if (arguments.json)
     PrintJson(json);

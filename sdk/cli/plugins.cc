@@ -46,9 +46,9 @@ std::string FileName(tenon_span path) {
 
 Json ReportJson(const tenon_load_report& report) {
   return {
-      {"id", TextOf(report.id)},           {"version", TextOf(report.version)}, {"outcome", OutcomeName(report.outcome)},
-      {"path", TextOf(report.path)},       {"reason", TextOf(report.reason)},   {"text", TextOf(report.text)},
-      {"missing", TextOf(report.missing)}, {"hint", TextOf(report.hint)},       {"ops", report.op_count},
+      {"id", KeptText(report.id)},           {"version", KeptText(report.version)}, {"outcome", OutcomeName(report.outcome)},
+      {"path", KeptText(report.path)},       {"reason", KeptText(report.reason)},   {"text", KeptText(report.text)},
+      {"missing", KeptText(report.missing)}, {"hint", KeptText(report.hint)},       {"ops", report.op_count},
       {"kernels", report.kernel_count},  {"devices", report.device_count}};
 }
 
@@ -66,12 +66,12 @@ Status ListPlugins(const ListArguments& arguments) {
   const size_t width = TerminalWidth();
   std::string troubles;
   for (const tenon_load_report& report : reports) {
-    table.Add({TextOf(report.id), TextOf(report.version), OutcomeName(report.outcome), std::to_string(report.op_count),
+    table.Add({KeptText(report.id), KeptText(report.version), OutcomeName(report.outcome), std::to_string(report.op_count),
                std::to_string(report.kernel_count), std::to_string(report.device_count), FileName(report.path)});
     if (report.outcome != TENON_LOAD_REJECTED) continue;
-    troubles += "\n" + Lines(TextOf(report.path) + ": " + TextOf(report.reason) + ": " + TextOf(report.text), width);
-    if (report.missing.size > 0) troubles += Lines("  missing: " + TextOf(report.missing), width);
-    if (report.hint.size > 0) troubles += Lines("  what helps: " + TextOf(report.hint), width);
+    troubles += "\n" + Lines(KeptText(report.path) + ": " + KeptText(report.reason) + ": " + KeptText(report.text), width);
+    if (report.missing.size > 0) troubles += Lines("  missing: " + KeptText(report.missing), width);
+    if (report.hint.size > 0) troubles += Lines("  what helps: " + KeptText(report.hint), width);
   }
   table.Print();
   fmt::print("{}", troubles);
@@ -83,21 +83,21 @@ Status ListDevices(const ListArguments& arguments) {
   Json json = Json::array();
   Table table({"DEVICE", "TYPE", "PLUGIN", "MEMORY", "KINDS", "QUEUES", "MODEL"});
   for (const tenon_device_info& device : runtime.Devices()) {
-    json.push_back({{"name", TextOf(device.name)},
-                    {"type", TextOf(device.type)},
-                    {"plugin", TextOf(device.plugin)},
-                    {"model", TextOf(device.model)},
-                    {"problem", TextOf(device.problem)},
+    json.push_back({{"name", KeptText(device.name)},
+                    {"type", KeptText(device.type)},
+                    {"plugin", KeptText(device.plugin)},
+                    {"model", KeptText(device.model)},
+                    {"problem", KeptText(device.problem)},
                     {"memory_bytes", device.memory_bytes},
-                    {"memory_kinds", TextOf(device.memory_kinds)},
+                    {"memory_kinds", KeptText(device.memory_kinds)},
                     {"compute_queues", device.compute_queues},
                     {"copy_queues", device.copy_queues}});
     const std::string queues =
         device.compute_queues == 0 ? "" : fmt::format("{} compute, {} copy", device.compute_queues, device.copy_queues);
     const std::string memory =
         device.memory_bytes == 0 ? "" : fmt::format("{:.1f} GiB", static_cast<double>(device.memory_bytes) / (1 << 30));
-    table.Add({device.name.size > 0 ? TextOf(device.name) : "(none)", TextOf(device.type), TextOf(device.plugin), memory, TextOf(device.memory_kinds), queues,
-               TextOf(device.problem.size > 0 ? device.problem : device.model)});
+    table.Add({device.name.size > 0 ? KeptText(device.name) : "(none)", KeptText(device.type), KeptText(device.plugin), memory, KeptText(device.memory_kinds), queues,
+               KeptText(device.problem.size > 0 ? device.problem : device.model)});
   }
   if (arguments.json)
     PrintJson(json);
