@@ -109,8 +109,8 @@ Status ListOps(const Runtime& runtime, const OpsArguments& arguments) {
       json.push_back(std::move(one));
       continue;
     }
-    table.Add(
-        {KeptText(op.name), KeptText(op.plugin), fmt::format("({}) -> ({})", host::Text(op.inputs), host::Text(op.outputs))});
+    table.Add({KeptText(op.name), KeptText(op.plugin),
+               fmt::format("({}) -> ({})", host::Text(op.inputs), host::Text(op.outputs))});
   }
   if (arguments.json)
     PrintJson(json);

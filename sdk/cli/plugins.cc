@@ -45,11 +45,17 @@ std::string FileName(tenon_span path) {
 }
 
 Json ReportJson(const tenon_load_report& report) {
-  return {
-      {"id", KeptText(report.id)},           {"version", KeptText(report.version)}, {"outcome", OutcomeName(report.outcome)},
-      {"path", KeptText(report.path)},       {"reason", KeptText(report.reason)},   {"text", KeptText(report.text)},
-      {"missing", KeptText(report.missing)}, {"hint", KeptText(report.hint)},       {"ops", report.op_count},
-      {"kernels", report.kernel_count},  {"devices", report.device_count}};
+  return {{"id", KeptText(report.id)},
+          {"version", KeptText(report.version)},
+          {"outcome", OutcomeName(report.outcome)},
+          {"path", KeptText(report.path)},
+          {"reason", KeptText(report.reason)},
+          {"text", KeptText(report.text)},
+          {"missing", KeptText(report.missing)},
+          {"hint", KeptText(report.hint)},
+          {"ops", report.op_count},
+          {"kernels", report.kernel_count},
+          {"devices", report.device_count}};
 }
 
 Status ListPlugins(const ListArguments& arguments) {
@@ -66,10 +72,12 @@ Status ListPlugins(const ListArguments& arguments) {
   const size_t width = TerminalWidth();
   std::string troubles;
   for (const tenon_load_report& report : reports) {
-    table.Add({KeptText(report.id), KeptText(report.version), OutcomeName(report.outcome), std::to_string(report.op_count),
-               std::to_string(report.kernel_count), std::to_string(report.device_count), FileName(report.path)});
+    table.Add({KeptText(report.id), KeptText(report.version), OutcomeName(report.outcome),
+               std::to_string(report.op_count), std::to_string(report.kernel_count),
+               std::to_string(report.device_count), FileName(report.path)});
     if (report.outcome != TENON_LOAD_REJECTED) continue;
-    troubles += "\n" + Lines(KeptText(report.path) + ": " + KeptText(report.reason) + ": " + KeptText(report.text), width);
+    troubles +=
+        "\n" + Lines(KeptText(report.path) + ": " + KeptText(report.reason) + ": " + KeptText(report.text), width);
     if (report.missing.size > 0) troubles += Lines("  missing: " + KeptText(report.missing), width);
     if (report.hint.size > 0) troubles += Lines("  what helps: " + KeptText(report.hint), width);
   }
@@ -96,7 +104,8 @@ Status ListDevices(const ListArguments& arguments) {
         device.compute_queues == 0 ? "" : fmt::format("{} compute, {} copy", device.compute_queues, device.copy_queues);
     const std::string memory =
         device.memory_bytes == 0 ? "" : fmt::format("{:.1f} GiB", static_cast<double>(device.memory_bytes) / (1 << 30));
-    table.Add({device.name.size > 0 ? KeptText(device.name) : "(none)", KeptText(device.type), KeptText(device.plugin), memory, KeptText(device.memory_kinds), queues,
+    table.Add({device.name.size > 0 ? KeptText(device.name) : "(none)", KeptText(device.type), KeptText(device.plugin),
+               memory, KeptText(device.memory_kinds), queues,
                KeptText(device.problem.size > 0 ? device.problem : device.model)});
   }
   if (arguments.json)
