@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "core/base/table_check.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_def.h"
@@ -85,10 +87,10 @@ class OfNodes : public ::testing::Test {
  protected:
   // Of a node with so many values between x and the axes.
   tenon_node_properties Of(std::string_view properties, size_t values, uint32_t size = sizeof(tenon_node_properties)) {
-    const auto op = Define(properties);
-    EXPECT_TRUE(op.ok()) << op.status().ToString();
+    op_.emplace(Define(properties));
+    EXPECT_TRUE(op_->ok()) << op_->status().ToString();
     Node node;
-    node.op = &*op;
+    node.op = &**op_;
     const auto count = static_cast<int32_t>(values);
     node.input_ranges = {{0, 1}, {1, count}, {1 + count, 1}};
     tenon_node_properties out{};
@@ -97,6 +99,7 @@ class OfNodes : public ::testing::Test {
     NodeServices()->properties(&node, &out);
     return out;
   }
+  std::optional<Result<OpDef>> op_;  // whose texts the answer refers to
 };
 
 TEST_F(OfNodes, AreOfTheirInputs) {
