@@ -36,14 +36,14 @@ TENON_OP(kEqual) = Comparison({
     .name = "Equal",
     .attrs = "T: type; incompatible_shape_error: bool = true",
     .doc = "Whether x equals y. Without incompatible_shape_error shapes that do not fit give one false.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "exact",
     .traits = TENON_OP_COMMUTATIVE,
 }, ShapeFunction<EqualityShape>);
 TENON_OP(kNotEqual) = Comparison({
     .name = "NotEqual",
     .attrs = "T: type; incompatible_shape_error: bool = true",
     .doc = "Whether x differs from y. Without incompatible_shape_error shapes that do not fit give one true.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "exact",
     .traits = TENON_OP_COMMUTATIVE,
 }, ShapeFunction<EqualityShape>);
 TENON_OP(kLess) = Comparison({

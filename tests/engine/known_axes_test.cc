@@ -99,6 +99,21 @@ TEST(KnownAxes, PassThroughAStrangersOpThatSaysItIsElementWise) {
   for (const int64_t rows : {5, 1}) EXPECT_EQ(AskedFor({{-1, 6}}, {{rows, 6}}, cubes, *runtime), 0) << rows;
 }
 
+// Where shapes do not fit, such a comparison gives one truth value, and the sum over what it has no dim of is none.
+TEST(KnownAxes, OfComparisonsThatTakeAnyShapesAreThoseOfTheStep) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{-1}), z = g.Placeholder("z", DType::kFloat, Shape{});
+  const Output three = g.Const(std::vector<float>{-2, 5, 0}, Shape{3});
+  const Output differ = g.Op("NotEqual", {x, three}, {{"incompatible_shape_error", false}});
+  const Output y = g.Op("Mul", {z, g.Op("Cast", {differ}, {{"DstT", DType::kFloat}})});
+  const std::vector<Gradient> gradients = g.Gradients({y}, {z});
+  const auto of = [&](int64_t size) {
+    return ResultOf(g, {{x, Counted({size})}, {z, Counted({})}}, {y, gradients[0].dense});
+  };
+  EXPECT_EQ(of(3).values, (std::vector<std::vector<float>>{{-0.f, -2, -0.f}, {1}}));
+  EXPECT_EQ(of(2).values, (std::vector<std::vector<float>>{{-2}, {1}}));
+}
+
 // Two inputs may be of one batch or not.
 TEST(KnownAxes, OfTwoInputsAreWhatTheyAreFed) {
   const auto product = [](Graph& g, const std::vector<Output>& x) { return g.Op("Mul", {x[0], x[1]}); };

@@ -21,7 +21,7 @@
  *   elementwise, elementwise(x, y)
  *                 each element of each output is a function of the elements of x and y at its place, whose shape is the
  *                 outputs', and of the other inputs as wholes; without names: of all inputs
- *   broadcasts    beside it: the shapes of x and y broadcast to the outputs'; of an op that takes others too, if so
+ *   broadcasts    beside it: the shapes of x and y broadcast to the outputs', whatever the attributes say
  *   moves(x, y)   each element of each output is one of an element of x or y, or a constant; the other inputs say where
  *   view(x)       output 0 has x's elements in their order, perhaps in another shape
  *   product(x, y) each element is a sum of products of elements of x with elements of y
