@@ -43,6 +43,27 @@ typename Optimizer::template Step<Wide<T>> OptimizerStep(const Optimizer& optimi
   return step;
 }
 
+// Elements [begin, end) of the variable and of its slots: kN of them, which lie apart from each other. What is new may
+// stand where the old values do.
+template <class T, size_t kN, bool kUsual = false, class Step>
+void StepOver(const Step& step, const T* g, T* const* olds, T* const* news, int64_t begin, int64_t end) {
+  using A = Wide<T>;
+  constexpr size_t kSecond = kN > 1 ? 1 : 0, kThird = kN > 2 ? 2 : 0, kFourth = kN > 3 ? 3 : 0;
+  const T *old0 = olds[0], *old1 = olds[kSecond], *old2 = olds[kThird], *old3 = olds[kFourth];
+  T *new0 = news[0], *new1 = news[kSecond], *new2 = news[kThird], *new3 = news[kFourth];
+  Step local = step;
+  if constexpr (kUsual) local.BeUsual();
+#pragma GCC ivdep
+  for (int64_t i = begin; i < end; ++i) {
+    A v[4] = {static_cast<A>(old0[i]), static_cast<A>(old1[i]), static_cast<A>(old2[i]), static_cast<A>(old3[i])};
+    local(v, static_cast<A>(g[i]));
+    if constexpr (kN > 1) new1[i] = static_cast<T>(v[1]);
+    if constexpr (kN > 2) new2[i] = static_cast<T>(v[2]);
+    if constexpr (kN > 3) new3[i] = static_cast<T>(v[3]);
+    new0[i] = static_cast<T>(v[0]);
+  }
+}
+
 template <class Optimizer>
 struct ApplyKernel {
   explicit ApplyKernel(sdk::CreateContext& c)
@@ -56,7 +77,6 @@ struct ApplyKernel {
  private:
   template <class T>
   void Apply(sdk::RunContext c) const {
-    using A = Wide<T>;
     const tenon_tensor_view& gradient = c.input_view(Optimizer::kGradient);
     const sdk::Dims dims = sdk::DimsOf(gradient);
     const auto step = OptimizerStep<T>(optimizer, c);
@@ -66,9 +86,9 @@ struct ApplyKernel {
       const double cost = Optimizer::kVariables * 0.3;
       c.UninterruptedFor(count, cost, [&](int64_t begin, int64_t end) {
         if constexpr (requires { step.IsUsual(); }) {
-          if (step.IsUsual()) return Loop<T, A, true>(step, g, olds, news, begin, end);
+          if (step.IsUsual()) return StepOver<T, Optimizer::kVariables, true>(step, g, olds.at, news.at, begin, end);
         }
-        Loop<T, A>(step, g, olds, news, begin, end);
+        StepOver<T, Optimizer::kVariables>(step, g, olds.at, news.at, begin, end);
       });
     });
   }
@@ -105,31 +125,6 @@ struct ApplyKernel {
       Next<T, kLeft - 1>(c, dtype, dims, next, olds, news, function);
     }
     update.Commit();
-  }
-
-  template <class T, class A, bool kUsual = false, class Step>
-  static void Loop(const Step& step, const T* g, const Pointers<T>& olds, const Pointers<T>& news, int64_t begin,
-                   int64_t end) {
-    constexpr int kN = Optimizer::kVariables;
-    const T* old0 = olds.at[0];
-    const T* old1 = olds.at[kN > 1 ? 1 : 0];
-    const T* old2 = olds.at[kN > 2 ? 2 : 0];
-    const T* old3 = olds.at[kN > 3 ? 3 : 0];
-    T* new0 = news.at[0];
-    T* new1 = news.at[kN > 1 ? 1 : 0];
-    T* new2 = news.at[kN > 2 ? 2 : 0];
-    T* new3 = news.at[kN > 3 ? 3 : 0];
-    Step local = step;
-    if constexpr (kUsual) local.BeUsual();
-#pragma GCC ivdep
-    for (int64_t i = begin; i < end; ++i) {
-      A v[4] = {static_cast<A>(old0[i]), static_cast<A>(old1[i]), static_cast<A>(old2[i]), static_cast<A>(old3[i])};
-      local(v, static_cast<A>(g[i]));
-      if constexpr (kN > 1) new1[i] = static_cast<T>(v[1]);
-      if constexpr (kN > 2) new2[i] = static_cast<T>(v[2]);
-      if constexpr (kN > 3) new3[i] = static_cast<T>(v[3]);
-      new0[i] = static_cast<T>(v[0]);
-    }
   }
 
   Optimizer optimizer;
@@ -169,7 +164,6 @@ struct SparseApplyKernel {
 
   template <class T>
   void Apply(sdk::RunContext c, sdk::Dims dims, const std::array<sdk::Update*, Optimizer::kVariables>& updates) const {
-    using A = Wide<T>;
     constexpr size_t kN = Optimizer::kVariables;
     const tenon_tensor_view& gradient = c.input_view(Optimizer::kGradient);
     const tenon_tensor_view& indices = c.input_view(Optimizer::kGradient + 1);
@@ -187,31 +181,15 @@ struct SparseApplyKernel {
     const T* g = sdk::Data<const T>(gradient);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = IndexAt(index, indices.dtype, i) * row;
-      T* rows[4];
-      for (size_t k = 0; k < 4; ++k) rows[k] = updates[k < kN ? k : 0]->template new_data<T>() + at;
+      T* rows[kN];
+      for (size_t k = 0; k < kN; ++k) rows[k] = updates[k]->template new_data<T>() + at;
       if constexpr (requires { step.IsUsual(); }) {
         if (step.IsUsual()) {
-          Row<T, A, kN, true>(step, g + i * row, rows, row);
+          StepOver<T, kN, true>(step, g + i * row, rows, rows, 0, row);
           continue;
         }
       }
-      Row<T, A, kN>(step, g + i * row, rows, row);
-    }
-  }
-  // A row of the variable and of its slots, which lie apart from each other.
-  template <class T, class A, size_t kN, bool kUsual = false, class Step>
-  static void Row(const Step& step, const T* g, T* const* rows, int64_t count) {
-    Step local = step;
-    if constexpr (kUsual) local.BeUsual();
-    T *row0 = rows[0], *row1 = rows[1], *row2 = rows[2], *row3 = rows[3];
-#pragma GCC ivdep
-    for (int64_t j = 0; j < count; ++j) {
-      A v[4] = {static_cast<A>(row0[j]), static_cast<A>(row1[j]), static_cast<A>(row2[j]), static_cast<A>(row3[j])};
-      local(v, static_cast<A>(g[j]));
-      if constexpr (kN > 1) row1[j] = static_cast<T>(v[1]);
-      if constexpr (kN > 2) row2[j] = static_cast<T>(v[2]);
-      if constexpr (kN > 3) row3[j] = static_cast<T>(v[3]);
-      row0[j] = static_cast<T>(v[0]);
+      StepOver<T, kN>(step, g + i * row, rows, rows, 0, row);
     }
   }
   Optimizer optimizer;

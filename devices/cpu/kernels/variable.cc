@@ -3,22 +3,15 @@
 //
 // A reference output (Assign, ...) is the cell with the host's resource. Updates write new = f(old); old and new may be the
 // same memory. Handles are made on the host (ops/state).
-#include <algorithm>
 #include <cstring>
-#include <string>
-#include <vector>
 
 #include "kernels/types.h"
-#include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {
 
 using sdk::AddOrSubtract;
-using sdk::CheckRow;
-using sdk::Numbers;
 using sdk::Update;
 using sdk::UpdateLock;
 using sdk::UpdateTypes;
