@@ -322,7 +322,7 @@ class Pass {
   bool PassesOn(int64_t id) {
     constexpr std::string_view kOps[] = {"MaxPool", "Pad", "Reshape", "Squeeze", "Identity"};
     const Node& node = At(id);
-    return std::ranges::find(kOps, node.op) != std::end(kOps) && !!node.controls.empty() &&
+    return std::ranges::find(kOps, node.op) != std::end(kOps) && node.controls.empty() &&
            node.device.find("/device:CPU:") != std::string::npos && (node.op != "MaxPool" || IsOfFormat(id));
   }
   // Somebody reads it as bytes.

@@ -152,7 +152,7 @@ Status GraphTraining::ChooseScope() {
 Status GraphTraining::FindInput() {
   std::set<const NodeView*> outside(reached_.begin(), reached_.end());
   for (const NodeView* node : model::WithFunctions(index_, reached_)) {
-    if (DrawsNumbers(*node) && unrepeatable_.empty())
+    if (unrepeatable_.empty() && DrawsNumbers(*node))
       unrepeatable_.push_back("the step draws random numbers ('" + std::string(node->name) + "', " + std::string(node->op) + "), which go on from no checkpoint");
     if (!TakesInput(*node)) continue;
     own_input_ = true;
@@ -366,7 +366,7 @@ Result<std::string> GraphTraining::StateOfFunctions() const {
   for (const NodeView* node : reached_)
     if (node->op == "OneShotIterator") nodes.push_back(node);
   for (const NodeView* node : model::WithFunctions(index_, nodes)) {
-    const bool seeded = DrawsNumbers(*node) && IsSeeded(*node);
+    const bool seeded = IsSeeded(*node) && DrawsNumbers(*node);
     const bool by_variable = ChangesVariables(*node) || StartsWithAny(node->op, {"Stateful", "RngSkip", "RngReadAndSkip"});
     const bool takes = StartsWithAny(node->op, {"QueueDequeue", "ReaderRead"});
     if (seeded || by_variable || takes) return "'" + std::string(node->name) + "' (" + std::string(node->op) + ")";

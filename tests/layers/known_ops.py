@@ -13,6 +13,8 @@ import re
 import sys
 from pathlib import Path
 
+import ratchet
+
 RATCHET = "tests/layers/known_ops.txt"
 # Who rewrites graphs, or asks what they do: whole folders, and files.
 KNOWERS = ("core/", "ops/axes/", "ops/quantized/int8_pass.cc", "ops/collective/p", "devices/cpu/recurrent_",
@@ -42,17 +44,16 @@ def counts(tree, ops, is_test):
     return found
 
 
-def allowed(root):
-    path = Path(root, RATCHET)
-    lines = path.read_text().splitlines() if path.exists() else []
-    pairs = [line.split() for line in lines if line and not line.startswith("#")]
-    return {source: int(number) for number, source in pairs}
+def problems(root, found):
+    return [f"{source}: names {number} ops, and {RATCHET} allows {most}: ask for a property of theirs (Properties() of "
+            "tenon/sdk/node.h), and give one to ops that lack it"
+            for source, number, most in sorted(ratchet.grown(root, RATCHET, found))]
 
 
-def problems(found, may):
-    return [f"{source}: names {number} ops, and {RATCHET} allows {may.get(source, 0)}: ask for a property of theirs "
-            "(Properties() of tenon/sdk/node.h), and give one to ops that lack it"
-            for source, number in sorted(found.items()) if number > may.get(source, 0)]
+def fewer(root, found):
+    """What a reader of the test is told where the numbers could be lowered."""
+    return [f"{source}: names {number} ops, {most} are allowed: tests/layers/known_ops.py --lower"
+            for source, number, most in ratchet.fallen(root, RATCHET, found)]
 
 
 def main(arguments):
@@ -60,13 +61,7 @@ def main(arguments):
     if arguments[:1] != ["--lower"]:
         sys.exit(__doc__)
     root = Path(arguments[1]) if len(arguments) > 1 else Path(__file__).resolve().parents[2]
-    tree = layers.Tree(root)
-    found, may = counts(tree, layers.defined_ops(tree), layers.is_test), allowed(root)
-    kept = {source: min(number, may.get(source, number)) for source, number in found.items()}
-    head = ("# How many ops each file of a pass, a compiler or a trainer knows by name. A number may fall and never\n"
-            "# grow: the test layers holds it. Lower the numbers by tests/layers/known_ops.py --lower.\n")
-    Path(root, RATCHET).write_text(head + "".join(f"{number:5} {source}\n" for source, number in sorted(kept.items())))
-    print(sum(kept.values()), "names of ops in", len(kept), "files")
+    ratchet.lower(root, RATCHET, layers.known_op_counts(layers.Tree(root)))
 
 
 if __name__ == "__main__":

@@ -435,8 +435,12 @@ def check_equal_names(tree):
             for files in libraries.values() for name, paths in equal_names.equal_names(files)]
 
 
+def known_op_counts(tree):
+    return known_ops.counts(tree, defined_ops(tree), is_test)
+
+
 def check_known_ops(tree):
-    return known_ops.problems(known_ops.counts(tree, defined_ops(tree), is_test), known_ops.allowed(tree.root))
+    return known_ops.problems(tree.root, known_op_counts(tree))
 
 
 def check_test_namespaces(tree):

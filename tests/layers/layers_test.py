@@ -10,6 +10,7 @@ from pathlib import Path
 import known_ops
 import layers
 import pages
+import ratchet
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,6 +30,9 @@ class TheTree(unittest.TestCase):
 
     def test_wide_lines_that_have_become_fewer_are_told(self):
         print("\n".join(pages.fewer(self.tree)), file=sys.stderr)
+
+    def test_names_of_ops_that_have_become_fewer_are_told(self):
+        print("\n".join(known_ops.fewer(self.tree.root, layers.known_op_counts(self.tree))), file=sys.stderr)
 
     def test_the_walk_finds_the_pages(self):
         found = pages.pages(ROOT)
@@ -242,6 +246,11 @@ class Planted(unittest.TestCase):
             with self.subTest(silent):
                 self.assertEqual([], self.problems(layers.check_known_ops, {**op, source: silent}))
         self.assertEqual([], self.problems(layers.check_known_ops, {**op, "devices/cpu/kernels/neg.cc": '"Neg"'}))
+        with tempfile.TemporaryDirectory() as folder:  # lowering allows nothing new
+            Path(folder, "tests/layers").mkdir(parents=True)
+            Path(folder, known_ops.RATCHET).write_text("# Head\n    3 a.cc\n    1 b.cc\n")
+            ratchet.lower(folder, known_ops.RATCHET, {"a.cc": 2, "b.cc": 4, "c.cc": 5})
+            self.assertEqual("# Head\n    2 a.cc\n    1 b.cc\n", Path(folder, known_ops.RATCHET).read_text())
 
     def test_equal_names_of_one_library_are_refused(self):
         own = "namespace tenon {\nnamespace {\n%s\n}  // namespace\n}\n"
@@ -370,7 +379,7 @@ class Planted(unittest.TestCase):
                 (root / path).write_text(text)
             self.assertEqual(2, len(pages.fewer(layers.Tree(folder))))
             pages.lower(root)
-            self.assertEqual({"core/base": 1, "core/exec": 1}, pages.allowed(root))
+            self.assertEqual({"core/base": 1, "core/exec": 1}, ratchet.allowed(root, pages.RATCHET))
             self.assertEqual("# A comment", (root / pages.RATCHET).read_text().splitlines()[0])
             self.assertEqual(1, len(pages.check_wide_lines(layers.Tree(folder))))
 

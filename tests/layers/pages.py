@@ -16,6 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ratchet
+
 README_WORDS = 600
 WIDEST = 120  # characters of a line
 RATCHET = "tests/layers/wide_lines.txt"
@@ -152,35 +154,26 @@ def wide_lines(root):
     return {room: places for room, places in found.items() if places}
 
 
-def allowed(root):
-    """{room: number} as wide_lines.txt has it."""
-    file = root / RATCHET
-    lines = [line for line in (lines_of(root, RATCHET) if file.exists() else []) if line and not line.startswith("#")]
-    return {room: int(number) for number, room in (line.split(None, 1) for line in lines)}
+def numbers(root):
+    return {room: len(places) for room, places in wide_lines(root).items()}
 
 
 def check_wide_lines(tree):
     """Wide lines become fewer, never more. A room that wide_lines.txt does not name has none."""
-    most = allowed(tree.root)
-    return [f"{room}: {len(places)} lines of code are wider than {WIDEST} characters, and {RATCHET} allows "
-            f"{most.get(room, 0)}: break those that are new (git diff shows them); the last is {places[-1]}"
-            for room, places in wide_lines(tree.root).items() if len(places) > most.get(room, 0)]
+    found = wide_lines(tree.root)
+    return [f"{room}: {number} lines of code are wider than {WIDEST} characters, and {RATCHET} allows {most}: break "
+            f"those that are new (git diff shows them); the last is {found[room][-1]}"
+            for room, number, most in ratchet.grown(tree.root, RATCHET, numbers(tree.root))]
 
 
 def fewer(tree):
     """What a reader of the test is told where the numbers could be lowered."""
-    found = wide_lines(tree.root)
-    return [f"{room}: {len(found.get(room, []))} wide lines, {number} are allowed: tests/layers/pages.py --lower"
-            for room, number in allowed(tree.root).items() if len(found.get(room, [])) < number]
+    return [f"{room}: {number} wide lines, {most} are allowed: tests/layers/pages.py --lower"
+            for room, number, most in ratchet.fallen(tree.root, RATCHET, numbers(tree.root))]
 
 
 def lower(root):
-    """Writes the numbers that are fewer now; a room that has more keeps its number."""
-    most, found = allowed(root), wide_lines(root)
-    heads = [line for line in lines_of(root, RATCHET) if line.startswith("#")]
-    kept = {room: min(number, len(found.get(room, []))) for room, number in most.items()}
-    rows = [f"{number:5} {room}" for room, number in sorted(kept.items()) if number]
-    (root / RATCHET).write_text("\n".join([*heads, *rows]) + "\n", encoding="utf-8")
+    ratchet.lower(root, RATCHET, numbers(root))
 
 
 CHECKS = (check_readme_words, check_page_widths, check_links, check_found, check_named_pages, check_wide_lines)

@@ -23,6 +23,14 @@ struct Range {
   int count = 0;
 };
 
+// What a node's op says of itself (tenon/graph.h); nothing where the host is older than properties. Spans live as long
+// as the op.
+inline tenon_node_properties PropertiesOf(const tenon_node_services& services, const tenon_node* node) {
+  tenon_node_properties properties = {TENON_HEAD(tenon_node_properties), 0, 0, 0, -1, 0, {}, {}};
+  if (TENON_CALLABLE(&services, properties)) services.properties(node, &properties);
+  return properties;
+}
+
 // For one thread, as long as the function that got it runs. Texts and raw values live as long as that.
 class NodeContext {
  public:
@@ -84,15 +92,8 @@ class NodeContext {
     return range;
   }
 
-  // What the op says of itself (tenon/graph.h); nothing where the host is older than properties. Spans live as long as
-  // the op.
-  tenon_node_properties Properties() const {
-    tenon_node_properties properties = {TENON_HEAD(tenon_node_properties), 0, 0, 0, -1, 0, {}, {}};
-    if (TENON_CALLABLE(services_, properties)) services_->properties(node_, &properties);
-    return properties;
-  }
-  // Whether it has all of TENON_PROPERTY_*.
-  bool HasProperties(uint64_t properties) const { return (Properties().flags & properties) == properties; }
+  // What the op says of itself, of this node's inputs.
+  tenon_node_properties Properties() const { return PropertiesOf(*services_, node_); }
 
   // The attribute as the host gives it, fit for a new node's attributes.
   tenon_attr_value Raw(std::string_view attr) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tenon/graph.h"
+#include "tenon/sdk/node.h"
 #include "tenon/sdk/span.h"
 
 namespace tenon::sdk {
@@ -110,9 +111,7 @@ class GraphView {
     for (size_t i = 0; i < read.controls.size(); ++i)
       check(cursor.control_input(cursor.graph, id, static_cast<int32_t>(i), &read.controls[i]));
     read.readers.resize(static_cast<size_t>(services.output_count(node)));
-    tenon_node_properties properties = {TENON_HEAD(tenon_node_properties), 0, 0, 0, -1, 0, {}, {}};
-    if (TENON_CALLABLE(&services, properties)) services.properties(node, &properties);
-    read.properties = properties.flags;
+    read.properties = PropertiesOf(services, node).flags;
   }
 
   std::vector<Node> nodes_;
