@@ -6,7 +6,7 @@ namespace {
 
 using host::Graph, host::Operation, host::Output, host::Shape;
 
-constexpr double kModulus = 97, kBound = 32;
+constexpr double kBound = 32;
 
 Output Vector(Graph& g, const Dims& dims) {
   std::vector<int32_t> values;

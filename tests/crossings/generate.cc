@@ -7,8 +7,6 @@
 namespace tenon::crossings {
 namespace {
 
-constexpr int kModulus = 97;  // whole numbers stay below it
-
 // All that tensors may have; each is a row, or rows, of others.
 const std::vector<Dims>& AllDims() {
   static const std::vector<Dims> dims = {{}, {3}, {2}, {2, 3}, {3, 2}, {2, 2}, {0, 3}};

@@ -21,6 +21,8 @@
 
 namespace tenon::crossings {
 
+constexpr int kModulus = 97;  // whole numbers stay below it
+
 using host::DType;
 using Dims = std::vector<int64_t>;
 

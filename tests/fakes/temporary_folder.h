@@ -19,7 +19,7 @@ inline std::string TemporaryFolder(const std::string& use) {
   struct Folders {
     std::vector<std::string> paths;
     ~Folders() {
-      const bool failed = testing::UnitTest::GetInstance()->Failed();
+      const bool failed = ::testing::UnitTest::GetInstance()->Failed();
       for (const std::string& path : paths) {
         std::error_code ignored;
         if (failed) std::printf("kept: %s\n", path.c_str());
@@ -27,9 +27,9 @@ inline std::string TemporaryFolder(const std::string& use) {
       }
     }
   };
-  testing::UnitTest::GetInstance();  // made before the folders, so that it is there when they go
+  ::testing::UnitTest::GetInstance();  // made before the folders, so that it is there when they go
   static Folders folders;
-  std::string path = testing::TempDir() + "tenon_" + use + "_XXXXXX";
+  std::string path = ::testing::TempDir() + "tenon_" + use + "_XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
     ADD_FAILURE() << "no temporary folder can be made at " << path;
   } else {
