@@ -80,6 +80,7 @@ Status OpRegistry::Register(const tenon_op_package& package, const std::shared_p
                                           it->second.op->package, "'; load only one of them, or make the definitions equal"));
     return true;
   });
+  roles_.clear();
   for (auto& op : parsed) {
     Entry& entry = ops_[op->name];
     entry.plugins.push_back(plugin->id());
@@ -133,6 +134,7 @@ const OpDef* OpRegistry::Keep(std::unique_ptr<OpDef> op) {
 void OpRegistry::Unregister(std::string_view plugin) {
   std::lock_guard lock(mutex_);
   std::erase_if(gradients_, [plugin](const auto& entry) { return entry.second.plugin->id() == plugin; });
+  roles_.clear();
   for (auto it = ops_.begin(); it != ops_.end();) {
     auto& plugins = it->second.plugins;
     plugins.erase(std::remove(plugins.begin(), plugins.end(), plugin), plugins.end());
@@ -175,8 +177,10 @@ Result<const OpDef*> OpRegistry::Find(std::string_view name) const {
 Result<const OpDef*> OpRegistry::FindRole(std::string_view role) const {
   if (opener_) opener_({});
   std::lock_guard lock(mutex_);
+  if (const auto found = roles_.find(role); found != roles_.end()) return found->second;
   for (const auto& [name, entry] : ops_)
-    if (std::find(entry.op->roles.begin(), entry.op->roles.end(), role) != entry.op->roles.end()) return entry.op;
+    if (std::find(entry.op->roles.begin(), entry.op->roles.end(), role) != entry.op->roles.end())
+      return roles_.emplace(role, entry.op).first->second;
   return NotFound(StrCat("no loaded plugin has an op with the role '", role,
                          "', which the engine needs here; load the package that offers it"));
 }

@@ -62,6 +62,7 @@ class OpRegistry {
   Opener opener_;
   mutable std::mutex mutex_;
   std::map<std::string, Entry, std::less<>> ops_;
+  mutable std::map<std::string, const OpDef*, std::less<>> roles_;  // that were found; empty after each change of ops_
   std::map<std::string, std::string, std::less<>> elsewhere_;  // "package 'id' has it: help"
   std::multimap<std::string, std::unique_ptr<OpDef>, std::less<>> storage_;
   std::map<std::string, GradientEntry, std::less<>> gradients_;  // by op

@@ -23,6 +23,22 @@ TEST(OpRegistry, FindsOpsByNameAndRole) {
             "NOT_FOUND: no loaded plugin has an op with the role 'ad', which the engine needs here; load the package that offers it");
 }
 
+// What was found once is looked for again after each change: packages come and go.
+TEST(OpRegistry, FindsTheRoleOfWhatIsThere) {
+  OpRegistry registry;
+  const tenon_op_definition sum = DefineOp("Sum", "a: float", "b: float", "", 0, "add");
+  const tenon_op_definition add = DefineOp("Add", "a: float", "b: float", "", 0, "add");
+  EXPECT_FALSE(registry.FindRole("add").ok());
+  ASSERT_TRUE(RegisterOps(&registry, {&sum}, "one").ok());
+  EXPECT_EQ((*registry.FindRole("add"))->name, "Sum");
+  ASSERT_TRUE(RegisterOps(&registry, {&add}, "two").ok());
+  EXPECT_EQ((*registry.FindRole("add"))->name, "Add") << "the first by name, whichever came first";
+  registry.Unregister("two");
+  EXPECT_EQ((*registry.FindRole("add"))->name, "Sum");
+  registry.Unregister("one");
+  EXPECT_FALSE(registry.FindRole("add").ok());
+}
+
 TEST(OpRegistry, NamesANearMiss) {
   OpRegistry registry;
   const tenon_op_definition a = DefineOp("MatrixProduct", "", ""), b = DefineOp("Sum", "", "");
