@@ -3,6 +3,7 @@
 
 #include "core/base/checked.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/graph/op_registry.h"
 #include "core/tensor/allowance.h"
 
@@ -13,15 +14,6 @@ Builder* Self(tenon_graph_builder_context* context) { return static_cast<Builder
 
 bool HasNumber(const Graph& graph, int64_t node) { return Within(node, graph.size()); }
 
-Result<Edge> CheckedEdge(const Graph& graph, tenon_output output) {
-  if (!HasNumber(graph, output.node))
-    return InvalidArgument(StrCat("an edge names the node ", output.node, ", the graph has ", graph.size()));
-  const Node& node = graph.node(NodeId(output.node));
-  if (!Within(output.index, node.output_types.size()))
-    return InvalidArgument(StrCat("an edge names output ", output.index, " of ", node.Describe(), ", which has ", node.output_types.size()));
-  return FromC(output);
-}
-
 Result<NodeId> AddSpec(Builder* builder, const tenon_node_spec& spec) {
   if (spec.must_understand != 0) return Unimplemented("a node's spec needs a feature of a newer host");
   std::vector<Edge> inputs;
@@ -30,20 +22,15 @@ Result<NodeId> AddSpec(Builder* builder, const tenon_node_spec& spec) {
     if (!edge.ok()) return Status(edge.status()).Annotate(StrCat("new node of op '", View(spec.op), "', input ", i));
     inputs.push_back(*edge);
   }
-  AttrMap attrs;
-  for (uint64_t i = 0; i < spec.attr_count; ++i) {
-    const std::string name(View(spec.attrs[i].name));
-    auto value = AttrValue::FromC(spec.attrs[i].value);
-    if (!value.ok()) return Status(value.status()).Annotate(StrCat("new node of op '", View(spec.op), "', attribute '", name, "'"));
-    attrs.emplace(name, *std::move(value));
-  }
+  auto attrs = AttrsFromC({spec.attrs, spec.attr_count});
+  if (!attrs.ok()) return Status(attrs.status()).Annotate(StrCat("new node of op '", View(spec.op), "'"));
   std::vector<NodeId> controls;
   for (uint64_t i = 0; i < spec.control_input_count; ++i) {
     if (!HasNumber(builder->graph(), spec.control_inputs[i]))
       return InvalidArgument(StrCat("new node of op '", View(spec.op), "': a control input does not exist"));
     controls.push_back(NodeId(spec.control_inputs[i]));
   }
-  return builder->Add(View(spec.op), std::move(inputs), std::move(attrs), View(spec.name), std::move(controls));
+  return builder->Add(View(spec.op), std::move(inputs), *std::move(attrs), View(spec.name), std::move(controls));
 }
 
 tenon_status* AddNode(tenon_graph_builder_context* context, const tenon_node_spec* spec, int64_t* out_node) {
@@ -84,6 +71,48 @@ tenon_status* OutputValue(tenon_graph_builder_context* context, tenon_output out
 
 }  // namespace
 
+Result<Edge> CheckedEdge(const Graph& graph, tenon_output output) {
+  if (!HasNumber(graph, output.node))
+    return InvalidArgument(StrCat("an edge names the node ", output.node, ", the graph has ", graph.size()));
+  const Node& node = graph.node(NodeId(output.node));
+  if (!Within(output.index, node.output_types.size()))
+    return InvalidArgument(StrCat("an edge names output ", output.index, " of ", node.Describe(), ", which has ",
+                                  node.output_types.size()));
+  return FromC(output);
+}
+
+Result<AttrMap> AttrsFromC(std::span<const tenon_attr> attrs) {
+  AttrMap read;
+  for (const tenon_attr& attr : attrs) {
+    auto value = AttrValue::FromC(attr.value);
+    if (!value.ok()) return Status(value.status()).Annotate(StrCat("attribute '", View(attr.name), "'"));
+    read.emplace(std::string(View(attr.name)), *std::move(value));
+  }
+  return read;
+}
+
+Result<NodeSpec> LikeNode(const Node& node, const std::vector<DType>& input_types, AttrMap given) {
+  if (input_types.size() != node.input_types.size())
+    return InvalidArgument(StrCat(node.Describe(), " has ", node.input_types.size(),
+                                  " inputs; what is like it cannot have ", input_types.size()));
+  NodeSpec spec;
+  spec.op = node.op;
+  spec.attrs = std::move(given);
+  for (size_t i = 0; i < node.op->inputs.size(); ++i) {
+    const ArgDef& argument = node.op->inputs[i];
+    std::vector<DType> types;
+    for (int32_t k = 0; k < node.input_ranges[i].count; ++k)
+      types.push_back(BaseType(input_types[static_cast<size_t>(node.input_ranges[i].begin + k)]));
+    if (!argument.type_list_attr.empty()) spec.attrs.emplace(argument.type_list_attr, AttrValue::Types(types));
+    else if (!argument.type_attr.empty() && !types.empty())
+      spec.attrs.emplace(argument.type_attr, AttrValue::Type(types[0]));
+  }
+  for (const AttrDef& attr : node.op->attrs)
+    if (const AttrValue* const value = node.FindAttr(attr.name); value != nullptr)
+      spec.attrs.emplace(attr.name, *value);
+  return spec;
+}
+
 Builder::Builder(Graph* graph)
     : graph_(graph),
       inference_(graph),
@@ -119,6 +148,13 @@ Result<NodeId> Builder::AddRole(std::string_view role, std::vector<Edge> inputs,
                                  std::vector<NodeId> controls) {
   TENON_ASSIGN_OR_RETURN(const OpDef* def, graph_->registry().FindRole(role));
   return AddOp(def, std::move(inputs), std::move(attrs), name, std::move(controls));
+}
+
+Result<NodeId> Builder::AddLike(NodeId like, std::vector<Edge> inputs, AttrMap attrs) {
+  std::vector<DType> types;
+  for (const Edge& edge : inputs) types.push_back(graph_->TypeOf(edge));
+  TENON_ASSIGN_OR_RETURN(NodeSpec spec, LikeNode(graph_->node(like), types, std::move(attrs)));
+  return AddOp(spec.op, std::move(inputs), std::move(spec.attrs), {}, {});
 }
 
 Result<Edge> Builder::Constant(Tensor value, std::string_view name) {

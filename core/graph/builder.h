@@ -5,6 +5,7 @@
 #ifndef TENON_CORE_GRAPH_BUILDER_H_
 #define TENON_CORE_GRAPH_BUILDER_H_
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ struct tenon_graph_builder_context {};
 
 namespace tenon::graph {
 
-struct OpDef;  // op_def.h
+struct Node;      // node.h
+struct NodeSpec;
+struct OpDef;     // op_def.h
 
 class Builder : public tenon_graph_builder_context {
  public:
@@ -41,6 +44,8 @@ class Builder : public tenon_graph_builder_context {
   // Adds a node of the op that plays a role.
   Result<NodeId> AddRole(std::string_view role, std::vector<Edge> inputs, AttrMap attrs = {}, std::string_view name = {},
                           std::vector<NodeId> controls = {});
+  // Adds one of node `like`'s op, of other inputs (LikeNode).
+  Result<NodeId> AddLike(NodeId like, std::vector<Edge> inputs, AttrMap attrs = {});
   Result<Edge> Constant(Tensor value, std::string_view name = {});
   Result<Edge> ScalarInt32(int32_t value, std::string_view name = {});
 
@@ -65,6 +70,13 @@ class Builder : public tenon_graph_builder_context {
   NodeId inferred_{0};
   tenon_graph_builder table_;
 };
+
+// What a node is made of that is like another but for its inputs, of those types and as many as the other has: declared
+// attributes that these determine follow them, given ones are as given, and the rest is the other's. It has no inputs.
+Result<NodeSpec> LikeNode(const Node& node, const std::vector<DType>& input_types, AttrMap given);
+Result<AttrMap> AttrsFromC(std::span<const tenon_attr> attrs);
+// The output that a plugin names; INVALID_ARGUMENT: there is none.
+Result<Edge> CheckedEdge(const Graph& graph, tenon_output output);
 
 inline tenon_output ToC(Edge edge) { return {edge.node.number(), edge.index, 0}; }
 inline Edge FromC(tenon_output output) { return {NodeId(output.node), output.index}; }

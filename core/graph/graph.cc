@@ -315,6 +315,18 @@ std::string Graph::UniqueName(std::string_view wish) const {
 }
 
 // All but id, op and name.
+Result<Node> Graph::Trial(NodeSpec spec, const std::vector<DType>& input_types) const {
+  Node node;
+  node.op = spec.op;
+  node.traits = spec.op->traits;
+  node.name = std::move(spec.name);
+  node.attrs = std::move(spec.attrs);
+  node.device = std::move(spec.device);
+  if (Status status = Complete(node, input_types); !status.ok()) return std::move(status).Annotate(node.Describe());
+  TENON_RETURN_IF_ERROR(SettleVersion(*node.op, &node.attrs));
+  return node;
+}
+
 Status Graph::Fill(NodeSpec spec, Node* node) const {
   node->traits = node->op->traits;
   node->attrs = std::move(spec.attrs);

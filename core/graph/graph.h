@@ -60,6 +60,8 @@ class Graph {
   // inputs determine may be missing. Leaves the graph unchanged on failure. An input edge of no node is left open for
   // SetInput (back edges of loops).
   Result<NodeId> Add(NodeSpec spec);
+  // The node that Add would make if its inputs were of those types; it is of no graph.
+  Result<Node> Trial(NodeSpec spec, const std::vector<DType>& input_types) const;
   // Puts another node in the place of `id`: same id and name, outputs of the same types. Returns the old one.
   Result<std::unique_ptr<Node>> Replace(NodeId id, NodeSpec spec);
   void Restore(std::unique_ptr<Node> old) { nodes_[old->id] = std::move(old); }

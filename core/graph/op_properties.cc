@@ -25,7 +25,7 @@ constexpr PropertyTerm kTerms[] = {
     {"view", TENON_PROPERTY_VIEW, 1, 1},
     {"product", TENON_PROPERTY_PRODUCT, 1, 2},  // one: a list of two
     {"reduces", TENON_PROPERTY_REDUCES, 1, 3},
-    {"normalizes", TENON_PROPERTY_NORMALIZES, 1, 1},
+    {"normalizes", TENON_PROPERTY_NORMALIZES, 1, kAnyNumber},
     {"rows", 0, 1, kAnyNumber},
     {"broadcasts", TENON_PROPERTY_BROADCASTS},
     {"exact", TENON_PROPERTY_EXACT},
@@ -35,6 +35,7 @@ constexpr PropertyTerm kTerms[] = {
     {"updates_state", TENON_PROPERTY_UPDATES_STATE},
     {"keeps_nan", TENON_PROPERTY_KEEPS_NAN},
     {"keeps_zero_sign", TENON_PROPERTY_KEEPS_ZERO_SIGN},
+    {"fits_half", TENON_PROPERTY_FITS_HALF},
 };
 
 std::string KnownTerms() {

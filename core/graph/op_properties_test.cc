@@ -33,6 +33,7 @@ TEST(OpProperties, AreReadWithTheInputsThatTheyName) {
   EXPECT_EQ(some->properties.rows, (std::vector<size_t>{1}));
   EXPECT_EQ(Define("elementwise")->properties.elements, (std::vector<size_t>{0, 1, 2}));
   EXPECT_EQ(Define("moves(x)")->properties.flags, TENON_PROPERTY_MOVES | TENON_PROPERTY_EXACT);
+  EXPECT_EQ(Define("normalizes(x, values), fits_half")->properties.elements, (std::vector<size_t>{0, 1}));
   EXPECT_EQ(Define("", TENON_OP_WRITES_STATE)->properties.flags, TENON_PROPERTY_UPDATES_STATE);
 }
 

@@ -41,14 +41,12 @@ class PassCall {
 
   // False: it has no node here.
   Result<bool> Run() {
-    const auto fed = [this](NodeId id) {
-      return std::any_of(request_->feeds.begin(), request_->feeds.end(), [id](const Edge& feed) { return feed.node == id; });
-    };
+    for (const Edge& feed : request_->feeds) fed_.insert(feed.node);
     bool is_called = false;
     for (const NodeId id : graph_->ids()) {
       const graph::OpDef& op = *graph_->node(id).op;
       const bool is_named = pass_.ops.contains(op.name);
-      if ((!is_named && (op.properties.flags & pass_.properties) == 0) || fed(id)) continue;
+      if ((!is_named && (op.properties.flags & pass_.properties) == 0) || fed_.contains(id)) continue;
       is_called = is_called || is_named || pass_.ops.empty();
       nodes_.push_back(id.number());
     }
@@ -67,7 +65,10 @@ class PassCall {
                                         question_.precision,
                                         question_.compiles ? 1u : 0u,
                                         Span(question_.calibration),
-                                        &Explain};
+                                        &Explain,
+                                        &AddLike,
+                                        &RunsLike,
+                                        &Runs};
     Status status = pass_.plugin->Call("graph_pass.run", nullptr, nullptr, [&](tenon_plugin_self* self) { return pass_.table->run(self, &args); });
     if (!status.ok()) return std::move(status).Annotate("the graph pass '", pass_.name, "'");
     PassBy();
@@ -106,6 +107,49 @@ class PassCall {
     if (!call.Has(id)) return NoNode(id).release();
     call.notes_->insert_or_assign(call.graph_->node(NodeId(id)).name, std::string(View(text)));
     return nullptr;
+  }
+
+  static tenon_status* AddLike(const tenon_graph_pass_args* args, int64_t id, const tenon_output* inputs,
+                               uint64_t input_count, const tenon_attr* attrs, uint64_t attr_count, int64_t* out_node) {
+    PassCall& call = *Self(args);
+    if (!call.Has(id)) return NoNode(id).release();
+    const auto added = call.AddNodeLike(NodeId(id), {inputs, input_count}, {attrs, attr_count});
+    if (!added.ok()) return Status(added.status()).release();
+    *out_node = added->number();
+    return nullptr;
+  }
+  Result<NodeId> AddNodeLike(NodeId like, std::span<const tenon_output> inputs, std::span<const tenon_attr> attrs) {
+    std::vector<Edge> edges;
+    for (const tenon_output& input : inputs) {
+      TENON_ASSIGN_OR_RETURN(const Edge edge, graph::CheckedEdge(*graph_, input));
+      edges.push_back(edge);
+    }
+    TENON_ASSIGN_OR_RETURN(graph::AttrMap given, graph::AttrsFromC(attrs));
+    return builder_.AddLike(like, std::move(edges), std::move(given));
+  }
+
+  static int32_t Runs(const tenon_graph_pass_args* args, int64_t id) {
+    const PassCall& call = *Self(args);
+    return call.Has(id) && !call.fed_.contains(NodeId(id)) ? 1 : 0;
+  }
+  static int32_t RunsLike(const tenon_graph_pass_args* args, int64_t id, tenon_span device,
+                          const uint32_t* input_dtypes, uint64_t input_count, const tenon_attr* attrs,
+                          uint64_t attr_count, uint32_t* out_output_dtypes) {
+    const PassCall& call = *Self(args);
+    if (!call.Has(id)) return 0;
+    const graph::Node& like = call.graph_->node(NodeId(id));
+    const auto trial = call.TrialLike(like, {input_dtypes, input_dtypes + input_count}, {attrs, attr_count});
+    if (!trial.ok() || trial->output_types.size() != like.output_types.size()) return 0;
+    if (!trial->has(TENON_OP_IDENTITY) && !call.question_.has_kernel(*trial, View(device))) return 0;
+    std::copy(trial->output_types.begin(), trial->output_types.end(), out_output_dtypes);
+    return 1;
+  }
+  Result<graph::Node> TrialLike(const graph::Node& like, const std::vector<DType>& types,
+                                std::span<const tenon_attr> attrs) const {
+    TENON_ASSIGN_OR_RETURN(graph::AttrMap given, graph::AttrsFromC(attrs));
+    TENON_ASSIGN_OR_RETURN(graph::NodeSpec spec, graph::LikeNode(like, types, std::move(given)));
+    spec.name = like.name;
+    return graph_->Trial(std::move(spec), types);
   }
 
   // The node becomes an identity of the values, for whoever fetches it.
@@ -158,7 +202,7 @@ class PassCall {
   graph::Builder builder_;
   const graph::Cursor cursor_;
   std::vector<int64_t> nodes_;
-  std::set<NodeId> replaced_;
+  std::set<NodeId> fed_, replaced_;
   std::vector<std::pair<size_t, int64_t>> begun_;  // nodes from the first one's number on are made for the second; -1: for none
 };
 

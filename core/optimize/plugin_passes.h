@@ -4,6 +4,7 @@
 #define TENON_CORE_OPTIMIZE_PLUGIN_PASSES_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -19,6 +20,7 @@ namespace tenon {
 class PluginInstance;
 namespace graph {
 class Graph;
+struct Node;
 }
 }  // namespace tenon
 
@@ -39,6 +41,8 @@ struct PassQuestion {
   uint32_t precision = 0;        // TENON_PRECISION_*
   bool compiles = false;         // whether compilers are asked for nodes
   std::string_view calibration;  // its text; empty: none
+  // Whether a kernel on the device, a whole name, takes the node.
+  std::function<bool(const graph::Node& node, std::string_view device)> has_kernel;
 };
 // What passes say of nodes, by the nodes' names.
 using NodeNotes = std::map<std::string, std::string, std::less<>>;

@@ -450,7 +450,14 @@ Result<exec::PlanOptions> Session::MakeReady(graph::Graph* graph, optimize::Requ
   auto times = std::make_shared<exec::StepTimes>();
   TENON_RETURN_IF_ERROR(placer_->Place(*request, graph, times.get()));
   auto notes = std::make_shared<optimize::NodeNotes>();
-  TENON_ASSIGN_OR_RETURN(const bool changed, optimize::RunPluginPasses(runtime_->graph_passes(), {precision, PlanOptions().compile, options_.calibration}, graph, request, notes.get()));
+  const auto has_kernel = [this](const graph::Node& node, std::string_view device) {
+    const auto name = place::DeviceName::Parse(device);
+    return name.ok() && name->type.has_value() && !runtime_->kernels().Find(node, *name->type).empty();
+  };
+  TENON_ASSIGN_OR_RETURN(const bool changed,
+                         optimize::RunPluginPasses(runtime_->graph_passes(),
+                                                   {precision, PlanOptions().compile, options_.calibration, has_kernel},
+                                                   graph, request, notes.get()));
   if (changed) {
     if (options_.optimize && optimize::PassUnread(graph, *request) != 0) {  // what the passes made needless
       TENON_ASSIGN_OR_RETURN(*graph, optimize::Prune(*graph, request));

@@ -16,17 +16,6 @@ constexpr int kMostSteps = 64;       // along nodes that pass a value on
 constexpr int kMostParts = 8;        // of a value that is made outside, one of another
 constexpr size_t kMostNodes = 4096;  // that somebody in a loop waits for
 
-// Attributes that a value's part is asked by, beside what its inputs say.
-std::vector<const char*> AttributesOf(std::string_view op) {
-  if (op == "ReadVariableOp") return {"dtype"};
-  if (op == "Const") return {"dtype", "value"};
-  if (op == "Squeeze") return {"squeeze_dims"};
-  if (op == "Split") return {"num_split"};
-  if (op == "Unpack") return {"num", "axis"};
-  if (op == "StridedSlice") return {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"};
-  return {};
-}
-
 }  // namespace
 
 // ---- Nodes ----
@@ -35,9 +24,9 @@ const Nodes::Node& Nodes::At(int64_t id) {
   const auto [found, is_new] = nodes_.try_emplace(id);
   Node& node = found->second;
   if (!is_new || id < 0) return node;
-  const auto is_ours = [](std::string_view op) { return std::any_of(std::begin(kLoopOps), std::end(kLoopOps), [&](const tenon_span& each) { return sdk::ToText(each) == op; }); };
   p_.With(id, [&](sdk::NodeContext& c) {
-    if (std::binary_search(p_.nodes().begin(), p_.nodes().end(), id) || !is_ours(c.op())) node.op = c.op();
+    if (p_.Runs(id)) node.op = c.op();
+    node.is_part = p_.Runs(id) && (c.Properties().flags & (TENON_PROPERTY_MOVES | TENON_PROPERTY_VIEW)) != 0;
     node.inputs.resize(static_cast<size_t>(c.input_count()), Output{-1, 0, 0});
     node.is_float = c.output_count() > 0 && c.output_type(0) == TENON_DT_FLOAT;
   });
@@ -246,7 +235,8 @@ bool LoopGraph::IsInvariant(Output edge, std::string_view device, int depth) {
   const Source source = SourceOf(edge);
   if (source.kind != Source::Kind::kInside) return source.kind == Source::Kind::kOutside;
   const Nodes::Node& node = At(source.edge.node);
-  if (depth >= kMostParts || AttributesOf(node.op).empty() || (node.device != device && node.op != "Const")) return false;
+  if (node.op == "Const") return true;
+  if (depth >= kMostParts || (!node.is_part && node.op != "ReadVariableOp") || node.device != device) return false;
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Output& input) { return IsInvariant(input, device, depth + 1); });
 }
 
@@ -264,14 +254,9 @@ Output LoopGraph::Outside(Output edge) {
   const Source source = SourceOf(edge);
   if (source.kind == Source::Kind::kOutside) return source.edge;
   const int64_t id = source.edge.node;
-  const std::string op = At(id).op;
   std::vector<Output> inputs;
   for (const Output& input : std::vector<Output>(At(id).inputs)) inputs.push_back(Outside(input));
-  std::vector<sdk::Attribute> attributes;
-  pass().With(id, [&](sdk::NodeContext& c) {
-    for (const char* name : AttributesOf(op)) attributes.emplace_back(name, c.Raw(name));
-  });
-  return {pass().Node(op, inputs, attributes), source.edge.index, 0};
+  return {pass().Like(id, inputs), source.edge.index, 0};
 }
 
 bool LoopGraph::HasNoOtherEffects(int64_t enter) {

@@ -18,14 +18,7 @@
 
 namespace tenon::cpu {
 
-// The graph's nodes, each read once. One of kLoopOps that is none of the pass's nodes is fed: it has no op here, and nothing is seen through it.
-inline constexpr tenon_span kLoopOps[] = {
-    TENON_SPAN("Exit"), TENON_SPAN("TensorListStack"), TENON_SPAN("Enter"), TENON_SPAN("Merge"), TENON_SPAN("Switch"), TENON_SPAN("NextIteration"), TENON_SPAN("LoopCond"), TENON_SPAN("Identity"), TENON_SPAN("Const"),
-    TENON_SPAN("Less"), TENON_SPAN("LogicalAnd"), TENON_SPAN("Max"), TENON_SPAN("Shape"), TENON_SPAN("Fill"), TENON_SPAN("ReverseV2"), TENON_SPAN("Transpose"), TENON_SPAN("StridedSlice"), TENON_SPAN("Split"),
-    TENON_SPAN("Squeeze"), TENON_SPAN("Unpack"), TENON_SPAN("ReadVariableOp"), TENON_SPAN("MatMul"), TENON_SPAN("BiasAdd"), TENON_SPAN("AddV2"), TENON_SPAN("Add"), TENON_SPAN("Sub"), TENON_SPAN("Mul"),
-    TENON_SPAN("Sigmoid"), TENON_SPAN("Tanh"), TENON_SPAN("TensorListFromTensor"), TENON_SPAN("TensorListGetItem"), TENON_SPAN("TensorListSetItem"), TENON_SPAN("TensorListReserve"), TENON_SPAN("ConcatV2"),
-    TENON_SPAN("Range"), TENON_SPAN("Minimum"), TENON_SPAN("Maximum"), TENON_SPAN("TensorArrayV3"), TENON_SPAN("TensorArrayReadV3"), TENON_SPAN("TensorArrayWriteV3"), TENON_SPAN("TensorArrayScatterV3"), TENON_SPAN("TensorArrayGatherV3")};
-
+// The graph's nodes, each read once. One that is fed has no op here, and nothing is seen through it.
 class Nodes {
  public:
   struct Node {
@@ -33,6 +26,7 @@ class Nodes {
     std::vector<sdk::Output> inputs;
     std::vector<int64_t> controls;
     bool is_float = false;  // its first output
+    bool is_part = false;   // its op moves elements, or shows them in another shape
   };
   explicit Nodes(sdk::PassContext& p) : p_(p) {}
   sdk::PassContext& pass() const { return p_; }

@@ -299,6 +299,9 @@ class Pass {
   std::map<int64_t, std::vector<int64_t>> stacks_;  // by the node whose list becomes one tensor
 };
 
+// The ends of what is looked for.
+constexpr tenon_span kOps[] = {TENON_SPAN("Exit"), TENON_SPAN("TensorListStack"), TENON_SPAN("TensorArrayGatherV3")};
+
 void RunPass(PassContext& p) {
   const auto* self = p.self<tenon_plugin_self>();
   // Other precisions are passes' over the products.
@@ -308,6 +311,6 @@ void RunPass(PassContext& p) {
 
 }  // namespace
 
-constinit const tenon_graph_pass kRecurrentPass = sdk::DefinePass<RunPass>("recurrent-loops", kLoopOps);
+constinit const tenon_graph_pass kRecurrentPass = sdk::DefinePass<RunPass>("recurrent-loops", kOps);
 
 }  // namespace tenon::cpu

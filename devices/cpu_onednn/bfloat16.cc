@@ -20,6 +20,7 @@ void Run(sdk::PassContext& p) { sdk::RunMixedPrecisionPass(p, kDevice); }
 
 }  // namespace
 
-const tenon_graph_pass kBfloat16Pass = sdk::DefinePass<Run>("bfloat16", sdk::kMixedPrecisionOps, TENON_PRECISION_ALLOW_BFLOAT16);
+const tenon_graph_pass kBfloat16Pass =
+    sdk::DefinePass<Run>("bfloat16", {}, TENON_PRECISION_ALLOW_BFLOAT16, sdk::kMixedPrecisionProperties);
 
 }  // namespace tenon::cpu_onednn

@@ -55,7 +55,7 @@ TENON_OP(kConcat) = DefineOp({
     .attrs = "N: int >= 2; T: type",
     .constraints = "rank(concat_dim) == 0; value(concat_dim) >= -rank(values); value(concat_dim) < rank(values)",
     .doc = "The inputs one after the other along concat_dim.",
-    .properties = "moves(values)",
+    .properties = "moves(values), fits_half",
     .shape = ShapeFunction<ConcatShape<true>>,
     .gradient = GradientFunction<ConcatGradient<true>>,
 });
@@ -68,7 +68,7 @@ TENON_OP(kConcatV2) = DefineOp({
     .constraints = "rank(axis) == 0; value(axis) >= -rank(values); value(axis) < rank(values)",
     .roles = "concat",
     .doc = "The inputs one after the other along axis.",
-    .properties = "moves(values)",
+    .properties = "moves(values), fits_half",
     .shape = ShapeFunction<ConcatShape<false>>,
     .gradient = GradientFunction<ConcatGradient<false>>,
 });
@@ -126,7 +126,7 @@ TENON_OP(kSplit) = DefineOp({
     .constraints = "rank(split_dim) == 0; rank(value) >= 1; value(split_dim) >= -rank(value); "
                    "value(split_dim) < rank(value)",
     .doc = "value in num_split equal parts along split_dim.",
-    .properties = "moves(value)",
+    .properties = "moves(value), fits_half",
     .shape = ShapeFunction<SplitShape>,
     .gradient = GradientFunction<SplitGradient>,
 });
@@ -173,7 +173,7 @@ TENON_OP(kSplitV) = DefineOp({
     .constraints = "rank(size_splits) == 1; rank(split_dim) == 0; rank(value) >= 1; value(size_splits) >= -1; "
                    "value(split_dim) >= -rank(value); value(split_dim) < rank(value)",
     .doc = "value in parts of the given sizes along split_dim; one size may be -1: what is left.",
-    .properties = "moves(value)",
+    .properties = "moves(value), fits_half",
     .shape = ShapeFunction<SplitVShape>,
     .gradient = GradientFunction<SplitVGradient>,
 });
@@ -200,7 +200,7 @@ TENON_OP(kPack) = DefineOp({
     .outputs = "output: T",
     .attrs = "N: int >= 1; T: type; axis: int = 0",
     .doc = "Tensors of one shape stacked along a new axis.",
-    .properties = "moves(values)",
+    .properties = "moves(values), fits_half",
     .shape = ShapeFunction<PackShape>,
     .gradient = GradientFunction<PackGradient>,
 });
@@ -228,7 +228,7 @@ TENON_OP(kUnpack) = DefineOp({
     .attrs = "num: int >= 0; T: type; axis: int = 0",
     .constraints = "rank(value) >= 1; axis >= -rank(value); axis < rank(value)",
     .doc = "value taken apart along axis, which disappears.",
-    .properties = "moves(value)",
+    .properties = "moves(value), fits_half",
     .shape = ShapeFunction<UnpackShape>,
     .gradient = GradientFunction<UnpackGradient>,
 });

@@ -15,7 +15,7 @@ TENON_OP(kReshape) = DefineOp({
     .attrs = "T: type; Tshape: {int32, int64} = int32",
     .constraints = "rank(shape) == 1; value(shape) >= -1",
     .doc = "The same elements in the same order under another shape; one dim may be -1: what is left.",
-    .properties = "view(tensor)",
+    .properties = "view(tensor), fits_half",
     .shape = ShapeFunction<ReshapeShape>,
     .gradient = GradientFunction<ReshapedGradient>,
 });
@@ -35,7 +35,7 @@ TENON_OP(kExpandDims) = DefineOp({
     .attrs = "T: type; Tdim: {int32, int64} = int32",
     .constraints = "numel(dim) == 1; value(dim) >= -1 - rank(input); value(dim) <= rank(input)",
     .doc = "The input with a dim of size 1 put in at dim.",
-    .properties = "view(input)",
+    .properties = "view(input), fits_half",
     .shape = ShapeFunction<ExpandDimsShape>,
     .gradient = GradientFunction<ReshapedGradient>,
 });
@@ -67,7 +67,7 @@ TENON_OP(kSqueeze) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: type; squeeze_dims: list(int) = []",
     .doc = "The input without the named dims of size 1, or without all of them.",
-    .properties = "view(input)",
+    .properties = "view(input), fits_half",
     .shape = ShapeFunction<SqueezeShape>,
     .gradient = GradientFunction<ReshapedGradient>,
 });

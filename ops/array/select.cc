@@ -55,7 +55,7 @@ TENON_OP(kSelectV2) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: type",
     .doc = "t where condition holds, else e; all three broadcast against each other.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, fits_half",
     .shape = ShapeFunction<SelectV2Shape>,
     .gradient = GradientFunction<SelectV2Gradient>,
 });

@@ -66,7 +66,7 @@ TENON_OP(kSlice) = DefineOp({
     .constraints = "rank(begin) == 1; rank(size) == 1; dim(begin, 0) == rank(input); dim(size, 0) == rank(input); "
                    "value(begin) >= 0; value(size) >= -1",
     .doc = "The box of the given size at begin; a size of -1 reaches to the end.",
-    .properties = "moves(input)",
+    .properties = "moves(input), fits_half",
     .shape = ShapeFunction<SliceShape>,
     .gradient = GradientFunction<SliceGradient>,
 });
@@ -125,7 +125,7 @@ TENON_OP(kPad) = DefineOp({
     .attrs = "T: type; Tpaddings: {int32, int64} = int32",
     .constraints = "rank(paddings) == 2; dim(paddings, 0) == rank(input); dim(paddings, 1) == 2; value(paddings) >= 0",
     .doc = "The input with zeros around it: paddings[d] says how many before and after along dim d.",
-    .properties = "moves(input)",
+    .properties = "moves(input), fits_half",
     .shape = ShapeFunction<PadShape>,
     .gradient = GradientFunction<PadGradient>,
 });
@@ -138,7 +138,7 @@ TENON_OP(kPadV2) = DefineOp({
     .constraints = "rank(paddings) == 2; dim(paddings, 0) == rank(input); dim(paddings, 1) == 2; "
                    "value(paddings) >= 0; rank(constant_values) == 0",
     .doc = "The input with constant_values around it: paddings[d] says how many before and after along dim d.",
-    .properties = "moves(input, constant_values)",
+    .properties = "moves(input, constant_values), fits_half",
     .shape = ShapeFunction<PadShape>,
     .gradient = GradientFunction<PadV2Gradient>,
 });

@@ -155,7 +155,7 @@ TENON_OP(kStridedSlice) = DefineOp({
     .roles = "strided_slice",
     .doc = "input[begin:end:strides] as Python slices arrays; the masks say which positions leave out begin or "
            "end, are the ellipsis, add a dim, or are an index.",
-    .properties = "moves(input)",
+    .properties = "moves(input), fits_half",
     .shape = ShapeFunction<StridedSliceShape>,
     .gradient = GradientFunction<StridedSliceGradient>,
 });

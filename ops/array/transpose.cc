@@ -53,7 +53,7 @@ TENON_OP(kTranspose) = DefineOp({
     .attrs = "T: type; Tperm: {int32, int64} = int32",
     .constraints = "rank(perm) == 1; dim(perm, 0) == rank(x); value(perm) >= -rank(x); value(perm) < rank(x)",
     .doc = "The input with its dims in another order: dim i of the output is dim perm[i] of the input.",
-    .properties = "moves(x)",
+    .properties = "moves(x), fits_half",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<TransposeShape>,
     .gradient = GradientFunction<TransposeGradient>,
@@ -145,7 +145,7 @@ TENON_OP(kTile) = DefineOp({
     .attrs = "T: type; Tmultiples: {int32, int64} = int32",
     .constraints = "rank(multiples) == 1; dim(multiples, 0) == rank(input); value(multiples) >= 0",
     .doc = "The input repeated multiples[d] times along each dim d.",
-    .properties = "moves(input)",
+    .properties = "moves(input), fits_half",
     .shape = ShapeFunction<TileShape>,
     .gradient = GradientFunction<TileGradient>,
 });

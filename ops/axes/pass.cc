@@ -25,7 +25,7 @@ class Pass {
 
   void Run() {
     std::vector<Found> all;
-    for (const int64_t id : p_.nodes()) {
+    for (int64_t id = 0, count = p_.node_count(); id < count; ++id) {
       if (const std::optional<Found> found = Find(id)) all.push_back(*found);
     }
     for (const Found& found : all) Replace(found);
@@ -81,6 +81,8 @@ class Pass {
   Sizes sizes_;
 };
 
+constexpr tenon_span kOps[] = {TENON_SPAN("BroadcastGradientArgs"), TENON_SPAN("AddN")};
+
 void Run(sdk::PassContext& p) {
   const auto asks = [&](int64_t id) {
     bool is = false;
@@ -93,13 +95,6 @@ void Run(sdk::PassContext& p) {
 
 }  // namespace
 
-const tenon_graph_pass kAxesPass = {TENON_HEAD(tenon_graph_pass),
-                                    TENON_SPAN("known-axes"),
-                                    Sizes::Ops().data(),
-                                    Sizes::Ops().size(),
-                                    &sdk::PassFunction<Run>,
-                                    0,
-                                    0,
-                                    Sizes::Properties()};
+const tenon_graph_pass kAxesPass = sdk::DefinePass<Run>("known-axes", kOps);
 
 }  // namespace tenon::ops

@@ -31,8 +31,9 @@ class Products {
 
   void Join() {
     std::vector<int64_t> sums;
-    for (const int64_t id : p_.nodes())
+    for (int64_t id = 0, count = p_.node_count(); id < count; ++id)
       p_.With(id, [&](sdk::NodeContext& c) {
+        if (!p_.Runs(id)) return;
         if (c.op() == "AddN") sums.push_back(id);
         else if (IsOfRows(c)) products_.emplace(id, 0);
       });

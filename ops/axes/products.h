@@ -7,7 +7,7 @@
 
 namespace tenon::ops {
 
-// Of the pass's nodes AddN and MatMul matter.
+// Of the step's nodes AddN and MatMul matter.
 void JoinProducts(sdk::PassContext& p);
 
 }  // namespace tenon::ops

@@ -2,7 +2,6 @@
 #include "sizes.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <iterator>
 #include <string_view>
@@ -49,12 +48,6 @@ constexpr Known kKnown[] = {
     {"StatelessRandomUniform", Rule::kElements}, {"StatelessRandomUniformV2", Rule::kElements},
     {"BroadcastTo", Rule::kSecondElements},
 };
-constexpr auto kOps = [] {
-  std::array<tenon_span, std::size(kKnown)> ops{};
-  for (size_t i = 0; i < ops.size(); ++i) ops[i] = sdk::ToSpan(kKnown[i].op);
-  return ops;
-}();
-
 constexpr uint64_t kTellingProperties = TENON_PROPERTY_ELEMENTWISE | TENON_PROPERTY_NORMALIZES | TENON_PROPERTY_REDUCES;
 
 const Known* FindKnown(std::string_view op) {
@@ -94,17 +87,13 @@ constexpr size_t kMostElements = 32;  // that are kept of a tensor
 
 }  // namespace
 
-std::span<const tenon_span> Sizes::Ops() { return kOps; }
-uint64_t Sizes::Properties() { return kTellingProperties; }
-
 Sizes::Sizes(sdk::PassContext& p) : p_(p), ops_(static_cast<size_t>(p.node_count())), is_straight_(ops_.size(), true) {
-  for (const int64_t id : p_.nodes()) p_.With(id, [&](NodeContext& c) { ops_[static_cast<size_t>(id)] = c.op(); });
   for (int64_t id = 0; id < static_cast<int64_t>(ops_.size()); ++id) Read(id);
 }
 
 void Sizes::Read(int64_t id) {
   p_.With(id, [&](NodeContext& c) {
-    // One of those that is none of the pass's nodes is fed.
+    if (IsKnown(c) && p_.Runs(id)) ops_[static_cast<size_t>(id)] = c.op();
     bool straight = !Steers(c.op()) && (!OpOf(id).empty() || !IsKnown(c));
     const auto look = [&](int64_t source) { straight = straight && (source < 0 || (source < id && IsStraight(source))); };
     for (int i = 0; i < c.input_count(); ++i) look(p_.input(id, i).node);

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,14 +30,10 @@ class Sizes {
   explicit Sizes(sdk::PassContext& p);
 
   const Facts& Of(sdk::Output edge);
-  // "" where the node is not one that the pass is told of, or is fed.
+  // "" where nothing is known of what such an op does, or the node is fed.
   const std::string& OpOf(int64_t id) const { return ops_[static_cast<size_t>(id)]; }
   // Whether the node runs in every step, once, of what the graph says: nothing that it depends on chooses, turns round, or is fed in the place of an op's result.
   bool IsStraight(int64_t id) const { return is_straight_[static_cast<size_t>(id)]; }
-
-  // All that a pass asks for who uses this.
-  static std::span<const tenon_span> Ops();
-  static uint64_t Properties();
 
  private:
   void Read(int64_t id);

@@ -16,7 +16,7 @@ TENON_OP(kIdentity) = DefineOp({
     .attrs = "T: type",
     .roles = "identity",
     .doc = "The input, unchanged.",
-    .properties = "view(input)",
+    .properties = "view(input), fits_half",
     .traits = TENON_OP_IDENTITY,
     .shape = ShapeFunction<IdentityShape>,
     .gradient = GradientFunction<PassOnGradient>,
@@ -51,7 +51,7 @@ TENON_OP(kStopGradient) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: type",
     .doc = "The input, unchanged; gradients see a constant.",
-    .properties = "view(input)",
+    .properties = "view(input), fits_half",
     .traits = TENON_OP_IDENTITY | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<IdentityShape>,
 });

@@ -31,7 +31,7 @@ TENON_OP(kAdd) = Binary({
     .name = "Add",
     .attrs = "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}",
     .doc = "x + y; strings are put one after the other.",
-    .properties = "elementwise, broadcasts, keeps_nan",
+    .properties = "elementwise, broadcasts, keeps_nan, fits_half",
     .gradient = GradientFunction<AddGradient>,
 });
 TENON_OP(kAddV2) = Binary({
@@ -40,7 +40,7 @@ TENON_OP(kAddV2) = Binary({
              "complex64, complex128}",
     .roles = "add",
     .doc = "x + y.",
-    .properties = "elementwise, broadcasts, keeps_nan",
+    .properties = "elementwise, broadcasts, keeps_nan, fits_half",
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_AGGREGATE,
     .gradient = GradientFunction<AddGradient>,
 });
@@ -55,7 +55,7 @@ TENON_OP(kSub) = Binary({
              "uint32, uint64}",
     .roles = "subtract",
     .doc = "x - y.",
-    .properties = "elementwise, broadcasts, keeps_nan",
+    .properties = "elementwise, broadcasts, keeps_nan, fits_half",
     .gradient = GradientFunction<SubGradient>,
 });
 
@@ -66,7 +66,7 @@ TENON_OP(kMul) = Binary({
     .name = "Mul",
     .attrs = kNumbers,
     .doc = "x * y.",
-    .properties = "elementwise, broadcasts, keeps_nan",
+    .properties = "elementwise, broadcasts, keeps_nan, fits_half",
     .traits = TENON_OP_COMMUTATIVE,
     .gradient = GradientFunction<MulGradient>,
 });
@@ -226,14 +226,14 @@ TENON_OP(kMaximum) = Binary({
     .name = "Maximum",
     .attrs = "T: realnumbertype",
     .doc = "The larger of x and y.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, fits_half",
     .gradient = GradientFunction<MaximumGradient>,
 });
 TENON_OP(kMinimum) = Binary({
     .name = "Minimum",
     .attrs = "T: realnumbertype",
     .doc = "The smaller of x and y.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, fits_half",
     .gradient = GradientFunction<MinimumGradient>,
 });
 

@@ -176,6 +176,7 @@ TENON_OP(kEinsum) = DefineOp({
     .attrs = "equation: string; N: int >= 1; T: type",
     .doc = "The sum of products of elements over the labels that the output does not have: 'ab,bc->ac' is a matrix product. "
            "The dims of an ellipsis broadcast.",
+    .properties = "product(inputs)",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<EinsumShape>,
     .gradient = GradientFunction<EinsumGradient>,

@@ -21,7 +21,7 @@ consteval tenon_op_definition Unary(OpDefinition op) {
 
 // The ops that carry a gradient, given the function's output y and its gradient dy.
 consteval tenon_op_definition UnaryGrad(OpDefinition op) {
-  op.properties = "elementwise";
+  if (op.properties.empty()) op.properties = "elementwise";
   op.inputs = "y: T, dy: T";
   op.outputs = "z: T";
   op.attrs = kRealsAndComplex;
@@ -38,7 +38,7 @@ TENON_OP(kNeg) = Unary({
     .name = "Neg",
     .attrs = kSigned,
     .doc = "-x.",
-    .properties = "elementwise, exact, keeps_nan",
+    .properties = "elementwise, exact, keeps_nan, fits_half",
     .gradient = GradientFunction<NegGradient>,
 });
 
@@ -280,7 +280,7 @@ TENON_OP(kTanh) = Unary({
     .name = "Tanh",
     .attrs = kRealsAndComplex,
     .doc = "The hyperbolic tangent.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, fits_half",
     .gradient = GradientFunction<TanhGradient>,
 });
 
@@ -292,6 +292,7 @@ static void TanhGradGradient(GradientContext& g) {
 TENON_OP(kTanhGrad) = UnaryGrad({
     .name = "TanhGrad",
     .doc = "The gradient of Tanh: dy * (1 - y * y), where y is Tanh's output.",
+    .properties = "elementwise, fits_half",
     .gradient = GradientFunction<TanhGradGradient>,
 });
 
@@ -300,7 +301,7 @@ TENON_OP(kSigmoid) = Unary({
     .name = "Sigmoid",
     .attrs = kRealsAndComplex,
     .doc = "1 / (1 + Exp(-x)).",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, fits_half",
     .gradient = GradientFunction<SigmoidGradient>,
 });
 
@@ -313,6 +314,7 @@ static void SigmoidGradGradient(GradientContext& g) {
 TENON_OP(kSigmoidGrad) = UnaryGrad({
     .name = "SigmoidGrad",
     .doc = "The gradient of Sigmoid: dy * y * (1 - y), where y is Sigmoid's output.",
+    .properties = "elementwise, fits_half",
     .gradient = GradientFunction<SigmoidGradGradient>,
 });
 
@@ -325,7 +327,7 @@ TENON_OP(kErf) = Unary({
     .name = "Erf",
     .attrs = kReals,
     .doc = "The error function.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, fits_half",
     .gradient = GradientFunction<ErfGradient>,
 });
 

@@ -30,7 +30,7 @@ TENON_OP(kRelu) = Activation({
     .name = "Relu",
     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}",
     .doc = "The larger of features and 0.",
-    .properties = "elementwise, exact",
+    .properties = "elementwise, exact, fits_half",
     .gradient = GradientFunction<ReluGradient>,
 });
 
@@ -42,7 +42,7 @@ TENON_OP(kReluGrad) = ActivationGrad({
     .name = "ReluGrad",
     .attrs = "T: realnumbertype",
     .doc = "gradients where features (Relu's input or output) are positive, else 0.",
-    .properties = "elementwise, exact",
+    .properties = "elementwise, exact, fits_half",
     .gradient = GradientFunction<ReluGradGradient>,
 });
 
@@ -51,7 +51,7 @@ TENON_OP(kRelu6) = Activation({
     .name = "Relu6",
     .attrs = "T: realnumbertype",
     .doc = "features cut to [0, 6].",
-    .properties = "elementwise, exact",
+    .properties = "elementwise, exact, fits_half",
     .gradient = GradientFunction<Relu6Gradient>,
 });
 
@@ -63,7 +63,7 @@ TENON_OP(kRelu6Grad) = ActivationGrad({
     .name = "Relu6Grad",
     .attrs = "T: realnumbertype",
     .doc = "gradients where 0 < features < 6, else 0.",
-    .properties = "elementwise, exact",
+    .properties = "elementwise, exact, fits_half",
     .gradient = GradientFunction<Relu6GradGradient>,
 });
 
@@ -72,7 +72,7 @@ TENON_OP(kElu) = Activation({
     .name = "Elu",
     .attrs = kReals,
     .doc = "features, and Exp(features) - 1 where they are negative.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, fits_half",
     .gradient = GradientFunction<EluGradient>,
 });
 
@@ -86,7 +86,7 @@ TENON_OP(kEluGrad) = ActivationGrad({
     .inputs = "gradients: T, outputs: T",
     .attrs = kReals,
     .doc = "The gradient of Elu, from its outputs: gradients * (outputs + 1) where they are negative.",
-    .properties = "elementwise",
+    .properties = "elementwise, fits_half",
     .gradient = GradientFunction<EluGradGradient>,
 });
 
@@ -120,7 +120,7 @@ TENON_OP(kLeakyRelu) = Activation({
     .name = "LeakyRelu",
     .attrs = "alpha: float = 0.2; T: {half, bfloat16, float, double} = float",
     .doc = "features where they are positive, else alpha * features.",
-    .properties = "elementwise",
+    .properties = "elementwise, fits_half",
     .gradient = GradientFunction<LeakyReluGradient>,
 });
 
@@ -132,7 +132,7 @@ TENON_OP(kLeakyReluGrad) = ActivationGrad({
     .name = "LeakyReluGrad",
     .attrs = "alpha: float = 0.2; T: {half, bfloat16, float, double} = float",
     .doc = "gradients where features are positive, else alpha * gradients.",
-    .properties = "elementwise",
+    .properties = "elementwise, fits_half",
     .gradient = GradientFunction<LeakyReluGradGradient>,
 });
 

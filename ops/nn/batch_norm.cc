@@ -157,7 +157,7 @@ void BatchNormCost(CostContext& c) { c.SetFlops(8.0 * CostContext::Elements(c.In
 consteval tenon_op_definition BatchNorm(OpDefinition op, tenon_gradient_function gradient) {
   op.constraints = kConstraints;
   op.doc = kDoc;
-  op.properties = "normalizes(x)";
+  if (op.properties.empty()) op.properties = "normalizes(x), fits_half";
   op.shape = ShapeFunction<BatchNormShape>;
   op.gradient = gradient;
   op.cost = CostFunction<BatchNormCost>;
@@ -166,6 +166,7 @@ consteval tenon_op_definition BatchNorm(OpDefinition op, tenon_gradient_function
 consteval tenon_op_definition BatchNormGrad(OpDefinition op) {
   op.constraints = "rank(scale) == 1; rank(reserve_space_1) == 1; rank(reserve_space_2) == 1";
   op.doc = kGradDoc;
+  if (op.properties.empty()) op.properties = "normalizes(y_backprop, x), fits_half";
   op.shape = ShapeFunction<BatchNormGradShape>;
   op.gradient = GradientFunction<BatchNormGradGradient>;
   op.cost = CostFunction<BatchNormCost>;
@@ -190,7 +191,8 @@ TENON_OP(kFusedBatchNorm) = BatchNorm(
      .inputs = "x: T, scale: T, offset: T, mean: T, variance: T",
      .outputs = "y: T, batch_mean: T, batch_variance: T, reserve_space_1: T, reserve_space_2: T",
      .attrs = "T: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1; "
-              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true"},
+              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
+     .properties = "normalizes(x)"},
     GradientFunction<BatchNormGradient<1>>);
 
 TENON_OP(kFusedBatchNormV2) = BatchNorm(
@@ -214,6 +216,7 @@ TENON_OP(kFusedBatchNormGrad) = BatchNormGrad({
     .inputs = "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T",
     .outputs = "x_backprop: T, scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
     .attrs = "T: {float}; epsilon: float = 0.0001; data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
+    .properties = "normalizes(y_backprop, x)",
 });
 
 TENON_OP(kFusedBatchNormGradV2) = BatchNormGrad({

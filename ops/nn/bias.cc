@@ -30,7 +30,7 @@ TENON_OP(kBiasAdd) = DefineOp({
     .attrs = "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'",
     .constraints = "rank(value) >= 2; rank(bias) == 1",
     .doc = "value with bias added to each channel: the last dim, or with NCHW dim 1.",
-    .properties = "elementwise(value)",
+    .properties = "elementwise(value), fits_half",
     .shape = ShapeFunction<BiasAddShape>,
     .gradient = GradientFunction<BiasAddGradient>,
 });

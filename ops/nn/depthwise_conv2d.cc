@@ -76,7 +76,7 @@ TENON_OP(kDepthwiseConv2dNative) = DefineOp({
     .attrs = kDepthwiseAttrs,
     .constraints = "rank(input) == 4; rank(filter) == 4",
     .doc = "The cross-correlation of each channel with its own filters, [height, width, channels, filters of a channel].",
-    .properties = "product(input, filter), rows(input)",
+    .properties = "product(input, filter), rows(input), fits_half",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<ForwardShape>,
     .gradient = GradientFunction<ForwardGradient>,

@@ -38,7 +38,7 @@ TENON_OP(kMaxPool) = DefineOp({
              "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
     .constraints = "rank(input) >= 4; rank(input) <= 5",
     .doc = "The largest element of each window of each image and channel; padding never wins.",
-    .properties = "exact, rows(input)",
+    .properties = "exact, rows(input), fits_half",
     .shape = ShapeFunction<MaxPoolShape>,
     .gradient = GradientFunction<MaxPoolGradient>,
     .cost = CostFunction<PoolCost>,
@@ -66,6 +66,7 @@ TENON_OP(kMaxPoolGrad) = DefineOp({
              "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: realnumbertype = float",
     .constraints = "rank(orig_input) == 4; rank(orig_output) == 4; rank(grad) == 4",
     .doc = "The gradient of MaxPool: each window's gradient goes to the first of its largest elements.",
+    .properties = "fits_half",
     .shape = ShapeFunction<MaxPoolGradShape>,
     .gradient = GradientFunction<MaxPoolGradGradient>,
 });
@@ -109,7 +110,7 @@ TENON_OP(kAvgPool) = DefineOp({
              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {half, bfloat16, float, double}",
     .constraints = "rank(value) == 4",
     .doc = "The mean of each window of each image and channel; padding does not count.",
-    .properties = "rows(value)",
+    .properties = "rows(value), fits_half",
     .shape = ShapeFunction<AvgPoolShape>,
     .gradient = GradientFunction<AvgPoolGradient>,
     .cost = CostFunction<PoolCost>,
@@ -138,6 +139,7 @@ TENON_OP(kAvgPoolGrad) = DefineOp({
     .constraints = "rank(orig_input_shape) == 1; dim(orig_input_shape, 0) == 4; value(orig_input_shape) >= 0; "
                    "rank(grad) == 4",
     .doc = "The gradient of AvgPool, in the shape orig_input_shape.",
+    .properties = "fits_half",
     .shape = ShapeFunction<AvgPoolGradShape<4>>,
     .gradient = GradientFunction<AvgPoolGradGradient>,
 });

@@ -9,6 +9,7 @@
 #include "int8_pass.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -134,8 +135,9 @@ class Pass {
   int WeightDepth(const Node& node) const {
     constexpr std::string_view kSources[] = {"Const", "VariableV2", "Variable", "ReadVariableOp", "_VarHandlesOp", "VarHandleOp"};
     if (std::ranges::find(kSources, node.op) != std::end(kSources)) return 0;
-    constexpr std::string_view kPassing[] = {"Identity", "Reshape", "Transpose", "Squeeze", "ExpandDims", "Cast", "Mul", "Sub", "AddV2", "RealDiv", "ConcatV2", "StridedSlice", "Split"};
-    if (std::ranges::find(kPassing, node.op) == std::end(kPassing) || node.inputs.empty()) return kNoWeight;
+    constexpr uint64_t kPassing = TENON_PROPERTY_ELEMENTWISE | TENON_PROPERTY_MOVES | TENON_PROPERTY_VIEW;
+    constexpr uint64_t kChanging = TENON_PROPERTY_DRAWS | TENON_PROPERTY_READS_STATE | TENON_PROPERTY_UPDATES_STATE;
+    if (!node.Is(kPassing) || node.Is(kChanging) || node.inputs.empty()) return kNoWeight;
     int depth = 0;
     for (const Output input : node.inputs) {
       if (input.node < 0 || weight_depth_[static_cast<size_t>(input.node)] == kNoWeight) return kNoWeight;
@@ -148,14 +150,19 @@ class Pass {
 
   // What only passes values on is nobody's work, and in no calibration: the range is that of what comes in there.
   const CalibratedRange* RangeOf(Output edge) {
-    constexpr std::string_view kSameValues[] = {"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Snapshot"};
     while (edge.node >= 0) {
       if (const CalibratedRange* const range = calibration_.Find(NameOf(edge))) return range;
       const Node& node = At(edge.node);
-      if (std::ranges::find(kSameValues, node.op) == std::end(kSameValues) || node.inputs.empty()) return nullptr;
-      edge = node.inputs[0];
+      if (!node.Is(TENON_PROPERTY_VIEW) || edge.index != 0 || node.inputs.empty()) return nullptr;
+      edge = node.inputs[ShownInput(node)];
     }
     return nullptr;
+  }
+  // Which input a view shows; of others, the first.
+  static size_t ShownInput(const Node& node) {
+    return node.Is(TENON_PROPERTY_VIEW)
+               ? std::min<size_t>(static_cast<size_t>(std::countr_zero(node.elements)), node.inputs.size() - 1)
+               : 0;
   }
   // None: the calibration has none. One that bytes cannot stand for is an error.
   std::optional<Scale> ScaleOf(Output edge, std::string_view reader) {
@@ -283,8 +290,11 @@ class Pass {
   }
   // What says how many examples there are: the first input of what keeps their number.
   Output BatchOf(Output edge) {
-    constexpr std::string_view kKeeping[] = {"Conv2D", "DepthwiseConv2dNative", "MatMul", "BiasAdd", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "Relu", "Relu6", "LeakyRelu",
-                                             "Elu", "Selu", "Sigmoid", "Tanh", "MaxPool", "AvgPool", "Pad", "Identity", "Squeeze", "Add", "AddV2", "Mul", "Cast"};
+    constexpr std::string_view kKeepingToo[] = {"MatMul", "Pad", "Identity", "Squeeze"};
+    const auto keeps = [&](const Node& node) {
+      return node.rows != 0 || node.Is(TENON_PROPERTY_ELEMENTWISE | TENON_PROPERTY_NORMALIZES) ||
+             std::ranges::find(kKeepingToo, node.op) != std::end(kKeepingToo);
+    };
     std::vector<int64_t> way;
     while (edge.node >= 0) {
       if (const auto known = batch_of_.find(edge.node); known != batch_of_.end()) {
@@ -292,7 +302,7 @@ class Pass {
         break;
       }
       const Node& node = At(edge.node);
-      if (std::ranges::find(kKeeping, node.op) == std::end(kKeeping)) break;
+      if (!keeps(node)) break;
       const auto from = std::ranges::find_if(node.inputs, [this](Output input) { return !IsWeight(input); });
       if (from == node.inputs.end()) break;
       way.push_back(edge.node);
@@ -320,20 +330,31 @@ class Pass {
 
   // What makes of bytes what it makes of the floats that they stand for.
   bool PassesOn(int64_t id) {
-    constexpr std::string_view kOps[] = {"MaxPool", "Pad", "Reshape", "Squeeze", "Identity"};
     const Node& node = At(id);
-    return std::ranges::find(kOps, node.op) != std::end(kOps) && node.controls.empty() &&
-           node.device.find("/device:CPU:") != std::string::npos && (node.op != "MaxPool" || IsOfFormat(id));
+    if (!node.controls.empty() || node.device.find("/device:CPU:") == std::string::npos || node.inputs.empty() ||
+        node.readers.size() != 1)
+      return false;
+    return node.Is(TENON_PROPERTY_VIEW) ? RunsOnBytes(id)
+                                        : node.op == "Pad" || (node.op == "MaxPool" && IsOfFormat(id));
   }
+  bool RunsOnBytes(int64_t id) {
+    std::vector<uint32_t> types;
+    p_.With(id, [&](NodeContext& c) {
+      for (int i = 0; i < c.input_count(); ++i)
+        types.push_back(At(id).IsElement(static_cast<size_t>(i)) ? uint32_t{TENON_DT_UINT8} : c.input_type(i));
+    });
+    return p_.RunsLike(id, At(id).device, types).has_value();
+  }
+  Output PassedBy(int64_t id) const { return graph_.at(id).inputs[ShownInput(graph_.at(id))]; }
   // Somebody reads it as bytes.
   void Want(Output edge) {
-    while (wanted_.insert(Key(edge)).second && PassesOn(edge.node)) edge = At(edge.node).inputs[0];
+    while (wanted_.insert(Key(edge)).second && PassesOn(edge.node)) edge = PassedBy(edge.node);
   }
   bool MadeAsBytes(Output edge) {
     for (;;) {
       if (const auto found = chain_of_.find(Key(edge)); found != chain_of_.end()) return chains_[found->second].gives_bytes;
       if (edge.node < 0 || !PassesOn(edge.node)) return false;
-      edge = At(edge.node).inputs[0];
+      edge = PassedBy(edge.node);
     }
   }
 
@@ -343,7 +364,7 @@ class Pass {
     const bool as_bytes = MadeAsBytes(edge);
     while (as_bytes && !bytes_.contains(Key(edge)) && !chain_of_.contains(Key(edge))) {
       way.push_back(edge);
-      edge = At(edge.node).inputs[0];
+      edge = PassedBy(edge.node);
     }
     Bytes made;
     if (const auto found = bytes_.find(Key(edge)); found != bytes_.end()) {
@@ -363,23 +384,13 @@ class Pass {
   // The same as the node, of bytes.
   Output Passed(int64_t id, const Bytes& bytes) {
     const Node& node = At(id);
-    const Output input = bytes.output;
     p_.Begin(id, node.device);
-    if (node.op == "Identity") return input;
-    if (node.op == "Pad") return p_.Op("PadV2", {input, node.inputs[1], p_.ScalarOf(static_cast<double>(bytes.scale.zero), TENON_DT_UINT8)});
-    if (node.op == "Reshape") return p_.Reshape(input, node.inputs[1]);
-    std::vector<int64_t> ksize, strides, squeezed, pads;
-    std::string padding;
-    p_.With(id, [&](NodeContext& c) {
-      if (node.op == "Squeeze") {
-        squeezed = c.Ints("squeeze_dims");
-        return;
-      }
-      ksize = c.Ints("ksize"), strides = c.Ints("strides"), padding = std::string(c.String("padding"));
-      if (padding == "EXPLICIT") pads = c.Ints("explicit_paddings");
-    });
-    if (node.op == "Squeeze") return p_.Op("Squeeze", {input}, {List("squeeze_dims", squeezed)});
-    return p_.Op("MaxPool", {input}, {List("ksize", ksize), List("strides", strides), {"padding", std::string_view(padding)}, List("explicit_paddings", pads)});
+    if (node.op == "Pad")
+      return p_.Op("PadV2",
+                   {bytes.output, node.inputs[1], p_.ScalarOf(static_cast<double>(bytes.scale.zero), TENON_DT_UINT8)});
+    std::vector<Output> inputs = node.inputs;
+    inputs[ShownInput(node)] = bytes.output;
+    return {p_.Like(id, inputs), 0, 0};
   }
   static Attribute List(std::string_view name, const std::vector<int64_t>& values) {
     return {name, tenon_attr_value{TENON_ATTR_INT | TENON_ATTR_LIST, 0, values.size(), values.data()}};

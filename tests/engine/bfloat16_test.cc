@@ -122,6 +122,37 @@ TEST(Bfloat16Policy, ANetworkIsCloseToItsFloats) {
   EXPECT_EQ(runs("Cast", ""), 1u) << "casts: " << reduced.explanation;
 }
 
+// An op of anybody's between two products, where it says that it may and has a kernel: no cast stands around it.
+TEST(Bfloat16Policy, AStrangersOpThatFitsIsTakenAsOurs) {
+  auto runtime = Runtime::Create({});
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  const Status loaded = runtime->LoadPlugin(TENON_TEST_SOFT_PLUGIN);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  const std::pair<const char*, bool> kOps[] = {
+      {"Test>FitsHalf", true}, {"Test>HasNoHalf", false}, {"Test>SaysNothing", false}};
+  for (const auto& [op, fits] : kOps) {
+    Graph g(*runtime);
+    const Output x = g.Placeholder("x", DType::kFloat, {64, 64});
+    const Output soft = g.Op(op, {g.Op("MatMul", {x, Weights(g, {64, 64}, 1)})}, {}, "soft");
+    const Output y = g.Op("MatMul", {soft, Weights(g, {64, 64}, 2)}, {}, "y");
+    ASSERT_TRUE(g.status().ok()) << g.status();
+    const auto run = [&](const SessionOptions& options) {
+      const auto session = Session::Create(*runtime, g, options);
+      EXPECT_TRUE(session.ok()) << session.status();
+      return RunPrepared(*session, {x}, {View(RandomValues(64 * 64, -1, 1, 3), {64, 64})}, {y});
+    };
+    const Outcome exact = run({}), reduced = run(Bfloat16());
+    EXPECT_LT(Relative(exact.values[0], reduced.values[0]), 4 * kRounding) << op;
+    if (!Computes(reduced)) continue;
+    const size_t at = reduced.explanation.find(std::string("\"op\":\"") + op);
+    ASSERT_NE(at, std::string::npos) << reduced.explanation;
+    const std::string node =
+        reduced.explanation.substr(at, reduced.explanation.find('}', reduced.explanation.find("\"inputs\"", at)) - at);
+    EXPECT_EQ(node.find("in bfloat16") != std::string::npos, fits) << node;
+    EXPECT_EQ(CountOf(reduced.explanation, "\"op\":\"Cast\""), fits ? 1u : 2u) << op << ": " << reduced.explanation;
+  }
+}
+
 TEST(Bfloat16Policy, ExecutorsPartsAndThePlainKernelsAgree) {
   const Network network;
   const auto run = [&](const SessionOptions& options) { return RunOnce(network.g, Bfloat16(options), {network.Batch(2)}, {network.logits}).values.at(0); };

@@ -16,18 +16,10 @@
 namespace tenon::gpu {
 namespace {
 
-// A node to add once more; attributes are copied before any node is added.
-struct Copy {
-  int64_t id;
-  std::string op, equation;
-  std::vector<sdk::Output> inputs;
-  bool adj_x = false, adj_y = false;
-};
-
 class Pass {
  public:
   Pass(sdk::PassContext& p, const tenon_graph_pass_args& args)
-      : p_(p), services_(*args.node_services), cursor_(*args.cursor), graph_(cursor_, dims_) {}
+      : p_(p), cursor_(*args.cursor), graph_(cursor_, dims_) {}
 
   void Run() {
     for (const int64_t id : Softmaxes()) Try(id);
@@ -44,8 +36,10 @@ class Pass {
  private:
   std::vector<int64_t> Softmaxes() {
     std::vector<int64_t> softmaxes;
-    for (const int64_t id : p_.nodes()) {
-      if (graph_.OpOf(id) == "Softmax" && p_.DeviceOf(id).find(sdk::Concat("/device:", kDeviceType, ":")) != std::string::npos) softmaxes.push_back(id);
+    for (int64_t id = 0, count = p_.node_count(); id < count; ++id) {
+      if (graph_.OpOf(id) == "Softmax" && p_.Runs(id) &&
+          p_.DeviceOf(id).find(sdk::Concat("/device:", kDeviceType, ":")) != std::string::npos)
+        softmaxes.push_back(id);
     }
     if (!softmaxes.empty()) ListReaders();
     return softmaxes;
@@ -53,8 +47,6 @@ class Pass {
   void ListReaders() {
     const int64_t count = p_.node_count();
     readers_.resize(static_cast<size_t>(count));
-    is_running_.resize(static_cast<size_t>(count));
-    for (const int64_t id : p_.nodes()) is_running_[static_cast<size_t>(id)] = true;
     for (int64_t id = 0; id < count; ++id) {
       for (int32_t i = 0; i < graph_.InputCount(id); ++i) {
         const tenon_output source = graph_.Input(id, i);
@@ -64,7 +56,7 @@ class Pass {
   }
 
   // Whether the step runs it on the device.
-  bool MayTake(int64_t id, const std::string& device) const { return static_cast<size_t>(id) < is_running_.size() && is_running_[static_cast<size_t>(id)] && p_.DeviceOf(id) == device; }
+  bool MayTake(int64_t id, const std::string& device) const { return p_.Runs(id) && p_.DeviceOf(id) == device; }
   const std::vector<int64_t>& ReadersOf(int64_t id) const { return readers_[static_cast<size_t>(id)]; }
   std::optional<AttentionGradientPattern> FindGradient(int64_t softmax, const std::string& device) const {
     return FindAttentionGradient(cursor_, softmax, [&](int64_t id) { return ReadersOf(id); }, [&](int64_t id) { return MayTake(id, device); }, dims_);
@@ -94,48 +86,26 @@ class Pass {
 
   // of.nodes: from the softmax to the scores.
   void AddForward(const AttentionPattern& of, const std::string& device) {
-    std::vector<Copy> copies;
-    for (auto id = of.nodes.rbegin(); id != of.nodes.rend(); ++id) copies.push_back(Read(*id));
-    copies.push_back(Read(of.values));
+    std::vector<int64_t> ids(of.nodes.rbegin(), of.nodes.rend());
+    ids.push_back(of.values);
     p_.Begin(of.values, device);
-    std::map<int64_t, sdk::Output> added;
-    for (Copy& copy : copies) {
-      for (sdk::Output& input : copy.inputs) {
-        if (const auto found = added.find(input.node); found != added.end()) input = found->second;
+    std::map<int64_t, int64_t> added;
+    for (const int64_t id : ids) {
+      std::vector<sdk::Output> inputs;
+      for (int32_t i = 0; i < graph_.InputCount(id); ++i) {
+        inputs.push_back(graph_.Input(id, i));
+        if (const auto found = added.find(inputs.back().node); found != added.end()) inputs.back().node = found->second;
       }
-      added[copy.id] = Add(copy);
+      added[id] = p_.Like(id, inputs);
     }
     p_.Explain(of.softmax, "attention: the gradients compute it again, the forward pass has its own");
-    p_.Replace(of.values, {added[of.values]});
+    p_.Replace(of.values, {sdk::Output{added[of.values], 0, 0}});
   }
-  Copy Read(int64_t id) const {
-    Copy copy = {id, std::string(graph_.OpOf(id)), "", {}};
-    for (int32_t i = 0; i < graph_.InputCount(id); ++i) copy.inputs.push_back(graph_.Input(id, i));
-    if (!graph_.IsProduct(id)) return copy;
-    if (copy.op != "Einsum") {
-      copy.adj_x = BoolAttr(services_, graph_.NodeOf(id), TENON_SPAN("adj_x"));
-      copy.adj_y = BoolAttr(services_, graph_.NodeOf(id), TENON_SPAN("adj_y"));
-      return copy;
-    }
-    tenon_attr_value value = {};
-    sdk::Check(services_.attr(graph_.NodeOf(id), TENON_SPAN("equation"), &value));
-    copy.equation = sdk::ToText(*static_cast<const tenon_span*>(value.data));
-    return copy;
-  }
-  sdk::Output Add(const Copy& copy) {
-    if (copy.op == "Einsum") return p_.Op(copy.op, copy.inputs, {{"equation", std::string_view(copy.equation)}});
-    if (!copy.op.starts_with("BatchMatMul")) return p_.Op(copy.op, copy.inputs);
-    // One type goes in and comes out: the second version is the third then.
-    return p_.Op("BatchMatMulV2", copy.inputs, {{"adj_x", copy.adj_x}, {"adj_y", copy.adj_y}});
-  }
-
   sdk::PassContext& p_;
-  const tenon_node_services& services_;
   const tenon_graph_cursor& cursor_;
   const DimsOfEdge dims_ = KnownDims(cursor_);
   const AttentionGraph graph_;
   ReaderLists readers_;
-  std::vector<bool> is_running_;  // of the graph's nodes: those of the pass's ops that are not fed
 };
 
 bool Compiles(const tenon_graph_pass_args& args) { return TENON_HAS(&args, compiles) && args.compiles != 0; }
@@ -149,9 +119,7 @@ tenon_status* RunPass(tenon_plugin_self* self, const tenon_graph_pass_args* args
   });
 }
 
-// All that it may take: a value that is fed is none of its.
-constexpr tenon_span kOps[] = {TENON_SPAN("Softmax"), TENON_SPAN("BatchMatMul"), TENON_SPAN("BatchMatMulV2"), TENON_SPAN("BatchMatMulV3"), TENON_SPAN("Einsum"), TENON_SPAN("Mul"),
-                               TENON_SPAN("RealDiv"), TENON_SPAN("AddV2"), TENON_SPAN("Add"), TENON_SPAN("Sub"), TENON_SPAN("Sum")};
+constexpr tenon_span kOps[] = {TENON_SPAN("Softmax")};
 
 }  // namespace
 

@@ -64,6 +64,7 @@ typedef struct tenon_node tenon_node; /* opaque */
 #define TENON_PROPERTY_UPDATES_STATE (UINT64_C(1) << 11)
 #define TENON_PROPERTY_KEEPS_NAN (UINT64_C(1) << 12)       /* of ELEMENTWISE: of a NaN it makes NaN */
 #define TENON_PROPERTY_KEEPS_ZERO_SIGN (UINT64_C(1) << 13) /* of ELEMENTWISE: of -0 it makes -0 */
+#define TENON_PROPERTY_FITS_HALF (UINT64_C(1) << 14)       /* may be computed in bfloat16 or float16 */
 
 typedef struct tenon_node_properties {
   uint32_t struct_size;

@@ -24,14 +24,18 @@
  *   broadcasts    beside it: the shapes of x and y broadcast to the outputs', whatever the attributes say
  *   moves(x, y)   each element of each output is one of an element of x or y, or a constant; the other inputs say where
  *   view(x)       output 0 has x's elements in their order, perhaps in another shape
- *   product(x, y) each element is a sum of products of elements of x with elements of y
+ *   product(x, y) each element is a sum of products of elements of x with elements of y; product(x): of a list's two
  *   reduces(x), reduces(x, axes), reduces(x, axes, keep_dims)
  *                 one element for all of x along the axes of an input or an attribute; a bool attribute keeps their
  *                 dims as 1
- *   normalizes(x) of x's shape: x's elements by sums over parts of x
+ *   normalizes(x), normalizes(x, y)
+ *                 of x's shape: elements of x and y by sums over parts of them
  *   rows(x, y)    cut along dim 0, all at the same places, x and y give the outputs' rows, cut there
  *   exact         rounds nothing: a maximum, a sign, a comparison. What moves and views is exact without it
  *   curve         beside elementwise: an exponential or the like, whose time is not memory's
+ *   fits_half     computed in bfloat16 or float16 it loses no more than by its inputs and outputs being stored so: a
+ *                 sum, a hyperbolic tangent; no exponential, no sum of many. Steps of these precisions may compute it
+ *                 so, where a device has a kernel; of normalizes the inputs that it does not name stay in float32
  *   draws         random numbers, of a state that no input holds
  *   reads_state, updates_state
  *                 a variable's value, or what else a resource holds (TENON_OP_WRITES_STATE says the second, too)

@@ -60,6 +60,21 @@ typedef struct tenon_graph_pass_args {
    * by that. */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*explain)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span text);
+  /* Adds a node of node `id`'s op, of other inputs [input_count: as many as it has]: declared attributes that inputs'
+   * types determine follow these, attrs [attr_count] are as given, and the others as the node has them. Name, waits
+   * and device are those of begin. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*add_like)(const struct tenon_graph_pass_args* args, int64_t id, const tenon_output* inputs,
+                            uint64_t input_count, const tenon_attr* attrs, uint64_t attr_count, int64_t* out_node);
+  /* What add_like would add if its inputs were of those types [input_count] and it stood on `device`, a whole name: 1
+   * and the types of its outputs [as many as node `id` has], or 0: its op does not take them, or no kernel there. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  int32_t (*runs_like)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span device,
+                       const uint32_t* input_dtypes, uint64_t input_count, const tenon_attr* attrs,
+                       uint64_t attr_count, uint32_t* out_output_dtypes);
+  /* 1: the step runs node `id`, of whatever op, and none of its outputs is fed: what its op says holds for them. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  int32_t (*runs)(const struct tenon_graph_pass_args* args, int64_t id);
 } tenon_graph_pass_args;
 
 /* Capability "tenon.graph_pass/1". */

@@ -5,11 +5,11 @@
 //   bool Can() { return ...; }                      // this processor
 //   constexpr sdk::MixedPrecisionDevice kDevice = {.type = "CPU", .can = &Can, .cannot = "...", .costs = {...}};
 //   void Run(sdk::PassContext& p) { sdk::RunMixedPrecisionPass(p, kDevice); }
-//   const tenon_graph_pass kPass = sdk::DefinePass<Run>("bfloat16", sdk::kMixedPrecisionOps,
-//       TENON_PRECISION_ALLOW_BFLOAT16);
+//   const tenon_graph_pass kPass = sdk::DefinePass<Run>("bfloat16", {}, TENON_PRECISION_ALLOW_BFLOAT16,
+//                                                       sdk::kMixedPrecisionProperties);
 //
-// A device whose kernels gain by such a type brings a pass for it, and is in turn expected to have kernels in it of all
-// of kMixedPrecisionRules.
+// A device whose kernels gain by such a type brings a pass for it. A node may be in 16 bits where its op says that it
+// "fits_half" (tenon/op.h) and the device has a kernel for it: an op of anybody's.
 //
 // Three kinds of ops. Products gain by being in 16 bits. What stands between products follows them where that costs
 // less than casts would: it moves numbers, compares them, or does to each element what rounds no more than storing it
@@ -24,8 +24,8 @@
 // however many read them, and where the device asks for it by one node for all.
 //
 // A device may have kernels that take several nodes at once, and only where all of these are of one type. It says so by
-// groups of nodes, which are in 16 bits together or not at all; in these, and nowhere else, ops of
-// kMixedPrecisionGroupedRules are too: the kernel must not round what nodes of float32 would not have rounded.
+// groups of nodes, which are in 16 bits together or not at all; in these, and nowhere else, are also ops that do not
+// fit by themselves (Softmax, sums): the kernel must not round what nodes of float32 would not have rounded.
 //
 // float16 holds numbers of 2^-14 to 65504 alone. What reads a constant of larger numbers, such as the -1e9 of a mask,
 // stays in float32, and so does what its result goes through, up to a product or a function with bounds. So does what
@@ -37,7 +37,6 @@
 #define TENON_SDK_DEVICE_MIXED_PRECISION_PASS_H_
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <map>
@@ -81,112 +80,10 @@ struct MixedPrecisionDevice {
   MixedPrecisionCosts costs;
 };
 
-enum class MixedPrecisionKind {
-  kProduct,
-  kDepthwise,
-  kView,
-  kMove,
-  kArithmetic,
-  kCurve,
-  kNormalization,
-  kNormalizationGradient
-};
-
-struct MixedPrecisionRule {
-  std::string_view op;
-  MixedPrecisionKind kind;
-  std::string_view attributes;  // that a copy has, with commas
-};
-
-inline constexpr std::string_view kMixedPrecisionWindow = "strides,padding,explicit_paddings,data_format,dilations";
-inline constexpr std::string_view kMixedPrecisionMaxPool = "ksize,strides,padding,explicit_paddings,data_format",
-                                  kMixedPrecisionAvgPool = "ksize,strides,padding,data_format";
-inline constexpr std::string_view kMixedPrecisionSlice =
-    "begin_mask,end_mask,ellipsis_mask,new_axis_mask,shrink_axis_mask";
-
-// Every input and output of float32 is of 16 bits then, but the parameters and statistics of normalisations.
-inline constexpr MixedPrecisionRule kMixedPrecisionRules[] = {
-    {"MatMul", MixedPrecisionKind::kProduct, "transpose_a,transpose_b"},
-    {"BatchMatMul", MixedPrecisionKind::kProduct, "adj_x,adj_y"},
-    {"BatchMatMulV2", MixedPrecisionKind::kProduct, "adj_x,adj_y"},
-    {"BatchMatMulV3", MixedPrecisionKind::kProduct, "adj_x,adj_y"},
-    {"Conv2D", MixedPrecisionKind::kProduct, kMixedPrecisionWindow},
-    {"Conv2DBackpropInput", MixedPrecisionKind::kProduct, kMixedPrecisionWindow},
-    {"Conv2DBackpropFilter", MixedPrecisionKind::kProduct, kMixedPrecisionWindow},
-    {"DepthwiseConv2dNative", MixedPrecisionKind::kDepthwise, kMixedPrecisionWindow},
-    {"BiasAdd", MixedPrecisionKind::kArithmetic, "data_format"},
-    {"FusedBatchNormV2", MixedPrecisionKind::kNormalization, "epsilon,exponential_avg_factor,data_format,is_training"},
-    {"FusedBatchNormV3", MixedPrecisionKind::kNormalization, "epsilon,exponential_avg_factor,data_format,is_training"},
-    {"FusedBatchNormGradV2", MixedPrecisionKind::kNormalizationGradient, "epsilon,data_format,is_training"},
-    {"FusedBatchNormGradV3", MixedPrecisionKind::kNormalizationGradient, "epsilon,data_format,is_training"},
-    {"Relu", MixedPrecisionKind::kMove, ""},
-    {"Relu6", MixedPrecisionKind::kMove, ""},
-    {"LeakyRelu", MixedPrecisionKind::kArithmetic, "alpha"},
-    {"ReluGrad", MixedPrecisionKind::kMove, ""},
-    {"Relu6Grad", MixedPrecisionKind::kMove, ""},
-    {"LeakyReluGrad", MixedPrecisionKind::kArithmetic, "alpha"},
-    {"Maximum", MixedPrecisionKind::kMove, ""},
-    {"Minimum", MixedPrecisionKind::kMove, ""},
-    {"Neg", MixedPrecisionKind::kMove, ""},
-    {"Add", MixedPrecisionKind::kArithmetic, ""},
-    {"AddV2", MixedPrecisionKind::kArithmetic, ""},
-    {"AddN", MixedPrecisionKind::kArithmetic, ""},
-    {"Sub", MixedPrecisionKind::kArithmetic, ""},
-    {"Mul", MixedPrecisionKind::kArithmetic, ""},
-    {"Elu", MixedPrecisionKind::kCurve, ""},
-    {"EluGrad", MixedPrecisionKind::kArithmetic, ""},
-    {"Tanh", MixedPrecisionKind::kCurve, ""},
-    {"TanhGrad", MixedPrecisionKind::kArithmetic, ""},
-    {"Sigmoid", MixedPrecisionKind::kCurve, ""},
-    {"SigmoidGrad", MixedPrecisionKind::kArithmetic, ""},
-    {"Erf", MixedPrecisionKind::kCurve, ""},
-    {"MaxPool", MixedPrecisionKind::kMove, kMixedPrecisionMaxPool},
-    {"MaxPoolGrad", MixedPrecisionKind::kMove, kMixedPrecisionMaxPool},
-    {"AvgPool", MixedPrecisionKind::kArithmetic, kMixedPrecisionAvgPool},
-    {"AvgPoolGrad", MixedPrecisionKind::kArithmetic, kMixedPrecisionAvgPool},
-    {"Concat", MixedPrecisionKind::kMove, ""},
-    {"ConcatV2", MixedPrecisionKind::kMove, ""},
-    {"Pack", MixedPrecisionKind::kMove, "axis"},
-    {"Unpack", MixedPrecisionKind::kMove, "num,axis"},
-    {"Split", MixedPrecisionKind::kMove, "num_split"},
-    {"SplitV", MixedPrecisionKind::kMove, "num_split"},
-    {"Slice", MixedPrecisionKind::kMove, ""},
-    {"StridedSlice", MixedPrecisionKind::kMove, kMixedPrecisionSlice},
-    {"Pad", MixedPrecisionKind::kMove, ""},
-    {"PadV2", MixedPrecisionKind::kMove, ""},
-    {"Tile", MixedPrecisionKind::kMove, ""},
-    {"Transpose", MixedPrecisionKind::kMove, ""},
-    {"SelectV2", MixedPrecisionKind::kMove, ""},
-    {"Reshape", MixedPrecisionKind::kView, ""},
-    {"Squeeze", MixedPrecisionKind::kView, "squeeze_dims"},
-    {"ExpandDims", MixedPrecisionKind::kView, ""},
-    {"Identity", MixedPrecisionKind::kView, ""},
-    {"StopGradient", MixedPrecisionKind::kView, ""},
-};
-
-// Only in groups.
-inline constexpr MixedPrecisionRule kMixedPrecisionGroupedRules[] = {
-    {"Softmax", MixedPrecisionKind::kCurve, ""},
-    {"Sum", MixedPrecisionKind::kArithmetic, "keep_dims"},
-    {"RealDiv", MixedPrecisionKind::kArithmetic, ""},
-    {"Einsum", MixedPrecisionKind::kProduct, "equation"},
-};
 using MixedPrecisionGroups = std::vector<std::vector<int64_t>>;  // of nodes; none is in two
 
-template <size_t... kIndices>
-consteval std::array<tenon_span, sizeof...(kIndices) + 1> MixedPrecisionOpNames(std::index_sequence<kIndices...>) {
-  // constants that are fed are not among those that a pass is told of
-  return {ToSpan(kMixedPrecisionRules[kIndices].op)..., TENON_SPAN("Const")};
-}
-inline constexpr auto kMixedPrecisionOps =
-    MixedPrecisionOpNames(std::make_index_sequence<std::size(kMixedPrecisionRules)>());
-// Of a pass with groups.
-inline constexpr auto kMixedPrecisionOpsWithGroups = [] {
-  std::array<tenon_span, kMixedPrecisionOps.size() + std::size(kMixedPrecisionGroupedRules)> ops{};
-  auto* to = std::copy(kMixedPrecisionOps.begin(), kMixedPrecisionOps.end(), ops.data());
-  for (const MixedPrecisionRule& rule : kMixedPrecisionGroupedRules) *to++ = ToSpan(rule.op);
-  return ops;
-}();
+// What ops the pass is called for.
+inline constexpr uint64_t kMixedPrecisionProperties = TENON_PROPERTY_PRODUCT;
 
 // One call of the pass.
 class MixedPrecisionPass {
@@ -200,16 +97,15 @@ class MixedPrecisionPass {
     if (!device_.can()) return Refuse();
     if (device_.dtype == TENON_DT_HALF && !MayBeHalf()) return;
     for (int64_t id = 0; id < graph_.count() && p_.ok(); ++id)
-      if (At(id).rule != nullptr) Weigh(id);
+      if (At(id).may) Weigh(id);
     if (p_.ok() && gains_ && !Choose()) return;  // it is told why
     if (p_.ok()) Build();
   }
 
  private:
-  using Kind = MixedPrecisionKind;
   struct Own {
     bool is_constant = false;
-    const MixedPrecisionRule* rule = nullptr;         // NULL: it stays as it is
+    bool may = false;                                 // be in 16 bits; else it stays as it is
     std::vector<bool> narrow_inputs, narrow_outputs;  // those that would be of 16 bits
     bool is_grouped = false;
     int64_t saved = 0;                                   // in picoseconds
@@ -218,54 +114,59 @@ class MixedPrecisionPass {
   using Reader = GraphReader;
   using Node = GraphView<Own>::Node;
   Node& At(int64_t id) { return graph_.at(id); }
-  static bool IsProduct(const Node& node) {
-    return node.rule != nullptr && (node.rule->kind == Kind::kProduct || node.rule->kind == Kind::kDepthwise);
-  }
+  static bool IsProduct(const Node& node) { return node.may && node.Is(TENON_PROPERTY_PRODUCT); }
+  static bool IsMatrixProduct(const Node& node) { return node.op == "MatMul" || node.op.starts_with("BatchMatMul"); }
   // Gives its float32 sums where all that read it want those.
-  static bool GivesSums(const Node& node) {
-    return !node.is_grouped && (node.op == "MatMul" || node.op == "BatchMatMul" || node.op == "BatchMatMulV2" ||
-                                node.op == "BatchMatMulV3");
-  }
+  static bool GivesSums(const Node& node) { return !node.is_grouped && IsMatrixProduct(node); }
   static bool IsFilterGradient(const Node& node) { return node.op == "Conv2DBackpropFilter"; }
 
   // ---- What is there ----
 
   void Read() {
-    using Rules = std::unordered_map<std::string_view, const MixedPrecisionRule*>;
-    Rules rules;
-    for (const MixedPrecisionRule& rule : kMixedPrecisionRules) rules.emplace(rule.op, &rule);
-    Rules of_groups = rules;
-    for (const MixedPrecisionRule& rule : kMixedPrecisionGroupedRules) of_groups.emplace(rule.op, &rule);
     for (const auto& group : groups_)
       for (const int64_t id : group) At(id).is_grouped = true;
-    for (const int64_t id : p_.nodes()) {
+    for (int64_t id = 0; id < graph_.count(); ++id) {
       Node& node = At(id);
+      if (!p_.Runs(id)) continue;
       node.is_constant = node.op == "Const";
-      if (!IsHere(node)) continue;
-      const Rules& known = node.is_grouped ? of_groups : rules;
-      const auto rule = known.find(node.op);
-      if (rule != known.end()) p_.With(id, [&](NodeContext& c) { Narrow(c, *rule->second, id, &node); });
+      if (IsHere(node) && (node.is_grouped || node.Is(TENON_PROPERTY_FITS_HALF))) Narrow(id, &node);
     }
   }
   // Which of its edges would be of 16 bits; none: it stays.
-  void Narrow(NodeContext& c, const MixedPrecisionRule& rule, int64_t id, Node* node) {
-    const bool norm = rule.kind == Kind::kNormalization, gradient = rule.kind == Kind::kNormalizationGradient;
-    if ((norm || gradient) && c.Type("U") != TENON_DT_FLOAT) return;
-    bool any = false;
-    node->narrow_inputs.resize(static_cast<size_t>(c.input_count()));
-    for (int i = 0; i < c.input_count(); ++i) {
+  void Narrow(int64_t id, Node* node) {
+    NodeTypes types;
+    p_.With(id, [&](NodeContext& c) { types = TypesOf(c); });
+    for (int i = 0; i < static_cast<int>(types.inputs.size()); ++i)
       if (p_.InputIsReference(id, i)) return;  // is read when the node runs, and no sooner
-      node->narrow_inputs[static_cast<size_t>(i)] = c.input_type(i) == TENON_DT_FLOAT && (norm       ? i == 0
-                                                                                          : gradient ? i < 2
-                                                                                                     : true);
+    if (!p_.ok()) return;
+    std::vector<uint32_t> inputs = types.inputs;
+    node->narrow_inputs.resize(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      node->narrow_inputs[i] =
+          inputs[i] == TENON_DT_FLOAT && (node->IsElement(i) || !node->Is(TENON_PROPERTY_NORMALIZES));
+      if (node->narrow_inputs[i]) inputs[i] = device_.dtype;
     }
-    node->narrow_outputs.resize(static_cast<size_t>(c.output_count()));
-    for (int i = 0; i < c.output_count(); ++i) {
-      node->narrow_outputs[static_cast<size_t>(i)] =
-          c.output_type(i) == TENON_DT_FLOAT && (i == 0 || !(norm || gradient));
-      any = any || node->narrow_outputs[static_cast<size_t>(i)];
+    std::optional<std::vector<uint32_t>> outputs = p_.RunsLike(id, node->device, inputs, AttributesOf(*node));
+    node->narrow_outputs.resize(types.outputs.size());
+    for (size_t k = 0; outputs && k < outputs->size(); ++k) {
+      node->narrow_outputs[k] = types.outputs[k] == TENON_DT_FLOAT && (*outputs)[k] == device_.dtype;
+      node->may = node->may || node->narrow_outputs[k];
+      if (!node->narrow_outputs[k] && (*outputs)[k] != types.outputs[k]) outputs.reset(), node->may = false;
     }
-    if (any) node->rule = &rule;
+  }
+  // Of 16 bits, what its inputs' types do not determine.
+  std::vector<Attribute> AttributesOf(const Node& node) const {
+    return node.op == "BatchMatMulV3" ? std::vector<Attribute>{Attribute::Type("Tout", device_.dtype)}
+                                      : std::vector<Attribute>{};
+  }
+  struct NodeTypes {
+    std::vector<uint32_t> inputs, outputs;
+  };
+  static NodeTypes TypesOf(NodeContext& c) {
+    NodeTypes types;
+    for (int i = 0; i < c.input_count(); ++i) types.inputs.push_back(c.input_type(i));
+    for (int i = 0; i < c.output_count(); ++i) types.outputs.push_back(c.output_type(i));
+    return types;
   }
 
   void Refuse() {
@@ -354,7 +255,7 @@ class MixedPrecisionPass {
         open.push_back(id);
       }
       if (IsProduct(node) && p_.ok()) p_.Explain(id, "stays in float32: it reads numbers that float16 does not hold");
-      node.rule = nullptr;
+      node.may = false;
     };
     for (int64_t id = 0; id < graph_.count() && p_.ok(); ++id) {
       if (!At(id).is_constant) continue;
@@ -401,37 +302,35 @@ class MixedPrecisionPass {
     double elements = 0;
     for (size_t k = 0; k < node.narrow_outputs.size(); ++k)
       if (node.narrow_outputs[k]) elements += Elements(p_.shape({id, static_cast<int32_t>(k), 0}));
-    switch (node.rule->kind) {
-      case Kind::kProduct: {
-        const double work = MultiplyAdds(id);
-        if (!p_.ok()) return;
-        const bool small = work < costs.smallest_product;
-        const double as_others = -elements * costs.computed;  // where it takes as long as its memory
-        node.saved = Price(small ? as_others : std::max(work * costs.product, as_others));
-        gains_ = gains_ || !small;
-        return;
-      }
-      case Kind::kDepthwise:
-      case Kind::kNormalization:
-      case Kind::kNormalizationGradient:
-      case Kind::kMove: node.saved = Price(elements * costs.moved); return;
-      case Kind::kView: return;
-      case Kind::kArithmetic: node.saved = -Price(elements * costs.computed); return;
-      case Kind::kCurve: node.saved = -Price(elements * costs.curve); return;
+    const double as_elements = -elements * costs.computed;  // where it takes as long as its memory
+    if (node.Is(TENON_PROPERTY_VIEW)) return;
+    // A depthwise filter has a few products for each element, and waits for memory.
+    const bool moves = node.Is(TENON_PROPERTY_EXACT | TENON_PROPERTY_NORMALIZES) || node.op == "MaxPoolGrad" ||
+                       node.op == "DepthwiseConv2dNative";
+    if (moves) node.saved = Price(elements * costs.moved);
+    else if (node.Is(TENON_PROPERTY_CURVE)) node.saved = -Price(elements * costs.curve);
+    else if (!node.Is(TENON_PROPERTY_PRODUCT)) node.saved = Price(as_elements);
+    else {
+      const double work = MultiplyAdds(id);
+      if (!p_.ok()) return;
+      const bool small = work < costs.smallest_product;
+      node.saved = Price(small ? as_elements : std::max(work * costs.product, as_elements));
+      gains_ = gains_ || !small;
     }
   }
   double MultiplyAdds(int64_t id) {
     const Node& node = At(id);
-    // Each dim stands in two of the three, those of batches in all: of these it is too many.
-    if (node.op == "Einsum")
-      return std::sqrt(Elements(p_.shape(node.inputs[0])) * Elements(p_.shape(node.inputs.back())) *
-                       Elements(p_.shape({id, 0, 0})));
     const auto area = [](const Shape& filter) {
       return filter.known_rank() && filter.rank() == 4 ? Elements(filter.Slice(0, 3)) : 0;
     };
     if (node.op == "Conv2D") return Elements(p_.shape({id, 0, 0})) * area(p_.shape(node.inputs[1]));
     if (node.op == "Conv2DBackpropInput") return Elements(p_.shape(node.inputs[2])) * area(p_.shape(node.inputs[1]));
     if (IsFilterGradient(node)) return Elements(p_.shape(node.inputs[2])) * area(p_.shape({id, 0, 0}));
+    // Each dim stands in two of the three, those of batches in all: of these it is too many.
+    if (node.inputs.empty()) return 0;
+    if (!IsMatrixProduct(node))
+      return std::sqrt(Elements(p_.shape(node.inputs[0])) * Elements(p_.shape(node.inputs.back())) *
+                       Elements(p_.shape({id, 0, 0})));
     const Shape a = p_.shape(node.inputs[0]), b = p_.shape(node.inputs[1]), product = p_.shape({id, 0, 0});
     if (!p_.ok() || !a.known_rank() || !product.known_rank() || a.rank() < 2 || product.rank() < 2) return 0;
     bool turned = false;
@@ -445,13 +344,13 @@ class MixedPrecisionPass {
     constexpr uint64_t kMostSteps = 200'000'000;  // a second
     MinimumCut cut;
     for (Node& node : graph_.nodes()) {
-      if (node.rule == nullptr) continue;
+      if (!node.may) continue;
       node.in = node.out = cut.Add();
       if (IsProduct(node)) node.out = IsFilterGradient(node) ? MinimumCut::kFar : cut.Add();
     }
     for (int64_t id = 0; id < graph_.count() && p_.ok(); ++id) {
       const Node& node = At(id);
-      if (node.rule != nullptr) {
+      if (node.may) {
         node.saved > 0 ? cut.Price(MinimumCut::kNear, node.in, node.saved)
                        : cut.Price(node.in, MinimumCut::kFar, -node.saved);
         if (node.out != node.in && node.out != MinimumCut::kFar) {
@@ -485,7 +384,7 @@ class MixedPrecisionPass {
   void Meet(int64_t id, int32_t index, MinimumCut* cut) {
     const Node& node = At(id);
     const Output edge{id, index, 0};
-    const bool narrow = node.rule != nullptr && node.narrow_outputs[static_cast<size_t>(index)];
+    const bool narrow = node.may && node.narrow_outputs[static_cast<size_t>(index)];
     const auto& readers = node.readers[static_cast<size_t>(index)];
     const auto side = [&](const Reader& reader) { return ReadsNarrow(reader) ? At(reader.node).in : MinimumCut::kFar; };
     const bool read_narrow =
@@ -507,10 +406,10 @@ class MixedPrecisionPass {
   }
   bool ReadsNarrow(const Reader& reader) {
     const Node& node = At(reader.node);
-    return node.rule != nullptr && node.narrow_inputs[static_cast<size_t>(reader.input)];
+    return node.may && node.narrow_inputs[static_cast<size_t>(reader.input)];
   }
   bool Near(int side) const { return near_[static_cast<size_t>(side)]; }
-  bool IsChosen(int64_t id) { return gains_ && At(id).rule != nullptr && Near(At(id).in); }
+  bool IsChosen(int64_t id) { return gains_ && At(id).may && Near(At(id).in); }
 
   // ---- The new nodes ----
 
@@ -584,29 +483,13 @@ class MixedPrecisionPass {
     std::vector<Output> inputs = node.inputs;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (node.narrow_inputs[i]) inputs[i] = Narrowed(inputs[i], id);
-    std::vector<Attribute> attributes;
-    p_.With(id, [&](NodeContext& c) {
-      for (std::string_view rest = node.rule->attributes; !rest.empty();) {
-        const size_t comma = std::min(rest.find(','), rest.size());
-        std::string_view name = rest.substr(0, comma);
-        rest.remove_prefix(std::min(comma + 1, rest.size()));
-        const tenon_attr_value value = c.Raw(name);
-        if (sums && name == "transpose_a") name = "adj_x";
-        if (sums && name == "transpose_b") name = "adj_y";
-        attributes.emplace_back(name, value);
-      }
-    });
-    std::string_view op = node.op;
-    if (sums) op = IsFilterGradient(node) ? "Tenon>Conv2DBackpropFilterSums" : "BatchMatMulV3";
-    if (op == "BatchMatMulV3")
-      attributes.push_back(Attribute::Type("Tout", sums ? static_cast<uint32_t>(TENON_DT_FLOAT) : device_.dtype));
     p_.Begin(id, node.device);
-    const int64_t made = p_.Node(op, inputs, attributes);
+    const int64_t made = sums ? MakeSums(id, inputs) : p_.Like(id, inputs, AttributesOf(node));
     if (!p_.ok()) return;
     made_.emplace(id, std::pair(made, sums));
     p_.Explain(made, Concat("in ", TypeName()));
     // What shows a value of float32 in another shape goes on to do so for others: whoever fetches it gets it as it is.
-    if (node.rule->kind == Kind::kView && IsExact(node.inputs[0].node)) {
+    if (node.Is(TENON_PROPERTY_VIEW) && IsExact(node.inputs[0].node)) {
       exact_.insert(id);
       return;
     }
@@ -616,6 +499,26 @@ class MixedPrecisionPass {
       outputs.push_back(node.narrow_outputs[k] && !sums ? p_.Cast(output, TENON_DT_FLOAT) : output);
     }
     p_.Replace(id, outputs);
+  }
+  // The node of float32 sums of what is in 16 bits.
+  int64_t MakeSums(int64_t id, const std::vector<Output>& inputs) {
+    const Node& node = At(id);
+    std::vector<std::pair<std::string_view, std::string_view>>
+        names;  // of an attribute, and of what it is in the sums'
+    if (IsFilterGradient(node))
+      for (const std::string_view name : {"strides", "padding", "explicit_paddings", "data_format", "dilations"})
+        names.emplace_back(name, name);
+    else if (node.op == "MatMul")
+      names = {{"transpose_a", "adj_x"}, {"transpose_b", "adj_y"}};
+    else
+      names = {{"adj_x", "adj_x"}, {"adj_y", "adj_y"}};
+    std::vector<Attribute> attributes;
+    p_.With(id, [&](NodeContext& c) {
+      for (const auto& [name, sums] : names) attributes.emplace_back(sums, c.Raw(name));
+    });
+    if (IsFilterGradient(node)) return p_.Node("Tenon>Conv2DBackpropFilterSums", inputs, attributes);
+    attributes.push_back(Attribute::Type("Tout", TENON_DT_FLOAT));
+    return p_.Node("BatchMatMulV3", inputs, attributes);
   }
   // The edge in 16 bits.
   Output Narrowed(Output edge, int64_t reader) {

@@ -15,9 +15,11 @@
 #ifndef TENON_SDK_OP_GRAPH_PASS_H_
 #define TENON_SDK_OP_GRAPH_PASS_H_
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tenon/ext/draft/graph_pass.h"
@@ -47,6 +49,8 @@ class PassContext : public NodeBuilder {
     const tenon_node* const node = NodeAt(id);
     return node == nullptr ? std::string() : std::string(ToText(args_->node_services->device(node)));
   }
+  // Whether the step runs the node, of whatever op, and none of its outputs is fed.
+  bool Runs(int64_t id) const { return args_->runs(args_, id) != 0; }
   // For how many nodes it waits besides its inputs.
   int control_input_count(int64_t id) const { return cursor().control_input_count(cursor().graph, id); }
   // One of them; -1 with a failure: there is none.
@@ -71,6 +75,26 @@ class PassContext : public NodeBuilder {
   // -1: of no node.
   void Begin(int64_t id, std::string_view device) {
     if (ok()) Check(args_->begin(args_, id, ToSpan(device)));
+  }
+  // Adds a node of node `id`'s op, of other inputs, as many as it has, and gives its id: attributes that these
+  // determine follow them, `attributes` are as given, and the others as the node has them. -1 after a failure.
+  int64_t Like(int64_t id, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes = {}) {
+    const std::vector<tenon_attr> attrs = ViewsOf(attributes);
+    int64_t node = -1;
+    if (ok()) Check(args_->add_like(args_, id, inputs.data(), inputs.size(), attrs.data(), attrs.size(), &node));
+    return node;
+  }
+  // What Like would add if its inputs were of those types and it stood on the device: the types of its outputs, or
+  // nothing where its op does not take them or the device has no kernel for it.
+  std::optional<std::vector<uint32_t>> RunsLike(int64_t id, std::string_view device, const std::vector<uint32_t>& types,
+                                                const std::vector<Attribute>& attributes = {}) {
+    const tenon_node* const node = NodeAt(id);
+    if (!ok() || node == nullptr) return std::nullopt;
+    const std::vector<tenon_attr> attrs = ViewsOf(attributes);
+    std::vector<uint32_t> outputs(static_cast<size_t>(args_->node_services->output_count(node)));
+    const int32_t runs = args_->runs_like(args_, id, ToSpan(device), types.data(), types.size(), attrs.data(),
+                                          attrs.size(), outputs.data());
+    return runs != 0 ? std::optional(std::move(outputs)) : std::nullopt;
   }
   // Readers of the node's outputs get these.
   void Replace(int64_t id, const std::vector<Output>& outputs) {

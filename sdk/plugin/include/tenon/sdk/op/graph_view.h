@@ -11,6 +11,7 @@
 #ifndef TENON_SDK_OP_GRAPH_VIEW_H_
 #define TENON_SDK_OP_GRAPH_VIEW_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -39,6 +40,10 @@ class GraphView {
     std::vector<int64_t> controls;                  // nodes that it waits for besides
     std::vector<std::vector<GraphReader>> readers;  // of each output
     uint64_t properties = 0;                        // TENON_PROPERTY_*
+    uint64_t elements = 0, rows = 0;                // of tenon_node_properties: a bit for each input
+
+    bool Is(uint64_t property) const { return (properties & property) != 0; }
+    bool IsElement(size_t input) const { return ((elements >> std::min<size_t>(input, 63)) & 1) != 0; }
   };
 
   // check: gets each answer of the cursor, NULL or a failure, which becomes its own.
@@ -111,7 +116,10 @@ class GraphView {
     for (size_t i = 0; i < read.controls.size(); ++i)
       check(cursor.control_input(cursor.graph, id, static_cast<int32_t>(i), &read.controls[i]));
     read.readers.resize(static_cast<size_t>(services.output_count(node)));
-    read.properties = PropertiesOf(services, node).flags;
+    const tenon_node_properties properties = PropertiesOf(services, node);
+    read.properties = properties.flags;
+    read.elements = properties.elements;
+    read.rows = properties.rows;
   }
 
   std::vector<Node> nodes_;

@@ -74,6 +74,14 @@ class Attribute {
   tenon_span text_{nullptr, 0};
 };
 
+// They point into the attributes.
+inline std::vector<tenon_attr> ViewsOf(const std::vector<Attribute>& attributes) {
+  std::vector<tenon_attr> views;
+  views.reserve(attributes.size());
+  for (const Attribute& attribute : attributes) views.push_back(attribute.view());
+  return views;
+}
+
 class NodeBuilder : public NodeContext {
  public:
   NodeBuilder(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services,
@@ -112,9 +120,7 @@ class NodeBuilder : public NodeContext {
   int64_t Node(std::string_view op, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes = {},
                const std::vector<int64_t>& controls = {}) {
     if (!ok()) return -1;
-    std::vector<tenon_attr> attrs;
-    attrs.reserve(attributes.size());
-    for (const Attribute& attribute : attributes) attrs.push_back(attribute.view());
+    const std::vector<tenon_attr> attrs = ViewsOf(attributes);
     tenon_node_spec spec{};
     spec.struct_size = sizeof(spec);
     spec.op = ToSpan(op);
